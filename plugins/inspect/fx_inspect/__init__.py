@@ -1,11 +1,11 @@
-"""Fuchsia Inspect VMOs, versions 0 to 2, read and written: files, and memory that is being changed.
+"""Fuchsia Inspect VMOs, versions 0 to 2: reading and writing of files, and of live memory.
 
-The names below load when they are first used:
+The names below load at first use:
 
 - ``Inspector`` keeps a tree of nodes and values in a VMO.
-- ``Snapshot`` takes a consistent copy of a VMO that a program is changing; ``MappedFile`` is a file
-  as memory to take it of.
-- ``RecordDecoder`` and ``RecordEncoder`` turn bytes into records and back, one block at a time.
+- ``Snapshot`` takes a consistent copy of a VMO that a program is changing; ``MappedFile`` maps a
+  file as the memory to copy from.
+- ``RecordDecoder`` and ``RecordEncoder`` convert bytes to records and back, one block at a time.
 """
 
 from __future__ import annotations

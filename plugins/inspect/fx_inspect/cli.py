@@ -1,4 +1,4 @@
-"""Commands of Inspect, and what `fxf watch` needs of it."""
+"""Commands of Inspect, and the snapshot function of `fxf watch`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def add_commands(cli: click.Group) -> None:
 
 
 def snapshot(path: Path) -> Snapshot:
-    """A consistent copy of a VMO that another program is writing (``registry.Reader``).
+    """Return a consistent copy of a VMO that another program is writing (``registry.Reader``).
 
-    Raises UnreadableError where there is none.
+    Raises UnreadableError if no consistent copy can be taken.
     """
     from fx_inspect.read.snapshot import Snapshot
 

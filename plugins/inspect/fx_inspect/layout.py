@@ -1,9 +1,10 @@
 """Blocks, limits and numbers of Inspect VMOs, each with the section that declares it.
 
-"000" is the founding document on the format of version 2, "001" the one on the heap of version 0;
-"notes" is what corrects both. There are two layouts: ``v0`` is what the library of 2019 wrote, with
-the type in 4 bits and indexes of 28; ``new`` is that of versions 1 and 2, with 8 and 24. All
-integers are little endian. An index counts units of 16 bytes from the beginning of the file.
+Sections are those of Fuchsia's documents "Inspect VMO format" and "Inspect VMO heap", and of
+docs/formats/inspect.md, which corrects both. There are two layouts: ``v0`` is that of the library
+of 2019, with the type in 4 bits and indexes of 28 bits; ``new`` is that of versions 1 and 2, with 8
+and 24. All integers are little-endian. An index counts units of 16 bytes from the beginning of the
+file.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ __all__ = [
 ]
 
 UNIT: Final = 16
-"""Bytes that an index counts, and bytes of the smallest block."""
+"""Bytes per unit of an index, and bytes of the smallest block."""
 
 
-def ORDER_SIZE(order: int) -> int:  # noqa: N802 (the name that the project gives it)
-    """Bytes of a block of this order."""
+def ORDER_SIZE(order: int) -> int:  # noqa: N802 (the public name)
+    """Return the bytes of a block of this order."""
     return UNIT << order
 
 
 class BlockType(IntEnum):
-    """Types of blocks. Version 0 has those up to LINK_VALUE."""
+    """Types of blocks. Version 0 has the types up to LINK_VALUE."""
 
     FREE = 0
     RESERVED = 1
@@ -64,9 +65,9 @@ class BlockType(IntEnum):
 
 TYPE_NAMES: Final[Mapping[int, str]] = {int(type): type.name for type in BlockType}
 V0_TYPES: Final = 13
-"""Types from here on are not known to version 0."""
+"""First type that version 0 does not have."""
 NEW_TYPES: Final = 15
-"""Types from here on are not known to versions 1 and 2."""
+"""First type that versions 1 and 2 do not have."""
 VALUES: Final = frozenset(
     {
         BlockType.NODE_VALUE,
@@ -79,25 +80,25 @@ VALUES: Final = frozenset(
         BlockType.BOOL_VALUE,
     }
 )
-"""Types of values in the tree, which have a parent and a name (a tombstone's are ignored)."""
+"""Types of values in the tree, with a parent and a name (those of a tombstone are ignored)."""
 
 # --- Limits --------------------------------------------------------------------------------------
 
 MAX_ORDER: Final = 7
-"""Of the reference's blocks. The field holds up to 15, and readers take what fits."""
+"""Highest order of the reference. The field holds up to 15, and readers accept what fits."""
 MAX_BLOCK: Final = ORDER_SIZE(MAX_ORDER)
 PAGE: Final = 4096
 DEFAULT_VMO: Final = 262144
 MIN_VMO: Final = PAGE
 MAX_VMO: Final = 128 << 20
 MAX_LINK_INDEX: Final = (1 << 20) - 1
-"""Of a link's content: only the first 16 MiB."""
+"""Highest index of a link's content, which limits it to the first 16 MiB."""
 MAX_SLOTS: Final = 255
-"""What the count of an array holds; a block of order 7 has room for 254 numbers."""
+"""Highest count of an array; a block of order 7 has room for 254 numbers."""
 MAX_NAME: Final = MAX_BLOCK - 8
-"""Bytes of a NAME block's text, by its block; its field would hold 4095."""
+"""Longest name in a NAME block, in bytes; the length field would hold 4095."""
 MAX_REFERENCES: Final = (1 << 24) - 1
-"""References to one string."""
+"""Most references to one string."""
 MAX_STRING: Final = (1 << 32) - 1
 MAX_VERSION: Final = 2
 
@@ -105,13 +106,13 @@ MAX_VERSION: Final = 2
 
 MAGIC: Final = b"INSP"
 SWAPPED_MAGIC: Final = b"PSNI"
-"""What early writers of version 0 in Rust may have written."""
+"""Magic that early writers of version 0 in Rust may have written."""
 FROZEN_GENERATION: Final = 0xFFFFFFFFFFFFFFFE
 HEADER_BYTES: Final = 16
 HEADER_BYTES_SIZE: Final = 32
-"""Of a header of order 1, which has the VMO's size."""
+"""Bytes of a header of order 1, which has the VMO's size."""
 SIZE_AT: Final = 16
-"""Byte of a header of the VMO's size, a u32."""
+"""Offset of the VMO's size in the header, a u32."""
 GENERATION_AT: Final = 8
 
 # --- Values --------------------------------------------------------------------------------------
@@ -121,14 +122,14 @@ ARRAY_LINEAR: Final = 1
 ARRAY_EXPONENTIAL: Final = 2
 ARRAY_FORMATS: Final[Mapping[int, str]] = {0: "flat", 1: "linear", 2: "exponential"}
 HISTOGRAM_LEAST: Final[Mapping[int, int]] = {ARRAY_LINEAR: 5, ARRAY_EXPONENTIAL: 6}
-"""Slots of the smallest histogram of each format, with one bucket between under- and overflow."""
+"""Fewest slots of a histogram of each format: one bucket between underflow and overflow."""
 SLOT_BYTES: Final[Mapping[int, int]] = {
     BlockType.INT_VALUE: 8,
     BlockType.UINT_VALUE: 8,
     BlockType.DOUBLE_VALUE: 8,
     BlockType.STRING_REFERENCE: 4,
 }
-"""Bytes of a slot, by the entry type of an array."""
+"""Bytes per slot, by the entry type of an array."""
 ENTRY_TYPES: Final[Mapping[int, str]] = {
     int(type): type.name for type in map(BlockType, SLOT_BYTES)
 }
@@ -152,11 +153,11 @@ PAYLOAD_AT: Final[Mapping[int, int]] = {
     BlockType.STRING_REFERENCE: 12,
     BlockType.ARRAY_VALUE: SLOTS_AT,
 }
-"""Byte of a block at which its payload begins."""
+"""Offset of the payload in a block, by type."""
 
 
 def capacity(type: int, order: int) -> int:
-    """Bytes of payload that a block of this type and order has; 0 for types without one."""
+    """Return the bytes of payload in a block of this type and order; 0 for types without one."""
     return ORDER_SIZE(order) - PAYLOAD_AT[type] if type in PAYLOAD_AT else 0
 
 
@@ -167,13 +168,13 @@ ORDER = Bits("order", 0, 3, "16 << order bytes")
 
 @attrs.frozen
 class BlockLayout:
-    """The words of a block of one type: the header, and the next one where it has fields."""
+    """The words of a block of one type: the header, and the next word if it has fields."""
 
     header: WordLayout
     payload: WordLayout | None = None
 
     def field(self, name: str) -> tuple[int, Bits]:
-        """The number of the word, and the field of that name; KeyError where there is none."""
+        """Return the number of the word and the field of that name. Raises KeyError for others."""
         for number, word in enumerate((self.header, self.payload)):
             for field in word.fields if word is not None else ():
                 if field.name == name:
@@ -220,7 +221,7 @@ _PAYLOADS: Mapping[BlockType, _Fields] = {
 
 
 def _headers(type: BlockType, *, start: int, width: int) -> _Fields:
-    """The fields of a block's first word behind its type, where indexes have ``width`` bits."""
+    """Return the fields after the type in a block's first word, with indexes of ``width`` bits."""
     middle = start + width
     if type == BlockType.HEADER:
         return (
@@ -276,7 +277,7 @@ _TYPES_V0 = {number: name for number, name in TYPE_NAMES.items() if number < V0_
 TYPE_V0 = Bits("type", 4, 7, "type of the block", values=_TYPES_V0)
 TYPE = Bits("type", 8, 15, "type of the block", values=TYPE_NAMES)
 RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
-"""Of the first word of any block of the new layout."""
+"""Reserved bits in the first word of blocks of the new layout."""
 
 LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {
     "v0": _layouts(
@@ -288,7 +289,7 @@ LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {
         types=NEW_TYPES,
     ),
 }
-"""Of each layout the words of each type that it knows."""
+"""The words of each block type, by layout."""
 UNKNOWN: Final[Mapping[str, WordLayout]] = {
     "v0": WordLayout(
         "block",
@@ -301,18 +302,18 @@ UNKNOWN: Final[Mapping[str, WordLayout]] = {
         (ORDER, RESERVED_BITS, TYPE, Bits("unknown", 16, 63)),
     ),
 }
-"""The first word of a block of a type that its layout does not know."""
+"""The first word of a block of an unknown type, by layout."""
 
 
 def is_legacy(head: bytes) -> bool:
-    """Whether a file that begins so has the layout of version 0 (docs, Inspect: Two layouts).
+    """Return whether a file's first bytes are of version 0 (docs, Inspect: Two layouts).
 
-    By the first two bytes, not by the version: a header of the new layout has its type in byte 1,
+    The first two bytes decide, not the version: a header of the new layout has its type in byte 1,
     one of version 0 in the upper half of byte 0. Anything else is read as new.
     """
     return len(head) >= 2 and head[0] >> 4 == BlockType.HEADER and head[1] == 0
 
 
 def layout_of(head: bytes) -> str:
-    """``v0`` or ``new``: the layout of a file that begins so."""
+    """Return the layout, ``v0`` or ``new``, of a file with this beginning."""
     return "v0" if is_legacy(head) else "new"

@@ -1,4 +1,4 @@
-"""Hook implementations of Inspect. Light: what reads and writes loads when it is used."""
+"""Hook implementations of Inspect. Cheap to import: everything else loads at first use."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ REFERENCES = (
     ("ffx", "Fuchsia's reader in Rust, of ffx inspect and iquery", "rust"),
     ("cpp", "Fuchsia's reader in C++", "cpp"),
 )
-"""Other readers of Inspect: the name, the program, and its language."""
+"""Other readers of Inspect: name, program, and language."""
 
 
 def sniff(probe: Probe) -> Confidence:
-    """CERTAIN for the magic in a sound header of version 0, 1 or 2, LIKELY in one that is odd.
+    """Return CERTAIN for the magic in a sound header of version 0 to 2, LIKELY in an odd one.
 
-    POSSIBLE for what is called ``.inspect``, whatever is in it, and for a ``.vmo`` that is empty,
-    or has the magic or a header's type alone.
+    POSSIBLE for any ``.inspect`` file, and for a ``.vmo`` file that is empty, or has only the magic
+    or the type of a header.
     """
     from fx_inspect import layout
 
     head = probe.head
-    named = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
-    surely = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES[:1]) else Confidence.NONE
+    by_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+    by_own_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES[:1]) else Confidence.NONE
     if len(head) < 8:
-        return surely if probe.size else named
+        return by_own_suffix if probe.size else by_suffix
     legacy = layout.is_legacy(head)
     is_header = legacy or head[1] == layout.BlockType.HEADER
     magic = head[4:8]
     if magic != layout.MAGIC and not (legacy and magic == layout.SWAPPED_MAGIC):
-        return named if is_header else surely
+        return by_suffix if is_header else by_own_suffix
     if not is_header:
-        # Text may have these letters here.
-        return named
+        # Text may contain these letters at this place.
+        return by_suffix
     return Confidence.CERTAIN if magic == layout.MAGIC and _sound(head) else Confidence.LIKELY
 
 
 def _sound(head: bytes) -> bool:
-    """Whether a header is one that writers of version 0, 1 or 2 write."""
+    """Return whether writers of version 0, 1 or 2 write such a header."""
     from fx_inspect import layout
 
     if len(head) < layout.HEADER_BYTES:
@@ -81,10 +81,10 @@ def _sound(head: bytes) -> bool:
 
 
 class _Links(Option):
-    """A folder as text, or from Python a mapping of what links say to files or bytes."""
+    """A folder as text or, from Python, a mapping of links' contents to files or bytes."""
 
     def accept(self, value: Any) -> Any:
-        """A value given from Python, or the value of a text; UsageError where it does not fit."""
+        """Return a value given from Python, or the value of a text; UsageError for others."""
         return value if isinstance(value, Mapping) else super().accept(value)
 
 
@@ -171,8 +171,8 @@ def fx_writers() -> Iterable[Writer]:
 
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
-    """The tree as text and JSON, and what changes from snapshot to snapshot."""
-    # The options of text: those of the metadata, and what is listed and shown.
+    """The tree as text and JSON, and the changes between snapshots."""
+    # Options of the text exporters, and of the exact ones.
     text = (*METADATA, SELECTORS, REPEAT)
     exact = (LOSSLESS, REPEAT)
     tree = lazy("fx_inspect.export.tree:open_tree")
@@ -203,7 +203,7 @@ def fx_exporters() -> Iterable[Exporter]:
 
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
-    """What programs of the emulated target put into a VMO, and copies of it."""
+    """Steps that change a tree in a VMO, and that copy it."""
     steps = (
         (
             "start", "Begin a tree in a VMO, of a version and up to a size.",

@@ -1,4 +1,4 @@
-"""Typical Inspect VMOs of any size, made at once: what benchmarks decode."""
+"""Typical Inspect VMOs of any size, for benchmarks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ GROUP = 4096
 """Bytes of a group: nodes with their properties, names, strings and arrays."""
 UNITS = GROUP // 16
 NODES = 3
-"""Nodes of a group. The first hangs on a group before it, the others on the first."""
+"""Nodes of a group. The first is a child of an earlier group's node, the others of the first."""
 PROPERTIES = 10
 """Properties of a node."""
 FAN = 16
-"""Groups whose first nodes hang on the same one."""
+"""Groups whose first nodes have the same parent."""
 MOST_GROUPS = 1 << 16
-"""What 24-bit indexes reach."""
+"""Groups within reach of 24-bit indexes."""
 DIGITS = 7
 NAMES = (
     b"requests", b"errors", b"bytes_in", b"bytes_out", b"load", b"connected", b"state", b"url",
@@ -37,11 +37,11 @@ BUCKETS, LATENCIES = 40, 30
 
 
 def sample(nbytes: int) -> bytes:
-    """About ``nbytes`` of a VMO of version 2: 3 nodes of 10 properties in every 4096 bytes.
+    """Return about ``nbytes`` of a VMO of version 2: 3 nodes of 10 properties in every 4096 bytes.
 
-    Of the properties of a node four are integers, one a double, one a bool, two strings (one of
-    them shared by all nodes), one an exponential histogram and one an array of doubles. Names of
-    properties are shared, those of nodes are their own.
+    Each node has four integers, a double, a bool, two strings (one of them shared by all nodes), an
+    exponential histogram and an array of doubles. Names of properties are shared, names of nodes
+    are unique.
     """
     groups = min(max(1, round(nbytes / GROUP) - 1), MOST_GROUPS - 1)
     shape = _group()
@@ -49,7 +49,7 @@ def sample(nbytes: int) -> bytes:
     number = np.arange(groups, dtype=np.uint64)
     base = (number + 1) * UNITS
     words += base[:, None] * shape.weights
-    # The first node of a group hangs on that of another group, the first of all on the root.
+    # The first node of a group is a child of another group's, the very first of the root.
     parents = (number[1:] - 1) // FAN
     first = shape.nodes[0]
     words[1:, first] += ((parents + 1) * UNITS + first // 2) << np.uint64(16)
@@ -57,7 +57,7 @@ def sample(nbytes: int) -> bytes:
     words[:, first + 1] += children + (NODES - 1)
     for node in range(NODES):
         numbers = number * NODES + node
-        # Both texts are such that their digits lie within one word.
+        # In both texts the digits are within one word.
         digits = _digits(numbers)
         words[:, shape.names[node] + 2] = digits << np.uint64(8) | np.uint64(ord("-"))
         words[:, shape.urls[node] + 5] = digits | np.uint64(ord("#") << 56)
@@ -69,20 +69,20 @@ def sample(nbytes: int) -> bytes:
 
 @attrs.frozen
 class _Shape:
-    """A group as words, and the words of it where something is entered."""
+    """A group as words, and the positions of its variable words."""
 
     words: NDArray[np.uint64]
     weights: NDArray[np.uint64]
-    """What an index of 1 adds to each word."""
+    """The amount that an index of 1 adds to each word."""
     nodes: tuple[int, ...]
     names: tuple[int, ...]
     urls: tuple[int, ...]
     numbers: tuple[int, ...]
-    """Of each node the first of four integers."""
+    """The first of four integers of each node."""
 
 
 def _digits(number: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The last seven decimal digits of each number, as the first bytes of a word."""
+    """Return the last seven decimal digits of each number, as the first bytes of a word."""
     word = np.zeros_like(number)
     for place in range(DIGITS):
         digit = 48 + number // 10 ** (DIGITS - 1 - place) % 10
@@ -181,7 +181,7 @@ def _group() -> _Shape:
 
 
 def scenario() -> str:
-    """A scenario, as TOML, with the steps of Inspect: what `fxf plugins --check` runs."""
+    """Return a scenario with the steps of Inspect as TOML, which `fxf plugins --check` runs."""
     return SCENARIO
 
 

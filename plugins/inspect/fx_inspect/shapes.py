@@ -1,6 +1,6 @@
-"""VMOs of awkward shapes, of any size: what `fxf bench --shapes` decodes beside the typical one.
+"""VMOs of unusual shapes, of any size, which `fxf bench --shapes` measures.
 
-A shape repeats one block, or a few, so that it is a matrix of words; only the indexes differ.
+A shape repeats one block, or a few, as a matrix of words in which only the indexes differ.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["SHAPES", "shapes"]
 
 NODE, INT, TOMBSTONE, LINK, STRING = 3, 4, 10, 12, 14
 MOST_UNITS = 1 << 24
-"""Units that an index reaches."""
+"""Units within reach of an index."""
 
 
 def _header(size: int) -> bytes:
@@ -30,7 +30,7 @@ def _string(text: bytes, order: int, following: int = 0) -> bytes:
 
 
 def _tiled(nbytes: int, head: bytes, head_word: int, payload: int = 0) -> NDArray[np.uint64]:
-    """Blocks of 16 bytes that are all alike, behind a head; uint64 of shape (n, 2)."""
+    """Return equal blocks of 16 bytes to follow a head; uint64 of shape (n, 2)."""
     count = min(max(1, (nbytes - len(head)) // 16), MOST_UNITS - len(head) // 16 - 1)
     words = np.zeros((count, 2), np.uint64)
     words[:, 0] = head_word
@@ -48,19 +48,19 @@ def deep(nbytes: int) -> bytes:
 
 
 def wide(nbytes: int) -> bytes:
-    """All nodes below the root, of one name."""
+    """All nodes below the root, with the same name."""
     head = _header(nbytes) + _string(b"n", 0)
     return head + _tiled(nbytes, head, NODE << 8 | 2 << 40).tobytes()
 
 
 def numbers(nbytes: int) -> bytes:
-    """All properties at the root, integers of one name."""
+    """All properties at the root: integers with the same name."""
     head = _header(nbytes) + _string(b"n", 0)
     return head + _tiled(nbytes, head, INT << 8 | 2 << 40, 7).tobytes()
 
 
 def orphans(nbytes: int) -> bytes:
-    """Properties of a node that is not there."""
+    """Properties of a missing node."""
     head = _header(nbytes) + _string(b"n", 0)
     return head + _tiled(nbytes, head, INT << 8 | 2 << 40 | 1 << 16).tobytes()
 
@@ -171,10 +171,10 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
     "holes": holes,
     "zeros": zeros,
 }
-"""By name, what makes about so many bytes of a shape."""
+"""Generators of about ``nbytes`` of a shape, by name."""
 _MEASURED_ELSEWHERE = ("typical", "every 100th block damaged", "zeros")
 
 
 def shapes() -> Mapping[str, Callable[[int], bytes]]:
-    """What makes about so many bytes of each shape, by name."""
+    """Return the generators of about ``nbytes`` of each shape, by name."""
     return {name: make for name, make in SHAPES.items() if name not in _MEASURED_ELSEWHERE}

@@ -1,7 +1,7 @@
-"""Steps of scenarios: a program's tree in a VMO of the target, changed step by step or by threads.
+"""Steps of scenarios: trees in VMOs of the target, changed by steps or by threads.
 
-A value is named by its path, ``"a/b"``. The VMO of a device gets its Inspector with the first step
-that names it, or with ``inspect.start``, which says how.
+A value is named by its path, ``"a/b"``. The VMO of a device gets its Inspector at the first step
+that uses it, or by ``inspect.start``, which sets its options.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CREATORS: Mapping[str, Callable[..., Any]] = {
     "uint_exponential_histogram": Node.create_uint_exponential_histogram,
     "double_exponential_histogram": Node.create_double_exponential_histogram,
 }
-"""What makes a value of each kind."""
+"""Functions that create a value, by kind."""
 KINDS = tuple(CREATORS)
 LINKS = ("child", "inline")
 
@@ -57,24 +57,24 @@ _HOW = "what the linked tree becomes: a child, or inline in the node above"
 
 @attrs.frozen
 class Content:
-    """A value of TOML: a number, text or truth value, a list, or ``{ hex = "00ff" }``."""
+    """A TOML value: a number, text or bool, a list, or ``{ hex = "00ff" }``."""
 
     value: Any
 
     @classmethod
     def from_toml(cls, value: Any) -> Self:
-        """Make it; ValueError for what no value can be."""
+        """Return the content of a TOML value. Raises ValueError for an unsupported value."""
         if isinstance(value, dict) and set(value) == {"hex"} and isinstance(value["hex"], str):
             return cls(bytes.fromhex(value["hex"]))
         if isinstance(value, list) and all(isinstance(each, int | float | str) for each in value):
             return cls(value)
         if isinstance(value, bool | int | float | str):
             return cls(value)
-        raise ValueError(f"is {value!r}, no value, no list of some, and no {{ hex = … }}")
+        raise ValueError(f"is {value!r}: must be a value, a list of values, or {{ hex = … }}")
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """What `fxf replay --schema` says of it."""
+        """Return the JSON schema, for `fxf replay --schema`."""
         single = {"type": ["boolean", "number", "string"]}
         table = {
             "type": "object",
@@ -85,7 +85,7 @@ class Content:
         return {"anyOf": [single, {"type": "array", "items": single}, table]}
 
     def kind(self) -> str:
-        """The kind that the value tells."""
+        """Return the kind of the value."""
         value = self.value
         if isinstance(value, list):
             inner = Content(value[0]).kind() if value else "int"
@@ -98,7 +98,7 @@ class Content:
 
 
 class Tree:
-    """The Inspector of a device, and its values by their paths."""
+    """The Inspector of a device, and its values by path."""
 
     def __init__(self, inspector: Inspector) -> None:
         self.inspector = inspector
@@ -113,7 +113,7 @@ class Tree:
         link: Inspector | None = None,
         disposition: str = "child",
     ) -> None:
-        """Make a value."""
+        """Create a value."""
         above, _, name = path.rpartition("/")
         node = self.value(above)
         if path in self.values:
@@ -138,18 +138,18 @@ class Tree:
                 ) from None
 
     def value(self, path: str) -> Any:
-        """The value of a path; UsageError where there is none."""
+        """Return the value of a path. Raises UsageError for an unknown path."""
         try:
             return self.values[path]
         except KeyError:
             known = [each for each in self.values if each]
             raise UsageError(
-                f"there is no {path!r}{did_you_mean(path, known)}",
+                f"no value {path!r}{did_you_mean(path, known)}",
                 remedy="make it with inspect.create",
             ) from None
 
     def call(self, path: str, method: str, *given: Any) -> None:
-        """Call a method of a value that has it."""
+        """Call a method of a value. Raises UsageError if the value does not have it."""
         value = self.value(path)
         found = getattr(value, method, None)
         if found is None:
@@ -168,7 +168,7 @@ class Tree:
         self.call(path, method, *([] if slot is None else [slot]), amount)
 
     def delete(self, path: str) -> None:
-        """Take a value out of the tree, and forget the paths below it, which nobody can see."""
+        """Delete a value, and forget the paths below it, which become invisible."""
         if not path:
             raise UsageError("the root cannot be deleted", remedy="delete what is below it")
         self.call(path, "delete")
@@ -177,7 +177,7 @@ class Tree:
         del self.values[path]
 
     def move(self, path: str, to: str) -> None:
-        """Make a value a child of another node, and what is below it with it."""
+        """Move a value, and all below it, to another node."""
         value, node = self.value(path), self.value(to)
         name = path.rpartition("/")[2]
         new = f"{to}/{name}" if to else name
@@ -191,18 +191,18 @@ class Tree:
 
 
 def tree_of(run: Run, device: str) -> Tree:
-    """The tree of a device, which begins here where it did not before."""
+    """Return the tree of a device, created at first use."""
     return run.shared((Tree, device), lambda: Tree(Inspector(run.device(device))))
 
 
-# --- What a thread does --------------------------------------------------------------------------
+# --- Actions of a thread -------------------------------------------------------------------------
 
 
 ActionContext = workload.ActionContext[Tree]
 
 
 def _present(stage: ActionContext, value: Any) -> Any:
-    """A value in the present round of its loops; ``"{i}"`` alone is the number itself."""
+    """Return a value with the current counts of the loops; ``"{i}"`` alone becomes a number."""
     if isinstance(value, list):
         return [_present(stage, each) for each in value]
     if not isinstance(value, str):
@@ -214,97 +214,97 @@ def _present(stage: ActionContext, value: Any) -> Any:
 
 @attrs.frozen
 class Create:
-    """A value is made."""
+    """Create a value."""
 
     create: str = parameter(help=_NEW)
     value: Content | None = parameter(None, help=_VALUE)
     kind: str = parameter("", help=_KIND, choices=("", *KINDS))
 
     def do(self, stage: ActionContext) -> None:
-        """Make it."""
+        """Create the value."""
         content = None if self.value is None else Content(_present(stage, self.value.value))
         _create(stage.writer, stage.text(self.create), self.kind, content)
 
 
 @attrs.frozen
 class Set:
-    """A value is set."""
+    """Set a value."""
 
     set: str = parameter(help=_PATH)
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
     def do(self, stage: ActionContext) -> None:
-        """Set it."""
+        """Set the value."""
         slot = [] if self.slot is None else [self.slot]
         stage.writer.call(stage.text(self.set), "set", *slot, _present(stage, self.value.value))
 
 
 @attrs.frozen
 class Add:
-    """A number is changed."""
+    """Add to a number."""
 
     add: str = parameter(help=_PATH)
     by: int | float | str = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
     def do(self, stage: ActionContext) -> None:
-        """Add it."""
+        """Add to the number."""
         stage.writer.add(stage.text(self.add), _present(stage, self.by), self.slot)
 
 
 @attrs.frozen
 class Insert:
-    """A histogram counts a value."""
+    """Count a value in a histogram."""
 
     insert: str = parameter(help=_PATH)
     value: int | float | str = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
     def do(self, stage: ActionContext) -> None:
-        """Count it."""
+        """Count the value."""
         path = stage.text(self.insert)
         stage.writer.call(path, "insert_multiple", _present(stage, self.value), self.count)
 
 
 @attrs.frozen
 class Delete:
-    """A value goes."""
+    """Delete a value."""
 
     delete: str = parameter(help=_PATH)
 
     def do(self, stage: ActionContext) -> None:
-        """Delete it."""
+        """Delete the value."""
         stage.writer.delete(stage.text(self.delete))
 
 
 @attrs.frozen
 class Move:
-    """A value goes to another node."""
+    """Move a value to another node."""
 
     move: str = parameter(help=_PATH)
     to: str = parameter(help="path of the node; the empty one is the root")
 
     def do(self, stage: ActionContext) -> None:
-        """Move it."""
+        """Move the value."""
         stage.writer.move(stage.text(self.move), stage.text(self.to))
 
 
 @attrs.frozen
 class InTransaction:
-    """Several changes that readers see at once."""
+    """Make several changes that readers see at once."""
 
     transaction: list[Action] = parameter(help="what is done within it")
 
     def do(self, stage: ActionContext) -> Activity:
-        """Do it."""
+        """Do the actions."""
         with stage.writer.inspector.transaction():
             yield from stage.all(self.transaction)
 
 
 @attrs.frozen
 class Loop(workload.Loop):
-    """Do the same several times."""
+    """Repeat actions."""
 
     body: list[Action] = parameter(help=BODY)
 
@@ -314,7 +314,7 @@ Action = Create | Set | Add | Insert | Delete | Move | InTransaction | CommonAct
 
 @attrs.frozen
 class ThreadParameters(workload.ThreadParameters):
-    """A thread that tells in a VMO what it does."""
+    """Start a thread that changes a tree."""
 
     device: str = parameter(help=_DEVICE, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
@@ -342,7 +342,7 @@ class _OfValue(_OfDevice):
 
 @attrs.frozen
 class StartParameters(_OfDevice):
-    """How the Inspector of a VMO begins."""
+    """Begin the tree of a VMO."""
 
     version: int = parameter(2, help="of the format: 0, 1 or 2", least=0)
     max_size: int | None = parameter(
@@ -352,7 +352,7 @@ class StartParameters(_OfDevice):
 
 
 def start(given: StartParameters, run: Run) -> Outcome:
-    """Begin a tree, before any other step names the device."""
+    """Begin a tree, before any other step uses the device."""
     options: Mapping[str, Any] = {
         "version": given.version,
         "max_size": given.max_size,
@@ -369,7 +369,7 @@ def start(given: StartParameters, run: Run) -> Outcome:
 
 @attrs.frozen
 class CreateParameters(_OfDevice):
-    """Make a value."""
+    """Create a value."""
 
     path: str = parameter(help=_NEW)
     value: Content | None = parameter(None, help=_VALUE)
@@ -379,7 +379,7 @@ class CreateParameters(_OfDevice):
 
 
 def create(given: CreateParameters, run: Run) -> None:
-    """Make it."""
+    """Create the value."""
     tree = tree_of(run, given.device)
     if given.link:
         linked = tree_of(run, given.link).inspector
@@ -404,7 +404,7 @@ class SetParameters(_OfValue):
 
 
 def set_value(given: SetParameters, run: Run) -> None:
-    """Set it."""
+    """Set the value."""
     slot = [] if given.slot is None else [given.slot]
     tree_of(run, given.device).call(given.path, "set", *slot, given.value.value)
 
@@ -418,43 +418,43 @@ class AddParameters(_OfValue):
 
 
 def add(given: AddParameters, run: Run) -> None:
-    """Add it."""
+    """Add to the number."""
     tree_of(run, given.device).add(given.path, given.by, given.slot)
 
 
 @attrs.frozen
 class InsertParameters(_OfValue):
-    """Let a histogram count a value."""
+    """Count a value in a histogram."""
 
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
 
 def insert(given: InsertParameters, run: Run) -> None:
-    """Count it."""
+    """Count the value."""
     tree = tree_of(run, given.device)
     tree.call(given.path, "insert_multiple", given.value, given.count)
 
 
 @attrs.frozen
 class DeleteParameters(_OfValue):
-    """Take a value out of the tree."""
+    """Delete a value."""
 
 
 def delete(given: DeleteParameters, run: Run) -> None:
-    """Delete it."""
+    """Delete the value."""
     tree_of(run, given.device).delete(given.path)
 
 
 @attrs.frozen
 class MoveParameters(_OfValue):
-    """Make a value a child of another node."""
+    """Move a value to another node."""
 
     to: str = parameter(help="path of the node; the empty one is the root")
 
 
 def move(given: MoveParameters, run: Run) -> None:
-    """Move it."""
+    """Move the value."""
     tree_of(run, given.device).move(given.path, given.to)
 
 
@@ -464,24 +464,24 @@ class TransactionParameters(_OfDevice):
 
 
 def begin(given: TransactionParameters, run: Run) -> None:
-    """Begin one, or one within it."""
+    """Begin a transaction, perhaps within another one."""
     tree_of(run, given.device).inspector.begin_transaction()
 
 
 def end(given: TransactionParameters, run: Run) -> None:
-    """End the one that began last."""
+    """End the innermost transaction."""
     tree_of(run, given.device).inspector.end_transaction()
 
 
 @attrs.frozen
 class KeepParameters(_OfDevice):
-    """Keep what is in a VMO, as a reader gets it."""
+    """Save a copy of a VMO as an output."""
 
     as_: str = parameter(help="the output", makes="output")
 
 
 def snapshot(given: KeepParameters, run: Run) -> Outcome:
-    """Copy it as a reader does; fails where the writer is at work."""
+    """Copy the VMO as a reader does; fails during a change."""
     try:
         taken = Snapshot.take(run.device(given.device), attempts=1)
     except UnreadableError as error:
@@ -491,7 +491,7 @@ def snapshot(given: KeepParameters, run: Run) -> Outcome:
 
 
 def freeze(given: KeepParameters, run: Run) -> Outcome:
-    """Keep a copy that says that it does not change any more; fails within a transaction."""
+    """Save a frozen copy; fails within a transaction."""
     frozen = tree_of(run, given.device).inspector.freeze()
     if frozen is None:
         return Outcome.failed("a transaction is open")
@@ -501,13 +501,13 @@ def freeze(given: KeepParameters, run: Run) -> Outcome:
 
 @attrs.frozen
 class TreesParameters(_OfDevice):
-    """Keep the trees of links, each as the output that its link names."""
+    """Save the trees of links, each as an output named by the link's content."""
 
     as_: str = parameter(help="the folder of outputs", makes="output")
 
 
 def trees(given: TreesParameters, run: Run) -> Outcome:
-    """Ask for all trees, and keep them as FOLDER/CONTENT."""
+    """Request all trees, and save them as FOLDER/CONTENT."""
     kept = 0
     for content, inspector in tree_of(run, given.device).inspector.trees().items():
         run.put(f"{given.as_}/{content}", Snapshot.take(inspector.memory, attempts=1).data)

@@ -338,7 +338,7 @@ def test_fields_given_from_python_are_checked_too() -> None:
         fx.Block(type="INT_VALUE", order=0, fields={"parent": 0, "name": 0}).pack()
     with pytest.raises(WriteRefusedError, match="no field 'colour'"):
         fx.Block(type="RESERVED", order=0, fields={"colour": 1}).pack()
-    with pytest.raises(WriteRefusedError, match="no bytes but its raw ones"):
+    with pytest.raises(WriteRefusedError, match="can only be written from its raw bytes"):
         fx.Damaged(code="FXI0012").pack()
     fields = {"version": 1, "generation": 0}
     with pytest.raises(WriteRefusedError, match="not those of a version 0 header"):
@@ -425,7 +425,7 @@ def test_json_does_not_claim_bytes_that_it_does_not_have(type: str, order: int) 
     if order <= wire.MAX_ORDER:
         assert len(RecordEncoder().encode(shown)) == wire.ORDER_SIZE(order)
         return
-    with pytest.raises(WriteRefusedError, match="which only `raw` can give") as caught:
+    with pytest.raises(WriteRefusedError, match="can only be written from `raw`") as caught:
         RecordEncoder().encode(shown)
     assert caught.value.code == "FXI0407"
     data = fx.Block(type=type, order=order, fields=fields).pack()

@@ -1,4 +1,4 @@
-"""What the exporters of the tree have in common: pieces of text, written as they are made."""
+"""The common base of the exporters of the tree, which write pieces of text as they are made."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["LINKS", "TreeExport", "names_of", "nothing_to_write"]
 
 PIECES: Final = 1 << 12
 CHARACTERS: Final = 1 << 20
-"""Pieces of text, and characters, that are gathered before they are written."""
+"""Most pieces of text, and characters, buffered before they are written."""
 LINKS: Final = "links that are not expanded"
 
 
 class TreeExport(Export):
-    """Writes the pieces of text that are made of each capture."""
+    """Writes the pieces of text of each capture."""
 
     def write(self, capture: Capture) -> None:
         """Write one capture. Raises WriteRefusedError if it has no nodes."""
@@ -44,13 +44,13 @@ class TreeExport(Export):
 
 
 def names_of(capture: Capture, options: Mapping[str, Any]) -> tuple[str, str]:
-    """The moniker of a capture and the name of its tree: the file's name, if not given."""
+    """Return the moniker of a capture and the name of its tree, by default from the file's name."""
     name = PurePath(capture.source.suffix_name).name
     return options["moniker"] or name.partition(".")[0] or name, options["name"] or name
 
 
 def nothing_to_write(capture: Capture) -> WriteRefusedError:
-    """The refusal of a capture without a node."""
+    """Return the error for a capture without nodes."""
     return WriteRefusedError(
         "the capture has no nodes",
         path=capture.name,

@@ -1,4 +1,4 @@
-"""The exporter `json`: an array of objects, one a capture, as `ffx inspect show` gives them."""
+"""The exporter `json`: an array of one object a capture, as `ffx inspect show` prints it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LARGEST: Final = "1.7976931348623157e308"
 
 
 class JsonExport(TreeExport):
-    """Writes an array of objects, one for each capture, as `ffx inspect show` gives it."""
+    """Writes an array with an object for each capture, as `ffx inspect show` prints it."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -46,12 +46,12 @@ class JsonExport(TreeExport):
         super().write(capture)
 
     def close(self) -> Mapping[str, int]:
-        """End the array; gives what was left out, by name."""
+        """End the array. Return the counts of what was left out, by name."""
         self._sink.write(b"]\n" if self._begun else b"[]\n")
         return super().close()
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
-        """The metadata, and the tree."""
+        """Yield the metadata and the tree."""
         moniker, name = names_of(capture, self._options)
         metadata: dict[str, Any] = {
             "name": name,
@@ -77,7 +77,7 @@ class JsonExport(TreeExport):
                 self._count_same(inside[-1], node.name)
             mine: set[int] = set()
             inside.append(mine)
-            # A comma comes after a sibling or a property, not after a node that was just opened.
+            # A comma follows a sibling or a property, but not the opening of a node.
             comma = "," if closing or (depth >= 0 and filled) else ""
             yield f"{closing}{comma}{'' if depth >= 0 else '{'}{names[node.name]}:{{"
             filled = False
@@ -95,7 +95,7 @@ class JsonExport(TreeExport):
         yield f'{"}" * (depth + 2)},"version":1}}' if depth >= 0 else 'null,"version":1}'
 
     def _count_same(self, inside: set[int], name: int) -> None:
-        """Count a member of an object that has the name of another one."""
+        """Count a member of an object with the name of an earlier member."""
         self._dropped[SAME_NAME] += name in inside
         inside.add(name)
 

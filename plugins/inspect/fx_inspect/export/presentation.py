@@ -1,4 +1,4 @@
-"""How names and values are written as text and as JSON."""
+"""Renderings of names and values as text and as JSON."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ __all__ = [
 ]
 
 Shown = str | Sequence[int]
-"""What is shown of a value: its text, or of an array of strings their codes."""
+"""A rendered value: its text, or the codes of an array of strings."""
 
 LONG: Final = 1 << 10
-"""Bytes of a string from which on repeats of it may be written in part."""
+"""Length in bytes from which repeats of a string may be shortened."""
 FACTOR: Final = 16
 SPARE: Final = 16 << 20
-"""Bytes of repeated long strings, for each byte of the file and at least."""
+"""Budget of repeated long strings, in bytes: for each byte of the file, and at least."""
 BEGINNING: Final = 64
-"""Characters of such a string that are written then."""
+"""Characters written of a shortened string."""
 REPEATED: Final = "repeats of strings of 1 KiB or more (-o repeat=yes writes them in full)"
 
 
 def plain(text: str) -> str:
-    """The text with escapes in place of characters that are not printable."""
+    """Return the text with escapes for unprintable characters."""
     if not text or text.isprintable():
         return text
     return "".join(each if each.isprintable() else escape(each) for each in text)
 
 
 def escape(character: str) -> str:
-    """A character as Rust's Debug escapes it."""
+    """Return a character escaped as by Rust's Debug."""
     short = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
     return short.get(character) or f"\\u{{{ord(character):x}}}"
 
 
 def debugged(text: str) -> str:
-    """The text in quotes, as Rust's Debug writes it."""
+    """Return the text quoted as by Rust's Debug."""
     inner = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain(inner)}"'
 
 
 def quoted(text: str) -> str:
-    """The text as a JSON string."""
+    """Return the text as a JSON string."""
     return orjson.dumps(text).decode()
 
 
 def rust_double(value: float) -> str:
-    """The double as Rust prints it: no exponent, and no fraction if it is whole."""
+    """Return the double as Rust prints it: no exponent, and no fraction if it is whole."""
     shown = repr(value)
     if "e" in shown:
         return f"{Decimal(shown):f}"
@@ -75,18 +75,18 @@ def rust_double(value: float) -> str:
 
 
 def numbers(values: Sequence[Bound]) -> str:
-    """An array of numbers as JSON; the empty string if one of them is NaN or infinite."""
+    """Return an array of numbers as JSON; the empty string if one of them is NaN or infinite."""
     shown = orjson.dumps(values).decode()
     return "" if "null" in shown else shown
 
 
 def budget(capture: Capture) -> int:
-    """Bytes of repeated long strings that are written in full."""
+    """Return the bytes of repeated long strings that are written in full."""
     return max(SPARE, FACTOR * capture.source.size)
 
 
 def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[str]:
-    """An array of strings as JSON, in pieces; ``strings`` has them quoted, by code."""
+    """Yield an array of strings as JSON, in pieces; ``strings`` has them quoted, by code."""
     mark = "["
     for code in codes:
         yield mark
@@ -96,21 +96,21 @@ def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[st
 
 
 class LongTexts:
-    """Strings as text, where a long one that occurs again and again is given only in part.
+    """Decodes strings, and shortens repeats of long ones.
 
-    A small file may refer to one long string from thousands of names and values; what is written
-    of it stays in proportion to the file. ``budget`` is how many bytes of repeated strings are
-    given in full all the same.
+    A small file may refer to one long string from thousands of names and values; shortening keeps
+    the output in proportion to the file. ``budget`` is the number of bytes of repeats that are
+    written in full nevertheless.
     """
 
     def __init__(self, dropped: Counter[str], *, repeat: bool, budget: int) -> None:
         self._dropped = dropped
         self._left = 1 << 62 if repeat else budget
         self._known: dict[bytes, str] = {}
-        """What is given in place of strings that were given in full before."""
+        """Short forms of the strings that have been written in full."""
 
     def in_part(self, data: bytes) -> str | None:
-        """What is written in place of a string; None if it is written in full."""
+        """Return the short form to write for a string; None to write it in full."""
         if len(data) < LONG:
             return None
         shown = self._known.get(data)
@@ -125,13 +125,13 @@ class LongTexts:
         return shown
 
     def of(self, data: bytes) -> str:
-        """The text of a string."""
+        """Return the text of a string, perhaps shortened."""
         shown = self.in_part(data)
         return decoded(data, self._dropped) if shown is None else shown
 
 
 class Texts(dict[int, str]):
-    """What ``show`` gives for strings, by code; of long ones it is asked each time."""
+    """Results of ``show`` for strings, by code; those of long strings are not cached."""
 
     def __init__(self, strings: Mapping[int, bytes], show: Callable[[bytes], str]) -> None:
         super().__init__()

@@ -14,11 +14,11 @@ from fxframework.model.capture import Capture
 __all__ = ["SelectorExport", "printable"]
 
 _CHARACTERS: Final = re.compile(r"\\?(.)", re.DOTALL)
-"""Each character of a selector, with the backslash before it if it has one."""
+"""Matches each character of a selector, with its backslash if it has one."""
 
 
 def printable(selector: str) -> str:
-    """A selector on one line: characters that are not printable become escapes."""
+    """Return a selector on one line, with escapes for unprintable characters."""
     if selector.isprintable():
         return selector
     return _CHARACTERS.sub(
@@ -27,10 +27,10 @@ def printable(selector: str) -> str:
 
 
 class SelectorExport(TreeExport):
-    """Writes the selector of each property, and of each node that has nothing, a line each."""
+    """Writes the selectors of all properties and of all empty nodes, one a line."""
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
-        """Each in the order of the tree; those that are the same once."""
+        """Yield the selectors in the order of the tree, without repeats."""
         seen: set[str] = set()
         empty = None
         for path, kind, _, _ in entries(capture):

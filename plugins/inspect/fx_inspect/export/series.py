@@ -1,4 +1,4 @@
-"""The exporter `series`: several snapshots of one VMO, and what changes between them, as CSV."""
+"""The exporter `series`: several snapshots of one VMO, and the changes between them, as CSV."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fxframework.model.capture import Capture
 __all__ = ["SeriesExport"]
 
 CHARACTERS: Final = 1 << 20
-"""Characters that are gathered before they are written."""
+"""Characters buffered before they are written."""
 UNORDERED: Final = "snapshots older than the one before, by generation"
 COLUMNS: Final = ("snapshot", "file", "generation", "change", "path", "name", "type", "value")
 GONE: Final = "removed"
 
 
 class SeriesExport(Export):
-    """Writes CSV rows: of the first snapshot all values, of each other what has changed."""
+    """Writes CSV rows: all values of the first snapshot, and the changes of each later one."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -33,12 +33,12 @@ class SeriesExport(Export):
         self._number = 0
         self._last: int | None = None
         self._known: dict[tuple[str, int], tuple[str, str]] = {}
-        """The last type and value of each path, and of the same path once more, and so on."""
+        """The last type and value, by path and number of the occurrence of that path."""
         self._cells: dict[str, tuple[str, bytes]] = {}
-        """The cells of long strings, and their bytes: many properties may share one."""
+        """The cells of long strings, as text and bytes, since many properties may share one."""
 
     def write(self, capture: Capture) -> None:
-        """Write what a snapshot says that the one before did not."""
+        """Write the changes of a snapshot since the previous one."""
         if not self._number:
             self._sink.write((",".join(COLUMNS) + "\r\n").encode())
         count = _generation(capture)
@@ -81,7 +81,7 @@ class SeriesExport(Export):
         self._number += 1
 
     def _cell(self, value: Any) -> str:
-        """The cell of a value."""
+        """Return the cell of a value."""
         if not isinstance(value, str) or len(value) < LONG:
             return _csv_value(value)
         known = self._cells.get(value)
@@ -92,7 +92,7 @@ class SeriesExport(Export):
 
 
 def _generation(capture: Capture) -> int:
-    """The generation count in the header."""
+    """Return the generation count in the header."""
     return int.from_bytes(capture.source.read(8, 8), "little")
 
 
@@ -102,9 +102,9 @@ def _row(change: str, path: str, kind: str, value: str) -> str:
 
 
 def split_property(path: str) -> tuple[str, str]:
-    """The path of a node and the name in it, of the path of a property."""
+    """Split the path of a property into the path of its node and its name."""
     at = len(path)
-    while True:  # the last colon without a backslash before it ends the path
+    while True:  # the last unescaped colon ends the node's path
         at = path.rindex(":", 0, at)
         behind = len(path[:at]) - len(path[:at].rstrip("\\"))
         if behind % 2 == 0:
@@ -120,7 +120,7 @@ def _csv_value(value: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    """A field of CSV."""
+    """Return a field of CSV."""
     if any(character in text for character in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -1,4 +1,4 @@
-"""The exporters `tree` and `text`: the lines that iquery prints."""
+"""The exporters `tree` and `text`: the tree in the form that iquery prints."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ ROUNDED: Final = "digits of doubles, behind the sixth"
 DEEP: Final = "indentation of nodes, beyond a depth of 500"
 INDENT: Final = "  "
 MARGIN: Final = "\0"
-"""Stands for the indentation of a property; no text that is shown holds it."""
+"""Placeholder for the indentation of a property, which no rendered text contains."""
 DEEPEST: Final = 500
 BROKEN: Final = 100
-"""Bytes of a list of strings from which on each has a line of its own."""
+"""Length in bytes from which a list of strings takes one line per string."""
 ROW: Final = 16
-"""Bytes of a line of a hex dump."""
+"""Bytes per line of a hex dump."""
 
 
 def _hex_rows(data: bytes) -> str:
-    """Bytes as lines of a hex dump."""
+    """Return the lines of a hex dump."""
     rows = []
     for at in range(0, len(data), ROW):
         piece = data[at : at + ROW]
@@ -49,7 +49,7 @@ def _hex_rows(data: bytes) -> str:
 
 
 def _bound(type: str) -> Callable[[Bound], str]:
-    """How bounds of buckets are shown."""
+    """Return the function that formats bounds of buckets."""
     if type == "double":
         return lambda value: rust_double(float(value))
     least, most = RANGES[type]
@@ -58,7 +58,7 @@ def _bound(type: str) -> Callable[[Bound], str]:
 
 
 def open_tree(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """A session of the exporters `tree` and `text`."""
+    """Open a session of the exporters `tree` and `text`."""
     return (SelectorExport if options.get("selectors") else TreeTextExport)(sink, options)
 
 
@@ -66,7 +66,7 @@ class TreeTextExport(TreeExport):
     """Writes the lines that iquery prints."""
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
-        """The metadata, and then a line for each node and property."""
+        """Yield the metadata, then a line for each node and property."""
         yield self._head(capture)
         repeat = bool(self._options.get("repeat"))
         long = LongTexts(self._dropped, repeat=repeat, budget=budget(capture) // 4)
@@ -108,7 +108,7 @@ class TreeTextExport(TreeExport):
         return "\n".join([*lines, ""])
 
     def _render(self, long: LongTexts) -> Callable[[Table, Slots], list[tuple[int, Shown]]]:
-        """What makes of each property the code of its name and what is shown of its value.
+        """Return the function that renders properties, each as its name's code and its value.
 
         Strings of an array stay codes. MARGIN stands for the indentation of the property.
         """

@@ -1,4 +1,4 @@
-"""The exporter `tree-json`: the tree of one capture with the types of its properties, exact."""
+"""The exporter `tree-json`: the exact tree of one capture, with the types of its properties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAYLOADS: Final = "bits of NaN"
 
 
 class TreeJsonExport(TreeExport):
-    """Writes the bare tree, with the types of properties."""
+    """Writes the tree without metadata, with the types of properties."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -44,7 +44,7 @@ class TreeJsonExport(TreeExport):
         super().write(capture)
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
-        """A node's name and properties, its children, and then its links."""
+        """Yield each node's name and properties, its children, and then its links."""
         pooled = strings_of(capture.strings)
         names = Texts(pooled, partial(self._member, "name"))
         contents = Texts(pooled, partial(self._member, "content"))
@@ -87,7 +87,7 @@ class TreeJsonExport(TreeExport):
     def _render(
         self, names: Mapping[int, str]
     ) -> Callable[[Table, Slots], list[tuple[str, Shown]]]:
-        """What makes of each property the beginning of its object, and its value."""
+        """Return the function that renders properties: the start of the object, and the value."""
         values: Values[Shown] = Values(
             integer=str,
             double=self._double,
@@ -99,7 +99,7 @@ class TreeJsonExport(TreeExport):
             strings=lambda codes: codes,
         )
         keys = {number: f',"{name}":' for number, name in TYPES.items()}
-        # What these are is said by their values, which have their keys with them.
+        # The values of these types contain their own keys.
         keys |= dict.fromkeys((STRING, *ARRAYS), ",")
         keys |= {BYTES: ',"bytes_hex":', STRING_ARRAY: ',"string_list":', DOUBLE: ","}
 
@@ -115,7 +115,7 @@ class TreeJsonExport(TreeExport):
         return render
 
     def _member(self, key: str, data: bytes) -> str:
-        """A string as a member, with its bytes beside it where they are not UTF-8."""
+        """Return a string as a member, with its bytes too if they are not UTF-8."""
         in_part = self._long.in_part(data)
         if in_part is not None:
             return f'"{key}":{quoted(in_part)}'

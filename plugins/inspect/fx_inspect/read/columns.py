@@ -1,4 +1,4 @@
-"""Raw columns of one VMO: what the kernels make of it, and their order in the tree."""
+"""Raw columns of one VMO, as the kernels produce them, and their order in the tree."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
 NO_LIMIT = 1 << 62
 CODES = 400
-"""Numbers of findings are below this."""
+"""Upper bound of the numbers of findings."""
 UNKNOWN, PADDING, DAMAGED = 253, 254, 255
-"""The kernels' types of records other than blocks."""
+"""Types of records other than blocks, as in the kernels."""
 VERSION_AT = {"v0": 8, "new": 16}
 
 
 def _parameters(name: str) -> I64:
-    """A layout as the kernels take it: where fields are, and the reserved bits of each type."""
+    """Return a layout in the form of the kernels: positions of fields, and reserved bits."""
     types = layout.LAYOUTS[name]
     node, kind = types[layout.BlockType.NODE_VALUE], layout.TYPE_V0 if name == "v0" else layout.TYPE
     _, parent = node.field("parent")
@@ -47,21 +47,21 @@ LAYOUTS = {name: _parameters(name) for name in layout.LAYOUTS}
 
 
 def tree_order(parents: I32) -> TreeOrder:
-    """The order of nodes with these parents (-1 none); node 0 is the root."""
+    """Return the order of nodes with these parents (-1: none); node 0 is the root."""
     order = TreeOrder(parents.data)
     order.run()
     return order
 
 
 def arranged(owners: I32, order: TreeOrder) -> I32:
-    """Rows in the order of the nodes that own them; rows of no node are left out."""
+    """Return rows in the order of the nodes that own them, without rows of no node."""
     arrangement = Arrangement(owners.data, order)
     arrangement.run()
     return np.asarray(arrangement.rows)[: arrangement.count]
 
 
 def taken(rows: Any, values: Any, through: Any = None) -> I32:
-    """Numbers of rows, as ``fxframework.kernels.columns.Taken`` makes them."""
+    """Return values at rows, as computed by ``fxframework.kernels.columns.Taken``."""
     kernel = Taken(memoryview(rows), values, through)
     kernel.run()
     return np.asarray(kernel.out)
@@ -93,18 +93,18 @@ class RawColumns:
         self.copy = TextCopy(scan, words, octets)
         self.string_codes = self._interned()
         self.units: I32 = np.asarray(scan.unit)
-        """The unit of each record."""
+        """Index of each record, in units."""
         self.order = tree_order(np.asarray(values.node_parent))
         self.node_count = self.order.count
         self.value_nodes: I32 = np.asarray(values.node)[: values.rows]
         self.value_rows = arranged(self.value_nodes, self.order)
-        """The values in the order of `properties`."""
+        """Values in the order of `properties`."""
         self.link_nodes: I32 = np.asarray(values.link_node)[: values.links]
         self.link_rows = arranged(self.link_nodes, self.order)
         self._find_duplicates()
 
     def _interned(self) -> I32:
-        """The codes of strings in the pool; -1 for strings that nothing in the tree refers to."""
+        """Return the codes of strings in the pool; -1 for strings that the tree does not use."""
         lengths, uses = self.string_lengths, self.uses
         longest = int(lengths.max(initial=0, where=uses > 0))
         pool = self.pool.pool
@@ -126,31 +126,31 @@ class RawColumns:
     # --- Raw columns ------------------------------------------------------------------------------
 
     def value_names(self, rows: Any) -> I32:
-        """The codes of the names of values."""
+        """Return the codes of the names of values."""
         return taken(rows, self.string_codes, self.values.name)
 
     def value_units(self, rows: Any) -> I32:
-        """The units of the blocks of values."""
+        """Return the units of the blocks of values."""
         return taken(rows, self.units, self.values.block)
 
     def link_units(self, rows: Any) -> I32:
-        """The units of the blocks of links."""
+        """Return the units of the blocks of links."""
         return taken(rows, self.units, self.values.link_block)
 
     def node_units(self, nodes: Any) -> I32:
-        """The units of the blocks of nodes; 0 for the root."""
+        """Return the units of the blocks of nodes; 0 for the root."""
         units = taken(nodes, self.units, self.values.node_block)
         units[nodes == 0] = 0
         return units
 
-    # --- What there is to say of the whole --------------------------------------------------------
+    # --- Facts about the whole VMO ----------------------------------------------------------------
 
     def tally(self) -> I64:
-        """Records by type and order, int64 of shape (256, 16)."""
+        """Return the number of records by type and order, int64 of shape (256, 16)."""
         return np.asarray(self.scan.tally).reshape(256, 16)
 
     def record_kinds(self) -> dict[str, int]:
-        """Records of each kind, by the names of record JSON."""
+        """Return the number of records of each kind, by the names of record JSON."""
         records = self.tally().sum(axis=1)
         others = {"unknown": UNKNOWN, "padding": PADDING, "damaged": DAMAGED}
         kinds = {"block": int(records[: layout.NEW_TYPES].sum())}
@@ -158,7 +158,7 @@ class RawColumns:
         return {name: count for name, count in kinds.items() if count}
 
     def header(self) -> dict[str, Any] | None:
-        """What the header says; None where there is none."""
+        """Return the facts of the header; None without one."""
         scan = self.scan
         if not scan.count or scan.type[0] != layout.BlockType.HEADER:
             return None
@@ -175,9 +175,9 @@ class RawColumns:
         }
 
     def heap(self) -> dict[str, Any]:
-        """How the space is used: blocks by type and order, what is free, in how many pieces.
+        """Return the use of the space: blocks by type and order, free space, and its fragmentation.
 
-        Zeros of which no block is sure count as free.
+        Zeros that may or may not be blocks count as free.
         """
         tally = self.tally()[: layout.NEW_TYPES]
         orders = np.arange(16)
@@ -187,7 +187,7 @@ class RawColumns:
         scan = self.scan
         total = int((tally * sizes).sum())
         largest = int(sizes[free > 0].max(initial=0))
-        # Blocks of the greatest order there is are whole; smaller ones are what fragmentation is.
+        # Free blocks of the highest order are unfragmented space, smaller ones are fragments.
         whole = int(free[layout.MAX_ORDER :] @ sizes[layout.MAX_ORDER :])
         facts: dict[str, Any] = {
             "blocks_by_type": {

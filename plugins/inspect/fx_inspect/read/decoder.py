@@ -1,7 +1,7 @@
-"""Records of a VMO, one after another: the decoder for clarity.
+"""The decoder: records of a VMO as objects, one at a time, written for clarity.
 
-The kernels read the same bytes for speed, and share nothing with this but the constants of
-``layout.py``; tests hold the two against each other.
+The kernels read the same bytes for speed. The two share only the constants of ``layout.py``, and
+tests compare their results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["RecordDecoder"]
 
 
 def _zeros_end(view: memoryview, at: int, whole: int) -> int:
-    """The end of the run of zero units that begins at byte ``at``."""
+    """Return the end of the run of zero units at byte ``at``."""
     piece = 1 << 12
     while at < whole:
         chunk = view[at : min(at + piece, whole)].tobytes()
@@ -47,7 +47,7 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
 
 
 class _Resume:
-    """Where reading goes on behind bytes at which no block can begin."""
+    """Finds where reading continues after bytes at which no block can begin."""
 
     def __init__(self, view: memoryview, layout: str) -> None:
         import numpy as np
@@ -63,7 +63,7 @@ class _Resume:
         if layout == "new":
             plausible &= wire.RESERVED_BITS.get(words) == 0
         self._fits = plausible
-        # From the end: a block leads to the end where the one behind it does.
+        # Backwards: a block leads to the end of the file if the next one does.
         leads = bytearray(len(words) + 1)
         leads[-1] = 1
         steps[~plausible] = 0
@@ -74,7 +74,7 @@ class _Resume:
         self._end = whole
 
     def after(self, at: int) -> int:
-        """The next unit behind byte ``at`` from which blocks lead to the end of the file.
+        """Return the next unit after byte ``at`` from which blocks lead to the end of the file.
 
         If there is none, the next unit at which a block can begin, or the end of the last unit.
         """
@@ -87,10 +87,10 @@ class _Resume:
 
 
 class RecordDecoder:
-    """Reads a VMO block by block, in the layout that its first bytes show.
+    """Reads a VMO block by block, in the layout of its first bytes.
 
-    Findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. Nothing that the bytes
-    say raises an exception, but for the StrictError of strict diagnostics.
+    Findings go to ``diagnostics``; of ``limits`` only ``max_record`` applies. No bytes raise an
+    exception, except StrictError with strict diagnostics.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class RecordDecoder:
         self.limits = limits or Limits()
 
     def records(self, data: Data) -> Iterator[InspectRecord]:
-        """Every block, padding and damage included; their ``nbytes`` add up to ``len(data)``."""
+        """Yield every block, padding and damage too; their ``nbytes`` add up to ``len(data)``."""
         walk = self.begin(data)
         at = number = 0
         while at < len(walk.view):
@@ -110,12 +110,12 @@ class RecordDecoder:
             number += 1
 
     def begin(self, data: Data) -> Walk:
-        """A walk from the beginning of ``data``, for callers that read some records."""
+        """Return a walk from the beginning of ``data``, for callers that read some records."""
         return Walk(view_of(data), self.limits.max_record, self.diagnostics)
 
 
 class Walk:
-    """A walk through a file. ``found`` has the findings about a record when it is given."""
+    """A walk through a file. ``found`` holds the findings about the current record."""
 
     def __init__(
         self, view: memoryview, max_record: int, diagnostics: Diagnostics | None = None
@@ -128,7 +128,7 @@ class Walk:
         self.resume: _Resume | None = None
 
     def reported(self, at: int, number: int) -> InspectRecord:
-        """The record at byte ``at``, which has this number, its findings reported."""
+        """Return the record at byte ``at``, whose number is ``number``, and report its findings."""
         record = self.record(at)
         if not at and not (isinstance(record, Block) and record.type == "HEADER"):
             kind = record.type if isinstance(record, Block) else record.record
@@ -140,16 +140,16 @@ class Walk:
         return record
 
     def find(self, code: str, message: str, offset: int) -> None:
-        """Note a finding about the record that comes."""
+        """Add a finding about the next record."""
         self.found.append((code, message, offset))
 
     def damaged(self, code: str, at: int, end: int, message: str) -> Damaged:
-        """The stretch from ``at`` to ``end``, in which there is no block."""
+        """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
         self.find(code, message, at)
         return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
 
     def record(self, at: int) -> InspectRecord:
-        """The record at byte ``at``."""
+        """Return the record at byte ``at``."""
         view = self.view
         left = len(view) - at
         if left < wire.UNIT:
@@ -174,11 +174,11 @@ class Walk:
         if self.max_record and size > self.max_record:
             return self.damaged("FXI0014", at, at + size, f"a block of {size} bytes")
         block = block_of(view[at : at + size], self.layout, index=at // wire.UNIT)
-        self.look(block, words)
+        self.check(block, words)
         return block
 
-    def look(self, block: Block | Unknown, words: tuple[int, int]) -> None:
-        """What there is to say of a block by itself."""
+    def check(self, block: Block | Unknown, words: tuple[int, int]) -> None:
+        """Report the findings about a block by itself."""
         at = block.offset
         if block.order > wire.MAX_ORDER:
             self.find("FXI0010", f"{block.nbytes} bytes", at)
@@ -200,7 +200,7 @@ class Walk:
             self.find("FXI0103", f"its word is {words[1]:#x}", at)
 
     def header(self, block: Block) -> None:
-        """What there is to say of the header."""
+        """Report the findings about the header."""
         fields = block.fields
         if fields["magic"] != "INSP":
             self.find("FXI0002", f"it is {reprlib.repr(fields['magic'])}", 0)

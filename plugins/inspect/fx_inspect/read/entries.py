@@ -1,4 +1,4 @@
-"""Entries: what a capture states, by path; snapshots are compared by them."""
+"""Entries: the contents of a capture by path, used to compare snapshots."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from fxframework.model.table import Table
 __all__ = ["Value", "entries", "escaped", "unescaped"]
 
 SPECIAL: Final = "\\/:* \t"
-"""Characters that follow a backslash in a selector."""
+"""Characters that are escaped by a backslash in a selector."""
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 DEEPEST: Final = 200
 SHOWN: Final = 8
 LONGEST_NAME: Final = 256
 LONGEST_PATH: Final = 1 << 10
-"""Bytes of a name, and of the path of a node, that are shown in full."""
+"""Longest name, and path of a node, shown in full, in bytes."""
 LONGEST_TEXT: Final = 1 << 10
-"""Bytes of a string of an array that are shown in full."""
+"""Longest string of an array shown in full, in bytes."""
 NAME_SHOWN: Final = 64
-"""Characters of a longer name that are shown, and names of a longer path (SHOWN)."""
+"""Characters shown of a longer name; SHOWN is the number of names of a longer path."""
 LONG: Final = 256
-"""Bytes of a string from which on equal ones are one object."""
+"""Length in bytes from which equal strings share one object."""
 
 
 def escaped(name: str) -> str:
-    """A name in the form of selectors: with a backslash before each special character."""
+    """Return a name in the form of selectors: with a backslash before each special character."""
     if any(character in name for character in SPECIAL):
         return "".join(f"\\{each}" if each in SPECIAL else each for each in name)
     return name
 
 
 def unescaped(name: str) -> str:
-    """The name that a name in a selector stands for, without the backslashes."""
+    """Return the name that a name in a selector stands for."""
     return _ESCAPE.sub(r"\1", name) if "\\" in name else name
 
 
 class Value(NamedTuple):
-    """A property: the code of its name, its type, its value as plain JSON has it, its offset."""
+    """A property: code of the name, type, value in the form of plain JSON, and offset."""
 
     name: int
     type: str
@@ -54,7 +54,7 @@ class Value(NamedTuple):
 
 
 def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
-    """What makes Values of a batch of properties."""
+    """Return the function that converts a batch of properties to Values."""
     texts = texts_of(pool, _bounded_text)
     known: dict[bytes, Any] = {}
 
@@ -110,24 +110,24 @@ def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
 
 
 def _type_name(number: int, format: int) -> str:
-    """The name of a type; of a histogram ``int_linear_histogram`` and so on."""
+    """Return the name of a type; for a histogram ``int_linear_histogram`` and so on."""
     if number in ARRAYS and format:
         return f"{ARRAY_TYPES[number]}_{FORMATS.get(format, format)}_histogram"
     return TYPES.get(number, str(number))
 
 
 def entries(capture: Capture) -> Iterator[Entry]:
-    """The nodes, properties and links of a capture, by path (``Capture.entries``).
+    """Yield the nodes, properties and links of a capture, by path (``Capture.entries``).
 
-    A path is the selector of what it names, ``root/a`` or ``root/a:property``. A name of more than
-    ``LONGEST_NAME`` bytes, and a path of more than ``LONGEST_PATH`` bytes or ``DEEPEST`` names,
-    have a digest in place of what is not shown.
+    A path is a selector, ``root/a`` or ``root/a:property``. A name of more than ``LONGEST_NAME``
+    bytes, and a path of more than ``LONGEST_PATH`` bytes or ``DEEPEST`` names, contain a digest in
+    place of the omitted part.
     """
     names = texts_of(capture.strings, _bounded)
     texts = texts_of(capture.strings, str)
-    above = _Above()
+    paths = _PathBuilder()
     for node in walk(capture, exact(capture.strings)):
-        path = above.path(node.depth, names[node.name])
+        path = paths.path(node.depth, names[node.name])
         yield Entry(path, "node", None, node.offset)
         for name, kind, value, offset in node.properties:
             yield Entry(f"{path}:{names[name]}", kind, value, offset)
@@ -139,7 +139,7 @@ def entries(capture: Capture) -> Iterator[Entry]:
 
 
 def _bounded(name: str) -> str:
-    """A name in the form of paths."""
+    """Return a name in the form of paths, of bounded length."""
     data = name.encode()
     if len(data) <= LONGEST_NAME:
         return escaped(name)
@@ -147,7 +147,7 @@ def _bounded(name: str) -> str:
 
 
 def _bounded_text(text: str) -> str:
-    """A string as an array of strings has it: a long one by its beginning and a digest."""
+    """Return a string of an array; of a long one, its beginning and a digest."""
     data = text.encode()
     if len(data) <= LONGEST_TEXT:
         return text
@@ -158,8 +158,8 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=8).digest()
 
 
-class _Above:
-    """The names above a node, as paths of bounded length."""
+class _PathBuilder:
+    """Builds paths of bounded length from the names of nodes in the order of the tree."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -167,7 +167,7 @@ class _Above:
         self._digests: list[bytes] = []
 
     def path(self, depth: int, name: str) -> str:
-        """The path of a node at a depth, when those before it were asked for in order."""
+        """Return the path of the next node, given its depth and name."""
         del self._names[depth:], self._lengths[depth:], self._digests[depth:]
         self._names.append(name)
         before = self._digests[-1] if self._digests else b""

@@ -1,7 +1,7 @@
-"""`fxf explain FILE@OFFSET`: the bytes of the block there, word by word, as annotated fields.
+"""`fxf explain FILE@OFFSET`: the block at a byte, as annotated fields.
 
-The words of a block follow from their declaration in `layout.py`; blocks are found as `records.py`
-frames them.
+The words of a block are explained by their declarations in `layout.py`; `decoder.py` finds the
+blocks.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _PAYLOADS = {
 
 
 def explain(source: Source, offset: int) -> list[FieldView]:
-    """The block that holds byte ``offset``, field by field in the order of the file.
+    """Return the fields of the block that contains byte ``offset``, in file order.
 
-    Of long stretches (payload, padding, damage) the words around the byte are given. Raises
-    UsageError where the file has no such byte.
+    For long stretches (payload, padding, damage) only the words around the byte are returned.
+    Raises UsageError if the file has no such byte.
     """
     check_offset(source, offset)
     record = record_at(RecordDecoder().records(source.data), offset)
@@ -60,7 +60,7 @@ class _Explainer(Explainer):
         self.end = record.offset + record.nbytes
 
     def views(self) -> Iterator[FieldView]:
-        """All of its fields."""
+        """Yield all fields."""
         record = self.record
         at = record.offset
         if isinstance(record, Block):
@@ -76,11 +76,11 @@ class _Explainer(Explainer):
             yield from self.rest(at, "padding", DOCS, "zero bytes")
 
     def rest(self, at: int, name: str, section: str, meaning: str | None) -> Iterator[FieldView]:
-        """All that is left; bytes are their own meaning where none is given."""
+        """Yield the rest of the record; without ``meaning`` the bytes themselves are shown."""
         return self.stretch(at, self.end, name, section, meaning)
 
     def block(self, block: Block) -> Iterator[FieldView]:
-        """A block: its words, its payload, and what it does not use."""
+        """Yield the fields of a block: its words, its payload, and the unused rest."""
         at = block.offset
         words = wire.LAYOUTS[block.layout][block.number]
         section = words.header.section
@@ -104,7 +104,7 @@ class _Explainer(Explainer):
                 at += size
         elif block.number in _PAYLOADS:
             name = _PAYLOADS[BlockType(block.number)]
-            # The first bytes of a string are in the word of its length.
+            # The word of a string's length also holds its first bytes.
             start = block.offset + wire.PAYLOAD_AT[block.number]
             length = block.fields.get("length", block.fields.get("total_length", block.nbytes))
             stop = min(self.end, start + length)
@@ -113,7 +113,7 @@ class _Explainer(Explainer):
         yield from self.rest(at, "unused", section, None)
 
     def meaning(self, block: Block, view: FieldView) -> str:
-        """What a field says: of a number the value that it stands for, of others what they are."""
+        """Return the meaning of a field: the value that a number stands for, or its description."""
         if view.name == "order":
             return f"{wire.ORDER_SIZE(view.value)} bytes"
         if view.name == "value" and block.number == BlockType.INT_VALUE:
@@ -130,7 +130,7 @@ class _Explainer(Explainer):
 
     @staticmethod
     def generation(value: int) -> str:
-        """Whether the VMO is being changed."""
+        """Return the meaning of a generation."""
         if value == wire.FROZEN_GENERATION:
             return "frozen"
         return "odd: being changed" if value % 2 else "even: at rest"

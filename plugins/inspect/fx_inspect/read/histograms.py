@@ -1,4 +1,4 @@
-"""Histograms: an array's slots as buckets with their bounds, and the condensed JSON of ffx."""
+"""Histograms: an array's slots as buckets with bounds, and the condensed JSON of ffx."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ import attrs
 __all__ = ["EXPONENTIAL", "LINEAR", "Bound", "Histogram"]
 
 LINEAR, EXPONENTIAL = 1, 2
-"""Formats of an array that is a histogram (`inspect_format` of `properties`)."""
+"""Array formats of histograms (`inspect_format` of `properties`)."""
 PARAMETERS: Final = {LINEAR: 2, EXPONENTIAL: 3}
 """Slots before the buckets: floor and step; floor, initial step and step multiplier."""
 LEAST_BUCKETS: Final = 3
-"""Underflow, one bucket and overflow: with fewer slots an array is none."""
+"""Fewest buckets of a histogram: underflow, one bucket, and overflow."""
 RANGES: Final[dict[str, tuple[float, float]]] = {
     "int": (-(1 << 63), (1 << 63) - 1),
     "uint": (0, (1 << 64) - 1),
     "double": (float("-inf"), float("inf")),
 }
-"""What the numbers of each type reach to: the outer bounds of underflow and overflow."""
+"""Range of each type: the outer bounds of underflow and overflow."""
 
 Bound = int | float
 
 
 @attrs.frozen
 class Histogram:
-    """A histogram of ints, uints or doubles (inspect.md §1.3).
+    """A histogram of ints, uints or doubles (docs/formats/inspect.md).
 
-    ``counts`` has the underflow bucket first and the overflow bucket last.
+    ``counts`` begins with the underflow bucket and ends with the overflow bucket.
     """
 
     type: str
     """``int``, ``uint`` or ``double``."""
     floor: Bound
     step: Bound
-    """Of an exponential one the initial step."""
+    """The step; of an exponential histogram, the initial step."""
     multiplier: Bound | None
-    """The step multiplier; None of a linear one."""
+    """The step multiplier; None for a linear histogram."""
     counts: Sequence[Bound]
 
     @classmethod
     def of(cls, type: str, format: int, slots: Sequence[Bound]) -> Histogram | None:
-        """The histogram of an array's slots; None where they are too few, or the array is flat."""
+        """Return the histogram of an array's slots; None for a flat array or too few slots."""
         first = PARAMETERS.get(format)
         if first is None or len(slots) < first + LEAST_BUCKETS:
             return None
@@ -52,7 +52,7 @@ class Histogram:
 
     @property
     def size(self) -> int:
-        """Buckets, underflow and overflow included."""
+        """Number of buckets, with underflow and overflow."""
         return len(self.counts)
 
     @property
@@ -61,9 +61,9 @@ class Histogram:
         return "linear" if self.multiplier is None else "exponential"
 
     def edges(self) -> list[Bound]:
-        """Where the buckets meet: ``size - 1`` numbers, the first one the floor.
+        """Return the edges between buckets: ``size - 1`` numbers, the first one the floor.
 
-        A number beyond what the type holds is the last one that it holds.
+        An edge beyond the range of the type is clamped to it.
         """
         least, most = RANGES[self.type]
         edges = [self.floor]
@@ -74,26 +74,26 @@ class Histogram:
             else:
                 edge = self.floor + width
                 width *= self.multiplier
-                if isinstance(width, int):  # powers of a hostile multiplier stay small
+                if isinstance(width, int):  # bounds the powers of a hostile multiplier
                     width = max(min(width, 1 << 65), -(1 << 65))
             edges.append(min(max(edge, least), most))
         return edges
 
     def bounds(self) -> list[tuple[Bound, Bound]]:
-        """The bounds of each bucket, from the lower one up to but without the upper one."""
+        """Return the bounds of each bucket: the lower one included, the upper one excluded."""
         least, most = RANGES[self.type]
         edges = self.edges()
         return list(zip([least, *edges], [*edges, most], strict=True))
 
     def slots(self) -> list[Bound]:
-        """The array's slots."""
+        """Return the array's slots."""
         before = [self.floor, self.step]
         if self.multiplier is not None:
             before.append(self.multiplier)
         return [*before, *self.counts]
 
     def parameters(self) -> dict[str, Bound]:
-        """The slots before the buckets, by their names in JSON."""
+        """Return the slots before the buckets, by their names in JSON."""
         if self.multiplier is None:
             return {"floor": self.floor, "step": self.step}
         return {
@@ -103,10 +103,10 @@ class Histogram:
         }
 
     def condensed(self) -> dict[str, Any]:
-        """As ffx and iquery have it in JSON.
+        """Return the histogram in the JSON of ffx and iquery.
 
-        Where at most half of the buckets hold something (rounded down), only their counts are
-        there, and ``indexes`` says which they are.
+        If at most half of the buckets (rounded down) are not empty, only these counts are included,
+        with their ``indexes``.
         """
         shown: dict[str, Any] = {"size": self.size, **self.parameters()}
         indexes = [at for at, count in enumerate(self.counts) if count]

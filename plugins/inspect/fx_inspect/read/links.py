@@ -1,9 +1,9 @@
-"""Links followed: the trees that links name, read and joined to the tree that has the links.
+"""Follows links: reads the trees that links name, and joins them to the tree with the links.
 
 A tree is found by a link's content: in a mapping, or as a file of that name in a folder. The tree
-of a ``child`` link becomes a child with the link's name, after the node's own children; what an
-``inline`` link names comes after what its node has itself. Links of one content give the same tree;
-a tree is never joined to itself.
+of a ``child`` link becomes a child with the link's name, after the node's own children; the
+contents of an ``inline`` link follow those of its node. Links with the same content lead to the
+same tree; a tree is never joined to itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ I32 = NDArray[np.int32]
 SUFFIXES = ("", ".inspect", ".vmo")
 MOST_ROWS = 1 << 22
 MOST_TIMES = 16
-"""Rows that links may add: this many, or this many times the rows of the tree itself."""
+"""Most rows that links may add: this number, or this multiple of the tree's own rows."""
 CHILD, INLINE = 0, 1
 NOT_EXPANDED, EXPANDED = "not expanded", "expanded"
 _FINDINGS = {
@@ -45,49 +45,49 @@ _FINDINGS = {
     "too deep": "FXI0604",
 }
 _ORIGIN = ("offset", "inspect_block")
-"""Columns that say where a row comes from: for rows of a linked tree, the link's place."""
+"""Columns with the origin of a row; for rows of a linked tree, that of the link."""
 
 
 @attrs.frozen
 class _Part:
-    """A tree, and where it is joined."""
+    """A tree, and the place where it is joined."""
 
     tables: Mapping[str, Table]
     numbers: I32
-    """The number of each of its nodes among all nodes."""
+    """Number of each of its nodes among all nodes."""
     first: int
-    """The first node of its own: 1 where its root is the node that has the link."""
+    """Its first own node: 1 if its root is the node with the link."""
     contents: tuple[str, ...]
-    """The contents of the links on the way to it."""
+    """Contents of the links on the way to it."""
     origin: Mapping[str, int] | None
-    """``_ORIGIN`` of the link in the capture that led to it; None for the capture's own tree."""
+    """``_ORIGIN`` of the capture's link that led to it; None for the capture's own tree."""
     states: I32
-    """The code of the state of each of its links."""
+    """Codes of the states of its links."""
 
 
 class JoinedRows:
-    """The rows of several trees in one, all in memory."""
+    """The rows of several trees as one tree, in memory."""
 
     def __init__(self, columns: Mapping[str, Mapping[str, ColumnData]]) -> None:
         self._columns = columns
 
     def count(self, name: str) -> int:
-        """Rows of a table."""
+        """Return the number of rows of a table."""
         return len(next(iter(self._columns[name].values())))
 
-    def stop(self, name: str, at: int, stop: int) -> int:  # noqa: ARG002 (all of it is there)
-        """Where a batch from row ``at`` to ``stop`` ends."""
+    def stop(self, name: str, at: int, stop: int) -> int:  # noqa: ARG002 (the interface of TreeRows)
+        """Return the end of a batch from row ``at`` to ``stop``."""
         return stop
 
     def rows(self, name: str, at: int, stop: int) -> tuple[int, dict[str, Any]]:
-        """The rows from ``at`` to ``stop`` of a table: how many, and their columns but `row`."""
+        """Return the number of rows from ``at`` to ``stop``, and their columns except `row`."""
         return stop - at, {key: each[at:stop] for key, each in self._columns[name].items()}
 
 
 def join_linked_trees(tree: TreeRows, request: OpenRequest, diagnostics: Diagnostics) -> JoinedRows:
-    """The rows of a tree and of the trees that its links name.
+    """Return the rows of a tree and of the trees that its links name.
 
-    A link whose tree is missing or unreadable is reported and stays as it is.
+    A link whose tree is missing or unreadable is reported and stays a link.
     """
     return _Follower(tree, request, diagnostics).joined()
 
@@ -101,7 +101,7 @@ class _Follower:
         self.links = request.options["links"]
         self.depth = int(request.options.get("link_depth", 16))
         self.known: dict[str, Mapping[str, Table] | str] = {}
-        """By content: the tables of a tree, or the state of the link."""
+        """The tables of a tree, or the state of the link, by content."""
         own = self._tables(tree)
         rows = sum(map(len, own.values()))
         self.room = max(MOST_ROWS, MOST_TIMES * rows)
@@ -129,7 +129,7 @@ class _Follower:
     # --- Following --------------------------------------------------------------------------------
 
     def _follow(self, part: _Part) -> list[_Part]:
-        """Follow the links of a part; gives the parts that they lead to."""
+        """Follow the links of a part. Return the parts that they lead to."""
         table = part.tables["inspect_links"]
         names = ("node", "name", "content", "disposition", *_ORIGIN)
         rows = zip(*(table.array(name).tolist() for name in names), strict=True)
@@ -138,18 +138,18 @@ class _Follower:
             if disposition > INLINE:
                 continue
             origin = part.origin or {"offset": offset, "inspect_block": block}
-            said = self.strings.bytes_of(content).decode(errors="surrogateescape")
-            reached = self._reached(said, part.contents)
+            wanted = self.strings.bytes_of(content).decode(errors="surrogateescape")
+            reached = self._reached(wanted, part.contents)
             if isinstance(reached, str):
                 state = reached
                 self.diagnostics.add(
-                    _FINDINGS[state], f"its content is {said!r}", offset=origin["offset"]
+                    _FINDINGS[state], f"its content is {wanted!r}", offset=origin["offset"]
                 )
             else:
                 state = EXPANDED
                 above = int(part.numbers[node])
                 named = name if disposition == CHILD else None
-                found.append(self._enter(reached, above, named, (*part.contents, said), origin))
+                found.append(self._enter(reached, above, named, (*part.contents, wanted), origin))
             part.states[row] = self.strings.intern(state.encode())
         self.parts += found
         return found
@@ -162,7 +162,7 @@ class _Follower:
         contents: tuple[str, ...],
         origin: Mapping[str, int],
     ) -> _Part:
-        """Number the nodes of a tree below node ``above``, or as that node where it has no name."""
+        """Number the nodes of a tree below node ``above``, or as that node if there is no name."""
         nodes = own["nodes"]
         first = 0 if name is not None else 1
         numbers = np.arange(len(nodes), dtype=np.int32) + np.int32(self.count - first)
@@ -178,15 +178,15 @@ class _Follower:
         self.count += len(nodes) - first
         return _Part(own, numbers, first, contents, origin, self._states(own))
 
-    def _reached(self, said: str, contents: tuple[str, ...]) -> Mapping[str, Table] | str:
-        """The tables of the tree that a link leads to, or what became of the link."""
-        if said in contents:
+    def _reached(self, wanted: str, contents: tuple[str, ...]) -> Mapping[str, Table] | str:
+        """Return the tables of the tree that a link leads to, or the state of the link."""
+        if wanted in contents:
             return "cycle"
         if len(contents) >= self.depth:
             return "too deep"
-        if said not in self.known:
-            self.known[said] = self._read(said)
-        reached = self.known[said]
+        if wanted not in self.known:
+            self.known[wanted] = self._read(wanted)
+        reached = self.known[wanted]
         if not isinstance(reached, str):
             rows = sum(map(len, reached.values()))
             if rows > self.room:
@@ -194,8 +194,8 @@ class _Follower:
             self.room -= rows
         return reached
 
-    def _read(self, said: str) -> Mapping[str, Table] | str:
-        given = self._given(said)
+    def _read(self, wanted: str) -> Mapping[str, Table] | str:
+        given = self._given(wanted)
         if given is None:
             return "not found"
         try:
@@ -208,28 +208,28 @@ class _Follower:
             return "not readable"
         return found
 
-    def _given(self, said: str) -> Any:
-        """What is offered by that name: bytes, a path or a capture; None where nothing is."""
+    def _given(self, wanted: str) -> Any:
+        """Return the source of that name: bytes, a path or a capture; None if there is none."""
         if isinstance(self.links, Mapping):
-            return self.links.get(said)
-        # What a file says must not lead out of the folder.
-        if said in ("", ".", "..") or "\0" in said or os.path.basename(said) != said:  # noqa: PTH119
+            return self.links.get(wanted)
+        # The contents of a file must not lead out of the folder.
+        if wanted in ("", ".", "..") or "\0" in wanted or os.path.basename(wanted) != wanted:  # noqa: PTH119
             return None
-        if "\\" in said or ":" in said:
+        if "\\" in wanted or ":" in wanted:
             return None
         for suffix in SUFFIXES:
-            path = Path(self.links) / f"{said}{suffix}"
+            path = Path(self.links) / f"{wanted}{suffix}"
             try:
                 if path.is_file():
                     return path
-            except OSError:  # a name that the file system does not take
+            except OSError:  # a name that the file system does not allow
                 return None
         return None
 
     # --- Joining ----------------------------------------------------------------------------------
 
     def joined(self) -> JoinedRows:
-        """All parts as one tree."""
+        """Return all parts as one tree."""
         order = tree_order(np.concatenate(self.parents))
         place = np.asarray(order.place)
         columns: dict[str, dict[str, ColumnData]] = {}
@@ -253,14 +253,14 @@ class _Follower:
         ]
 
     def _owned(self, name: str, order: TreeOrder) -> tuple[I32, I32]:
-        """Of each row of all parts its node, and the rows in the order of the tree."""
+        """Return the node of each row of all parts, and the rows in the order of the tree."""
         owners = np.concatenate(
             [part.numbers[part.tables[name].array("node")] for part in self.parts]
         )
         return owners, arranged(owners, order)
 
     def _column(self, name: str, key: str, rows: NDArray[Any]) -> ColumnData:
-        """A column of all parts, one behind the other, and of that some rows."""
+        """Return some rows of a column of all parts, which follow one another."""
         found: list[Any] = []
         for part in self.parts:
             column = part.tables[name][key]
@@ -304,7 +304,7 @@ class _Follower:
         }
 
     def _slots(self, columns: dict[str, dict[str, ColumnData]], rows: I32) -> None:
-        """Order slots as their properties, and say in these where they are."""
+        """Order slots by their properties, and store their positions in these."""
         counts = np.concatenate(
             [part.tables["properties"].array("array")[:, 1] for part in self.parts]
         )

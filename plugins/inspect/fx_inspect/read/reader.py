@@ -1,8 +1,7 @@
-"""The reader: bytes of a VMO to a Capture. Records come from ``decoder.py``, tables from kernels.
+"""The reader: opens a VMO as a capture. Records come from ``decoder.py``, tables from kernels.
 
-``fxframework.kit.scanned`` says what is done with them. Each column is made when it is first asked
-for. Where links are followed, the trees that they name are read the same way, and joined to this
-one (``links.py``).
+``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
+If links are followed, their trees are read in the same way and joined (``links.py``).
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ from fxframework.model.table import Table
 __all__ = ["InspectCapture", "open_inspect"]
 
 LISTED = 10
-"""Names that a summary lists."""
+"""Most names in a summary."""
 LONGEST_LISTED = 256
-"""Bytes of such a name that are shown."""
+"""Most bytes of such a name."""
 STATISTICS = b"fuchsia.inspect.Stats"
-"""The node in which a component says how its VMO is doing."""
+"""The node with a component's statistics of its VMO."""
 FAILURES = "failed_allocations"
 
 
 def open_inspect(source: Source, request: OpenRequest) -> InspectCapture:
-    """Open a VMO. Nothing is read yet."""
+    """Open a VMO. Reads nothing yet."""
     return InspectCapture(source, request)
 
 
 def _check_links(options: Mapping[str, Any], path: str) -> None:
-    """Refuse options with which no link can be followed."""
+    """Check the options for links. Raises UsageError for a missing folder or negative depth."""
     folder, depth = options.get("links"), options.get("link_depth", 0)
     if isinstance(folder, str) and folder and not Path(folder).is_dir():
         there = Path(folder).exists()
@@ -78,22 +77,22 @@ class InspectPass(FirstPass[TreeRows | JoinedRows]):
 
     @property
     def records(self) -> int:
-        """Blocks, and stretches between them."""
+        """Number of blocks and of stretches between them."""
         return int(self.raw.scan.count)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Records of each kind."""
+        """Number of records of each kind."""
         return self.raw.record_kinds()
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows of each table."""
+        """Number of rows of each table."""
         return {name: self.whole.count(name) for name in tables.SCHEMAS}
 
 
 class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
-    """One VMO, or a copy of one."""
+    """A capture of one VMO, or of a copy of one."""
 
     format = "inspect"
     rules = RULES
@@ -106,7 +105,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         super().__init__(source, request)
 
     def records(self) -> Iterator[Record]:
-        """Every block, as ``fx_inspect.read.decoder`` decodes them one at a time."""
+        """Every block, decoded one at a time by ``fx_inspect.read.decoder``."""
         from fx_inspect.read.decoder import RecordDecoder
 
         return RecordDecoder(
@@ -159,19 +158,19 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
             yield self._table_of(name, Stretch(at, *tree.rows(name, at, stop)))
             at = stop
 
-    # --- What is of Inspect alone -----------------------------------------------------------------
+    # --- Selectors, entries and facts -------------------------------------------------------------
 
     def choose(self, selectors: Sequence[str]) -> Capture:
-        """The same capture with what any of these selectors chooses.
+        """Return the parts of the capture that any of these selectors selects.
 
-        Raises UsageError for a text that is not a selector.
+        Raises UsageError for an invalid selector.
         """
         from fx_inspect.read.selectors import choose
 
         return choose(self, selectors)
 
     def entries(self) -> Iterator[Entry]:
-        """Nodes, properties and links by path: two VMOs are compared by them."""
+        """Yield nodes, properties and links by path, for the comparison of two VMOs."""
         from fx_inspect.read.entries import entries
 
         return entries(self)
@@ -188,7 +187,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         return facts
 
     def _names(self, raw: RawColumns) -> list[dict[str, Any]]:
-        """The longest strings that names, contents of links and slots refer to."""
+        """Return the longest strings among names, contents of links, and slots."""
         pooled = np.flatnonzero(raw.uses)
         longest = pooled[np.argsort(-raw.string_lengths[pooled], kind="stable")][:LISTED]
         return [
@@ -207,7 +206,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         return shown if len(data) <= LONGEST_LISTED else f"{shown}…"
 
     def _statistics(self) -> dict[str, Any]:
-        """What the component itself says about its VMO, if it does."""
+        """Return the component's own statistics of its VMO, if it has some."""
         code = self.strings.code(STATISTICS)
         if code < 0:
             return {}

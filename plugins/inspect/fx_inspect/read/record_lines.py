@@ -1,4 +1,4 @@
-"""Lines: what the kernel ``jsonlines.py`` has to know of a layout, made of ``layout.py``."""
+"""Parameters of the kernel ``jsonlines.py`` for a layout, derived from ``layout.py``."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["block_lines"]
 
 U8 = NDArray[np.uint8]
 SHOWN = {BlockType.INT_VALUE: "signed", BlockType.DOUBLE_VALUE: "real"}
-"""How the value of a type is shown, where it is not a natural number."""
+"""Form of the value of a type, if it is not a natural number."""
 NAMES = {
     (BlockType.BOOL_VALUE, "value"): {0: False, 1: True},
     (BlockType.BUFFER_VALUE, "format"): wire.BUFFER_FORMATS,
     (BlockType.LINK_VALUE, "disposition"): wire.DISPOSITIONS,
 }
-"""The names that values of a field have; the kernel gets a literal for each value."""
+"""Names of a field's values; the kernel gets a literal for each value."""
 NAMED = 16
 FIELD = 5
-"""Numbers of a field."""
+"""Numbers per field."""
 HOLDING = {BlockType.EXTENT, BlockType.NAME, BlockType.STRING_REFERENCE}
-"""Types that hold bytes from their second word on."""
+"""Types with bytes from the second word on."""
 
 
 def block_lines(data: U8, layout: str, max_record: int, most: int) -> JsonLines:
-    """The kernel at the beginning of a file of this layout; its limits are in bytes."""
+    """Return the kernel at the beginning of a file of this layout; limits are in bytes."""
     whole = data[: data.size // wire.UNIT * wire.UNIT]
     words, doubles = whole.view("<i8"), whole.view("<f8")
     file = view(data, np.uint8), view(words, np.int64), view(doubles, np.float64)
@@ -42,7 +42,7 @@ def block_lines(data: U8, layout: str, max_record: int, most: int) -> JsonLines:
 
 @functools.cache
 def _known(layout: str) -> tuple[list[memoryview], list[bytes]]:
-    """The arrays and the literals that ``JsonLines`` takes."""
+    """Return the arrays and the literals of ``JsonLines``."""
     from fx_inspect.read.records import NUMBERS, RESERVED_MASKS
 
     types = wire.LAYOUTS[layout]

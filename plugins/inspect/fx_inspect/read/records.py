@@ -1,10 +1,7 @@
-"""Blocks of an Inspect VMO, one at a time: lossless objects, their JSON, decoder and encoder.
+"""Records of an Inspect VMO as lossless objects, and their JSON.
 
-This is the decoder for clarity; the kernels are for speed, and share nothing with it but the
-constants of `layout.py`.
-
-Names are Python strings; bytes that are not UTF-8 become surrogate escapes, as
-`os.fsdecode` makes them, so that nothing is lost. Sizes and offsets are bytes, indexes count 16.
+Names are Python strings; bytes that are not UTF-8 become surrogate escapes, as in `os.fsdecode`, so
+that nothing is lost. Sizes and offsets are in bytes; indexes count units of 16 bytes.
 """
 
 from __future__ import annotations
@@ -58,10 +55,10 @@ TWO_WORDS = struct.Struct("<QQ")
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 _NOT_FIELDS = frozenset({"order", "type", "reserved", "unused", "unknown", "inline", "magic"})
-"""Fields of the words that are not numbers of the record."""
+"""Fields of the words that are not numbers in the record."""
 _TYPES = {type.name: int(type) for type in BlockType}
 TYPES_OF = {"new": wire.NEW_TYPES, "v0": wire.V0_TYPES}
-"""Types that each layout knows."""
+"""Number of types of each layout."""
 _FORMATS = {name: number for number, name in wire.BUFFER_FORMATS.items()}
 _DISPOSITIONS = {name: number for number, name in wire.DISPOSITIONS.items()}
 _INDEXES = frozenset({"parent", "name", "content", "extent", "next_extent", "next_free"})
@@ -90,14 +87,14 @@ def _text(data: bytes) -> str:
 
 @attrs.define(kw_only=True)
 class InspectRecord(LosslessRecord):
-    """Anything that a VMO holds; what ``raw`` adds is left of earlier blocks, or reserved bits."""
+    """Base class of records of a VMO; ``raw`` adds remains of earlier blocks, and reserved bits."""
 
     def pack(self) -> bytes:
-        """The bytes that the fields give; ``raw`` is not used.
+        """Return the bytes of the fields; ``raw`` is not used.
 
-        Raises WriteRefusedError where the format cannot hold a value.
+        Raises WriteRefusedError for a value that the format cannot hold.
         """
-        raise refusal("FXI0408", f"{self.record}: it has no bytes but its raw ones")
+        raise refusal("FXI0408", f"{self.record}: can only be written from its raw bytes")
 
 
 def _same_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,21 +106,22 @@ def _same_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @attrs.define(kw_only=True)
 class Block(InspectRecord):
-    """A block of a type that its layout knows.
+    """A block of a known type.
 
-    ``fields`` has, by type (``name`` of a value is an index; so are parent, extent and so on):
+    ``fields`` contains, by type (the ``name`` of a value is an index; so are parent, extent and so
+    on):
 
     - FREE: next_free; RESERVED: nothing
-    - HEADER: magic (text), version, generation, vmo_size (None where the order is 0)
+    - HEADER: magic (text), version, generation, vmo_size (None if the order is 0)
     - NODE_VALUE, TOMBSTONE: parent, name, reference_count
-    - INT_VALUE, UINT_VALUE, DOUBLE_VALUE, BOOL_VALUE: parent, name, value; of a NaN that is not
-      the usual one value_bits too
+    - INT_VALUE, UINT_VALUE, DOUBLE_VALUE, BOOL_VALUE: parent, name, value; for a NaN that is not
+      canonical, value_bits too
     - BUFFER_VALUE: parent, name, total_length, extent, format (a number)
-    - EXTENT: next_extent, payload (bytes, all that the block holds)
-    - NAME: length, name (text, as much of it as the block holds)
+    - EXTENT: next_extent, payload (bytes, the whole rest of the block)
+    - NAME: length, name (text, as much as the block holds)
     - ARRAY_VALUE: parent, name, entry_type, format, count, and slots (a tuple of numbers) or
-      slot_indexes (a tuple of indexes), as many of them as the block holds; neither where
-      entry_type is none that arrays have
+      slot_indexes (a tuple of indexes), as many as the block holds; neither for an invalid
+      entry_type
     - LINK_VALUE: parent, name, content, disposition (a number)
     - STRING_REFERENCE: next_extent, reference_count, total_length, inline (bytes)
     """
@@ -131,7 +129,7 @@ class Block(InspectRecord):
     record: ClassVar[str] = "block"
 
     index: int = attrs.field(default=0, eq=False)
-    """Its place in units of 16 bytes."""
+    """Index of the block, in units of 16 bytes."""
     type: str
     """A name of ``BlockType``."""
     order: int
@@ -145,7 +143,7 @@ class Block(InspectRecord):
         return _TYPES[self.type]
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         out["index"] = self.index
         out["type"] = self.type
         out["order"] = self.order
@@ -177,7 +175,7 @@ class Block(InspectRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON; what follows from others need not be there."""
+        """Return the fields of a JSON object; redundant keys may be missing."""
         form.used |= {"index", "layout"}
         layout = form.given.get("layout", "new")
         if layout not in ("new", "v0"):
@@ -194,8 +192,8 @@ class Block(InspectRecord):
         if order > wire.MAX_ORDER and "raw" not in form:
             raise refusal(
                 "FXI0407",
-                f"{name}: a block of order {order} has {wire.ORDER_SIZE(order)} bytes, which only "
-                "`raw` can give",
+                f"{name}: a block of order {order} ({wire.ORDER_SIZE(order)} bytes) can only be "
+                "written from `raw`",
             )
         return {
             "index": place if type(place) is int else 0,
@@ -206,11 +204,11 @@ class Block(InspectRecord):
         }
 
     def pack(self) -> bytes:
-        """The block's bytes, those that no field names zero.
+        """Return the block's bytes, with zeros outside the fields.
 
-        Raises WriteRefusedError: FXI0402 and FXI0403 for a field that is missing or odd, FXI0404
-        and FXI0411 for a number that does not fit, FXI0405 for a name and FXI0407 for what is
-        larger than the block, FXI0409 for lengths that contradict what they count.
+        Raises WriteRefusedError: FXI0402 and FXI0403 for a missing or invalid field, FXI0404 and
+        FXI0411 for a number that does not fit, FXI0405 for a name and FXI0407 for data larger than
+        the block, FXI0409 for lengths that contradict their contents.
         """
         return _packed(self)
 
@@ -221,7 +219,7 @@ def _shown_slot(value: float) -> int | float | str:
 
 @attrs.define(kw_only=True)
 class Unknown(InspectRecord):
-    """A block of a type that its layout does not know, skipped by its size."""
+    """A block of an unknown type, skipped by its size."""
 
     record: ClassVar[str] = "unknown"
 
@@ -230,14 +228,14 @@ class Unknown(InspectRecord):
     order: int
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         out["index"] = self.index
         out["type"] = self.type
         out["order"] = self.order
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields; ``raw`` must be there."""
+        """Return the fields; ``raw`` is required."""
         form.need("raw")
         form.used.add("index")
         place = form.given.get("index")
@@ -250,10 +248,10 @@ class Unknown(InspectRecord):
 
 @attrs.define(kw_only=True)
 class Padding(InspectRecord):
-    """Zero bytes, ``nbytes`` of them: two units or more.
+    """``nbytes`` zero bytes: two units or more.
 
-    One unit of zeros is a FREE block of order 0; of two in a row one would have to be the next of
-    the other, so no heap has them.
+    One unit of zeros is a FREE block of order 0. No heap contains two of them in a row, because one
+    would have to be the next of the other.
     """
 
     record: ClassVar[str] = "padding"
@@ -270,12 +268,12 @@ _KINDS: dict[str, type[InspectRecord]] = {
 
 
 def from_json(given: Any) -> InspectRecord:
-    """The record of a JSON object (docs, Records).
+    """Return the record of a JSON object (docs, Records).
 
-    ``offset``, ``nbytes`` and ``index`` are kept as places, where they are numbers: where a record
-    is written follows from those before it. Padding has its length from ``nbytes``. Raises
-    WriteRefusedError: FXI0401 for no such record or type, FXI0402 for a field that is missing or
-    unknown, FXI0403 and FXI0404 for a value of the wrong kind or size.
+    ``offset``, ``nbytes`` and ``index`` are kept if they are numbers, but the place of a record
+    follows from those before it. ``nbytes`` is the length of padding. Raises WriteRefusedError:
+    FXI0401 for an unknown record or type, FXI0402 for a missing or unknown field, FXI0403 and
+    FXI0404 for a value of the wrong kind or size.
     """
     return record_of_json(given, _KINDS, "a VMO", _refuse)
 
@@ -284,7 +282,7 @@ def from_json(given: Any) -> InspectRecord:
 
 
 def _numbers(layout: str, type: int) -> tuple[tuple[int, int, int, str], ...]:
-    """Of a type the fields that are numbers: number of the word, lowest bit, limit, name."""
+    """Return the fields of a type that are numbers: word, lowest bit, limit, name."""
     words = wire.LAYOUTS[layout][type]
     return tuple(
         (number, field.low, field.limit, field.name)
@@ -308,7 +306,7 @@ RESERVED_MASKS = {
 
 
 def _decoded(data: memoryview, layout: str, type: int, order: int) -> dict[str, Any]:
-    """The fields of the block that ``data`` is."""
+    """Return the fields of the block in ``data``."""
     words = TWO_WORDS.unpack_from(data)
     fields: dict[str, Any] = {}
     if type == BlockType.HEADER:
@@ -349,7 +347,7 @@ _SLOTS = {
 
 
 def _slots(data: memoryview, fields: dict[str, Any]) -> None:
-    """Put the slots of an array into its fields."""
+    """Add the slots of an array to its fields."""
     entry = fields["entry_type"]
     if entry not in _SLOTS:
         return
@@ -361,10 +359,10 @@ def _slots(data: memoryview, fields: dict[str, Any]) -> None:
 
 
 def block_of(data: memoryview, layout: str, *, index: int = 0, raw: bool = True) -> Block | Unknown:
-    """The block that these bytes are; its order must give their number.
+    """Return the block of these bytes, whose order must match their number.
 
-    With ``raw`` it keeps them if its fields do not give them, or if it is larger than the reference
-    writes.
+    With ``raw`` it keeps the bytes if its fields do not encode to them, or if it is larger than the
+    reference writes.
     """
     (word,) = _U64.unpack_from(data)
     order = word & wire.ORDER.limit
@@ -378,13 +376,13 @@ def block_of(data: memoryview, layout: str, *, index: int = 0, raw: bool = True)
         fields=_decoded(data, layout, type, order),
         **places,
     )
-    if raw and (order > wire.MAX_ORDER or not _gives(block, data)):
+    if raw and (order > wire.MAX_ORDER or not _packs_to(block, data)):
         block.raw = data.tobytes()
     return block
 
 
-def _gives(block: Block, data: memoryview) -> bool:
-    """Whether the fields alone encode to these bytes."""
+def _packs_to(block: Block, data: memoryview) -> bool:
+    """Return whether the fields alone encode to these bytes."""
     try:
         return block.pack() == data
     except WriteRefusedError:
@@ -395,7 +393,7 @@ def _gives(block: Block, data: memoryview) -> bool:
 
 
 def _packed(block: Block) -> bytes:
-    """The bytes of a block."""
+    """Return the bytes of a block."""
     what, fields, type = block.type, block.fields, _TYPES.get(block.type, -1)
     if type not in wire.LAYOUTS.get(block.layout, ()):
         raise refusal("FXI0401", f"no block {what!r} in layout {block.layout!r}")
@@ -452,7 +450,7 @@ def _packed(block: Block) -> bytes:
 
 
 def _word(what: str, type: int, name: str, fields: Mapping[str, Any], limit: int) -> int:
-    """A field that is a number, as its bits."""
+    """Return the bits of a field that is a number."""
     try:
         value = fields[name]
     except KeyError:
@@ -486,7 +484,7 @@ def _octets(what: str, name: str, fields: Mapping[str, Any], used: set[str]) -> 
 
 
 def _counted(what: str, name: str, fields: Mapping[str, Any], given: int, room: int) -> None:
-    """Refuse a length or count that differs from what the block holds."""
+    """Check that a length or count matches the contents of the block."""
     if given != min(fields[name], room) and given <= room:
         raise refusal(
             "FXI0409", f"{what}: {name} is {fields[name]}, but {given} are given of {room} that fit"
@@ -524,7 +522,7 @@ def _packed_slots(fields: Mapping[str, Any], room: int, used: set[str]) -> bytes
 
 
 def _parsed(form: JsonFields, layout: str, type: BlockType) -> dict[str, Any]:
-    """The fields of a block's JSON."""
+    """Return the fields of a block's JSON."""
     fields: dict[str, Any] = {}
     if type == BlockType.HEADER:
         form.used |= {"locked", "frozen", "magic", "magic_bytes_hex", "vmo_size"}

@@ -1,4 +1,4 @@
-"""Rows: raw columns of one VMO in the order of its tree, as columns of tables."""
+"""Rows: raw columns of one VMO, in the order of its tree, as columns of tables."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Columns = dict[str, Any]
 TEXT_AT_ONCE = 16 << 20
-"""Bytes of names and values in a batch, however many rows that is."""
+"""Most bytes of names and values in a batch."""
 COST = 10
 TEXT_SPARE = 64 << 20
-"""Bytes of values that a byte of the file may make in a whole table, where values share strings,
-and bytes that are always allowed."""
+"""Limit on the bytes of values in a whole table, if values share strings: COST for each byte of the
+file, but at least TEXT_SPARE."""
 LONG = 1 << 10
-"""Bytes of a string from which on rows that share it share its bytes, and batches are cut by the
-bytes of all their strings."""
+"""Length in bytes from which rows share the bytes of a string, and batches are limited by the bytes
+of all their strings."""
 LONGEST_PATH = 1 << 12
 PATHS = 1
 SPARE_PATHS = 1 << 18
-"""Bytes of the longest path, and of all: this many a byte of the file, and this many more."""
+"""Bytes of the longest path, and of all paths: PATHS for each byte of the file plus SPARE_PATHS."""
 NUMBERS = {
     "int": (tables.INT, tables.BOOL),
     "uint": (tables.UINT,),
     "float": (tables.DOUBLE,),
 }
-"""Types of properties whose value is in the column."""
+"""Types of properties with a value in each column."""
 
 
 class SharedTexts(TextColumn):
-    """Values of properties, copied out of their blocks when their bytes are first asked for.
+    """Values of properties, copied from their blocks at first use.
 
-    Rows may share a string: ``bytes_of`` gives the same object for all rows that share a long one.
+    Rows may share a string: ``bytes_of`` returns the same object for all rows that share a long
+    one.
     """
 
     def __init__(self, offsets: I64, source: I32, copy: TextCopy, shared: dict[int, bytes]) -> None:
@@ -80,14 +81,14 @@ class SharedTexts(TextColumn):
 
 
 class TreeRows:
-    """The rows of the tables of one VMO, made of its raw columns a stretch at a time."""
+    """The rows of the tables of one VMO, made from its raw columns a stretch at a time."""
 
     def __init__(self, raw: RawColumns, max_memory: int) -> None:
         self.raw = raw
         self.nodes: I32 = np.asarray(raw.order.nodes)[: raw.node_count]
-        """The nodes by id."""
+        """Nodes by id."""
         self.place: I32 = np.asarray(raw.order.place)
-        """The id of each node, or -1."""
+        """Id of each node, or -1."""
         self.rows_of_values = raw.value_rows
         self.rows_of_links = raw.link_rows
         self.text_bound = max_memory or max(COST * raw.nbytes, TEXT_SPARE)
@@ -96,17 +97,17 @@ class TreeRows:
         places.run()
         self.types: NDArray[np.uint8] = np.asarray(places.types)
         self.first_slot: I64 = np.asarray(places.first_slot)
-        """First slot of each property; a property without slots has that of the next array."""
+        """First slot of each property; without slots, that of the next array."""
         self.first_text: I64 = np.asarray(places.first_text)
-        """First byte of each property's value among those of all."""
+        """First byte of each property's value among those of all properties."""
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
         self._shared: dict[int, bytes] = {}
 
     def count(self, name: str) -> int:
-        """Rows of a table."""
+        """Return the number of rows of a table."""
         counts = {
-            # A file without bytes has no root either.
+            # An empty file has no root.
             "nodes": self.nodes.size if self.raw.nbytes else 0,
             "properties": self.rows_of_values.size,
             "inspect_slots": int(self.first_slot[-1]),
@@ -117,7 +118,7 @@ class TreeRows:
     # --- Batches ----------------------------------------------------------------------------------
 
     def stop(self, name: str, at: int, stop: int) -> int:
-        """Where a batch from row ``at`` to ``stop`` ends, so that its strings are not too many."""
+        """Return the end of a batch from ``at``, at most ``stop``, with strings of bounded size."""
         if name not in self._weights:
             self._weights[name] = self._weigh(name)
         weights = self._weights[name]
@@ -127,7 +128,7 @@ class TreeRows:
         return min(stop, max(at + 1, int(fitting)))
 
     def _weigh(self, name: str) -> I64 | None:
-        """The bytes of strings before each row; None where only short strings are used."""
+        """Return the bytes of strings before each row; None if all strings are short."""
         used = self.raw.string_lengths[self.raw.uses > 0]
         if name != "properties" and int(used.max(initial=0)) < LONG:
             return None
@@ -148,7 +149,7 @@ class TreeRows:
         return _sums(np.where(codes < 0, 0, self.raw.pool.pool.array("lengths")[codes]))
 
     def rows(self, name: str, at: int, stop: int) -> tuple[int, Columns]:
-        """The rows from ``at`` to ``stop`` of a table: how many, and their columns but `row`."""
+        """Return the number of rows from ``at`` to ``stop``, and their columns except `row`."""
         return stop - at, MAKERS[name](self, at, stop)
 
     # --- Nodes ------------------------------------------------------------------------------------
@@ -175,14 +176,14 @@ class TreeRows:
         return taken(nodes, self.place, self.raw.values.node_parent)
 
     def node_names(self) -> I32:
-        """Codes of the names of all nodes, by id."""
+        """Return the codes of the names of all nodes, by id."""
         names = np.empty(self.nodes.size, np.int32)
         names[:1] = self.raw.pool.intern(b"root")
         names[1:] = taken(self.nodes[1:], self.raw.string_codes, self.raw.values.node_name)
         return names
 
     def paths(self) -> I32:
-        """Codes of the paths of all nodes, by id."""
+        """Return the codes of the paths of all nodes, by id."""
         if self._paths is None:
             names, parents = self.node_names(), self._parents(self.nodes)
             self._paths = paths(self.raw.pool, self.raw.nbytes, names, parents)
@@ -229,7 +230,7 @@ class TreeRows:
             raise LimitError(
                 f"the values of {stop - at} properties, many of which share a string, take "
                 f"{total} bytes together",
-                remedy="take the table in batches, or raise the limit with -o max_memory=BYTES",
+                remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
             )
         source = taken(self.rows_of_values[at:stop], self.raw.values.source)
         return SharedTexts(offsets, source, self.raw.copy, self._shared)
@@ -297,31 +298,31 @@ class TreeRows:
 
 
 MAKERS = {
-    "nodes": TreeRows._nodes,  # noqa: SLF001 (the class is this module's)
+    "nodes": TreeRows._nodes,  # noqa: SLF001 (a class of this module)
     "properties": TreeRows._properties,  # noqa: SLF001
     "inspect_slots": TreeRows._slots,  # noqa: SLF001
     "inspect_links": TreeRows._links,  # noqa: SLF001
 }
-"""What makes the columns of a stretch of rows of each table."""
+"""Functions that make the columns of a stretch of rows, by table."""
 
 
 def offsets_of(units: I32) -> I64:
-    """The byte offsets of units, same shape."""
+    """Return the byte offsets of units, in the same shape."""
     offsets: I64 = arena.empty(units.size, np.int64)
     return np.multiply(units, layout.UNIT, out=offsets)
 
 
 def _sums(sizes: I64) -> I64:
-    """The sum of the sizes before each, and of all."""
+    """Return the sum of the sizes before each element, and of all."""
     out = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out
 
 
 def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
-    """Codes of the paths of nodes in the order of the tree; -1 where they take too much room.
+    """Return the codes of the paths of nodes in the order of the tree; -1 if over budget.
 
-    ``names`` are codes and ``parents`` ids, int32 of shape (n,); ``size`` is that of the file.
+    ``names`` are codes and ``parents`` ids, int32 of shape (n,); ``size`` is the size of the file.
     """
     budget = PATHS * size + SPARE_PATHS
     made = Paths(np.ascontiguousarray(names).data, parents.data, pool.pool, LONGEST_PATH, budget)

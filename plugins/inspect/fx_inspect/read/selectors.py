@@ -1,7 +1,7 @@
-"""Selectors, as ffx has them: parsed, matched over columns, and what they leave of a capture.
+"""Selectors of ffx: parsing, matching over columns, and the selected parts of a capture.
 
-``COMPONENT:TREE/NODE/PATH:PROPERTY``; of a file, which is one tree of one component, COMPONENT and
-the filter of trees may be left out, and hold for any (inspect.md §3.2).
+``COMPONENT:TREE/NODE/PATH:PROPERTY``. A file is one tree of one component, so COMPONENT and the
+filter of trees may be left out, and match anything (docs/formats/inspect.md).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ Bools = NDArray[np.bool_]
 ESCAPABLE: Final = "*:/\\ \t"
 """Characters that may follow a backslash."""
 CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
-"""Letters that follow a backslash in place of a control character."""
+"""Control characters by the letter after a backslash."""
 _CODE_POINT: Final = re.compile(r"u\{([0-9a-fA-F]{1,6})\}")
-"""What follows a backslash in place of any character, as Rust writes it."""
+"""Escape of any character after a backslash, as in Rust."""
 BLANKS: Final = " \t"
 WILD: Final = "*"
 ROOT: Final = "root"
 ALL_TREES: Final = "..."
 FILE: Final = "@"
-"""What an argument begins with that names a file of selectors."""
+"""Prefix of an argument that names a file of selectors."""
 _COMPONENT: Final = re.compile(r"(?:[A-Za-z0-9*.\-_<>]|\\:)+")
 _FILTER: Final = re.compile(r'\s*name\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",\]]+))\s*')
 _OPENS: Final = re.compile(r"\[\s*(?:name\s*=|\.\.\.|\])")
-"""How a filter of trees begins; any other bracket belongs to a name."""
+"""Start of a filter of trees; any other bracket belongs to a name."""
 _COMMENT: Final = re.compile(r"(?:^|[ \t])//.*$")
 REMEDY: Final = (
     "a selector is [COMPONENT:]NODE/PATH[:PROPERTY], such as 'root/a/*:count'; a backslash goes "
@@ -70,7 +70,7 @@ class SelectorError(UsageError):
 
 @attrs.frozen
 class Pattern:
-    """A segment of a path, or a property: a name in which ``*`` stands for any letters."""
+    """A segment of a path, or a property: a name in which ``*`` stands for any characters."""
 
     source: str
     """As written in the selector."""
@@ -78,7 +78,7 @@ class Pattern:
     """The parts between the stars."""
 
     def matches(self, name: str) -> bool:
-        """Whether a name fits."""
+        """Return whether a name matches."""
         if len(self.parts) == 1:
             return name == self.parts[0]
         first, *middle, last = self.parts
@@ -97,15 +97,15 @@ class Pattern:
 
 @attrs.frozen
 class Selector:
-    """What to take: everything below some nodes, or one property of each of them."""
+    """A selection: all below some nodes, or one property of each of them."""
 
     source: str
     path: tuple[Pattern, ...]
-    """A pattern for each name, the root's first."""
+    """A pattern for each name, beginning with the root's."""
     property: Pattern | None = None
-    """None for all that is below."""
+    """Pattern of the property; None for everything below the nodes."""
     component: tuple[str, ...] | None = None
-    """Segments of the moniker; None where it is left out."""
+    """Segments of the moniker, or None."""
     trees: tuple[str, ...] | None = (ROOT,)
     """Names of trees; None for all."""
 
@@ -116,9 +116,9 @@ class Selector:
 def parse(text: str) -> Selector:
     """Parse a selector.
 
-    Of two parts, ``a:b`` is a path and a property; it is a component and a path where ``a`` can
-    be no path of a file (its first name does not fit ``root``, or it has ``**``), or ``b`` is no
-    property.
+    With two parts, ``a:b`` is a path and a property. It is a component and a path if ``a`` cannot
+    be a path of a file (its first name does not match ``root``, or it contains ``**``), or if ``b``
+    cannot be a property.
 
     Raises SelectorError.
     """
@@ -146,7 +146,7 @@ def parse(text: str) -> Selector:
 
 
 def parse_lines(lines: Iterable[str]) -> list[Selector]:
-    """The selectors of a file: one a line, empty lines and ``// comments`` left out.
+    """Parse the selectors of a file: one a line, with empty lines and ``// comments`` ignored.
 
     Raises SelectorError.
     """
@@ -155,14 +155,14 @@ def parse_lines(lines: Iterable[str]) -> list[Selector]:
 
 
 def _stripped(text: str) -> str:
-    """A text without the blanks around it, but for one that belongs to a name."""
+    """Return a text without surrounding blanks, except an escaped one at the end."""
     bare = text.strip(BLANKS)
     backslashes = len(bare) - len(bare.rstrip("\\"))
     return text.lstrip(BLANKS)[: len(bare) + backslashes % 2]
 
 
 def _is_component(first: str, second: str) -> bool:
-    """Whether the first of two parts is a component, so that the second is a path."""
+    """Return whether the first of two parts is a component, so that the second is a path."""
     if _OPENS.match(second) or first.startswith(("/", "./")):
         return True
     if len(list(_split(second, "/"))) > 1 or "**" in first:
@@ -177,9 +177,9 @@ def _is_component(first: str, second: str) -> bool:
 
 
 def _split(text: str, mark: str, *, brackets: bool = False) -> Iterator[tuple[int, str]]:
-    """The parts between marks without a backslash before them, and where each begins.
+    """Yield the parts between unescaped marks, each with its start.
 
-    With ``brackets`` a mark between brackets is none; they open where a part begins.
+    With ``brackets``, marks within brackets do not count; brackets open at the start of a part.
     """
     begin = at = 0
     inside = quoted = False
@@ -202,17 +202,17 @@ def _split(text: str, mark: str, *, brackets: bool = False) -> Iterator[tuple[in
 
 @attrs.frozen
 class _Reader:
-    """Reads parts of a selector; errors name the place in the whole selector."""
+    """Parses the parts of a selector; errors give the position in the whole selector."""
 
     text: str
     blanks: bool = False
-    """Whether spaces need no backslash, as the whole is in quotes."""
+    """Whether spaces need no backslash, because the selector is in quotes."""
 
     def wrong(self, reason: str, message: str, at: int) -> SelectorError:
         return SelectorError(self.text, reason, message, at)
 
     def trees(self, at: int, tree: str) -> tuple[tuple[str, ...] | None, int, str]:
-        """The filter of trees, and where the path begins, and the path."""
+        """Return the filter of trees, the start of the path, and the path."""
         if not _OPENS.match(tree):
             return (ROOT,), at, tree
         stop = 1
@@ -243,7 +243,7 @@ class _Reader:
             place += 1
 
     def path(self, at: int, path: str) -> tuple[Pattern, ...]:
-        """The patterns of a path."""
+        """Return the patterns of a path."""
         if not path:
             raise self.wrong("empty-path", "it has no path of a node", at)
         return tuple(
@@ -252,7 +252,7 @@ class _Reader:
         )
 
     def pattern(self, at: int, raw: str, what: str) -> Pattern:
-        """The pattern of a segment."""
+        """Return the pattern of a segment."""
         if not raw:
             raise self.wrong("empty", f"a {what} is empty", at)
         parts, place = [""], 0
@@ -280,9 +280,9 @@ class _Reader:
         return Pattern(raw, tuple(parts))
 
     def escaped(self, at: int, raw: str, place: int) -> tuple[str, int]:
-        """The character that an escape stands for, and the place of the escape's last character.
+        """Return the character of an escape, and the position of the escape's last character.
 
-        ``place`` is that of what follows the backslash.
+        ``place`` is the position after the backslash.
         """
         character = raw[place : place + 1]
         if character and character in ESCAPABLE:
@@ -300,7 +300,7 @@ class _Reader:
         )
 
     def component(self, at: int, raw: str) -> tuple[str, ...]:
-        """The segments of a moniker."""
+        """Return the segments of a moniker."""
         begin = at + len(raw)
         raw = raw.removeprefix("./").removeprefix("/")
         begin -= len(raw)
@@ -329,7 +329,7 @@ class _Reader:
 
 
 class _Named:
-    """Which codes of a pool are of names that fit a pattern."""
+    """Tests which codes of a pool are names that match a pattern."""
 
     def __init__(self, pattern: Pattern, pool: StringPool) -> None:
         self._pattern = pattern
@@ -337,7 +337,7 @@ class _Named:
         self._known: dict[int, bool] = {}
 
     def __call__(self, codes: NDArray[np.integer[Any]]) -> Bools:
-        """A mask of codes, bool of their shape."""
+        """Return a mask of codes, bool of their shape."""
         each, where = np.unique(codes, return_inverse=True)
         fits = np.fromiter(map(self._fits, each.tolist()), np.bool_, each.size)
         return np.asarray(fits[where.reshape(-1)])
@@ -351,7 +351,7 @@ class _Named:
 
 
 class _Marks:
-    """The nodes that selectors choose, as masks by the ids of nodes."""
+    """The nodes that selectors select, as masks by node id."""
 
     def __init__(self, capture: Capture, selectors: Sequence[Selector]) -> None:
         batches = [
@@ -362,11 +362,11 @@ class _Marks:
             np.zeros(0, np.int64) for _ in range(3)
         ]
         self._ids, self._parents, self._names = columns
-        size = int(self._ids.max(initial=-1)) + 2  # one more, which a parent of -1 finds
+        size = int(self._ids.max(initial=-1)) + 2  # one extra for a parent of -1
         self.whole: Bools = np.zeros(size, np.bool_)
-        """Nodes all of which is taken."""
+        """Nodes selected with everything below them."""
         self.some: list[tuple[Bools, _Named]] = []
-        """Nodes of which properties are taken that are called so."""
+        """Nodes with selected properties, and the test of the properties' names."""
         pool = capture.strings
         for selector in selectors:
             nodes = self._fitting(selector.path, pool)
@@ -376,14 +376,14 @@ class _Marks:
                 self.some.append((nodes, _Named(selector.property, pool)))
         self._spread()
         self.kept = self.whole.copy()
-        """Nodes that are shown: those of which something is taken, and all above them."""
+        """Nodes in the result: those with something selected, and all above them."""
         if self.some:
             for batch in capture.batches("properties"):
                 self.kept[batch.array("node")[self.properties(batch)]] = True
         self._rise()
 
     def properties(self, batch: Table) -> Bools:
-        """Which properties of a batch are taken."""
+        """Return a mask of the selected properties of a batch."""
         nodes = batch.array("node")
         mask: Bools = self.whole[nodes]
         for fitting, named in self.some:
@@ -393,7 +393,7 @@ class _Marks:
         return mask
 
     def _fitting(self, path: Sequence[Pattern], pool: StringPool) -> Bools:
-        """The nodes of a path."""
+        """Return a mask of the nodes of a path."""
         fitting = np.zeros(self.whole.size, np.bool_)
         fitting[-1] = True
         for pattern in path:
@@ -404,7 +404,7 @@ class _Marks:
         return fitting
 
     def _spread(self) -> None:
-        """Take all that is below a node that is taken whole."""
+        """Select everything below the nodes that are selected whole."""
         if self.whole.any():
             whole = self.whole.tolist()
             for node, parent in zip(self._ids.tolist(), self._parents.tolist(), strict=True):
@@ -413,7 +413,7 @@ class _Marks:
             self.whole = np.array(whole, np.bool_)
 
     def _rise(self) -> None:
-        """Show all that is above a node that is shown."""
+        """Keep all nodes above kept ones."""
         kept = self.kept.tolist()
         ids, parents = self._ids[::-1].tolist(), self._parents[::-1].tolist()
         for node, parent in zip(ids, parents, strict=True):
@@ -424,10 +424,10 @@ class _Marks:
 
 
 class Chosen(View):
-    """The nodes and properties of a capture that selectors choose, and all nodes above them.
+    """The selected nodes and properties of a capture, and all nodes above them.
 
-    Records are the blocks of these nodes, properties and links. ``id`` and ``row`` keep the
-    numbers of the whole capture.
+    Records are the blocks of these nodes, properties and links. ``id`` and ``row`` keep the numbers
+    of the whole capture.
     """
 
     def __init__(self, whole: Capture, selectors: Sequence[Selector]) -> None:
@@ -437,15 +437,15 @@ class Chosen(View):
         self._rows: Bools | None = None
 
     def choose(self, selectors: Sequence[str]) -> Capture:
-        """What of it other selectors choose, too."""
+        """Return the parts that other selectors select too."""
         return choose(self, selectors)
 
     def entries(self) -> Iterator[Entry]:
-        """What it states, by name."""
+        """Yield the entries of the selected parts."""
         return entries(self)
 
     def records(self) -> Iterator[Record]:
-        """The blocks of what is chosen."""
+        """Yield the blocks of the selected parts."""
         parts = [np.zeros(0, np.int64)]
         for name in ("nodes", "properties", "inspect_links"):
             if name in self.schemas:
@@ -454,7 +454,7 @@ class Chosen(View):
         return (record for record in self.whole.records() if record.offset in offsets)
 
     def summary(self) -> Summary:
-        """That of the whole capture, with the rows that are chosen."""
+        """Return the summary of the whole capture, with the numbers of selected rows."""
         rows = {name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas}
         return attrs.evolve(self.whole.summary(), rows=rows)
 
@@ -475,7 +475,7 @@ class Chosen(View):
         return None
 
     def _properties(self) -> Bools:
-        """Which rows of `properties` are taken."""
+        """Return a mask of the selected rows of `properties`."""
         if self._rows is None:
             rows = [np.zeros(0, np.int64)]
             size = 0
@@ -489,10 +489,10 @@ class Chosen(View):
 
 
 def choose(capture: Capture, selectors: Sequence[str]) -> Capture:
-    """What any of some selectors chooses of a capture (``Capture.choose``).
+    """Return the parts of a capture that any of some selectors selects (``Capture.choose``).
 
-    ``@FILE`` stands for the selectors in a file. Raises SelectorError, and UnreadableError where
-    such a file cannot be read.
+    ``@FILE`` stands for the selectors in a file. Raises SelectorError for an invalid selector, and
+    UnreadableError for a file that cannot be read.
     """
     parsed: list[Selector] = []
     for text in selectors:

@@ -1,7 +1,7 @@
-"""Snapshot: a VMO as it was at one moment, copied while its writer goes on.
+"""Snapshots: consistent copies of a VMO, taken while its writer continues.
 
-The generation in the header is odd while the writer is at work, and another one afterwards. A copy
-is consistent if the generation was even before it and is the same after it.
+The generation in the header is odd during a change, and differs after it. A copy is consistent if
+the generation was even before it and is the same after it.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from fxframework.model.target import Memory
 __all__ = ["ATTEMPTS", "MappedFile", "Snapshot"]
 
 ATTEMPTS = 1025
-"""How often the reference tries."""
+"""Number of attempts of the reference."""
 _AT_ONCE = 16
-"""Attempts that follow each other without a pause: most writers are done by then."""
+"""Attempts without a pause, within which most writers finish."""
 _PAUSE = 20e-6
 _LONGEST_PAUSE = 2e-3
-"""Seconds between two attempts, which double from one to the other: a writer that lost its CPU
-in the middle of a change gets it back."""
+"""Seconds between two attempts, doubling up to the longest pause, so that a writer that lost its
+CPU during a change can continue."""
 
 Source = Memory | bytes | bytearray | memoryview | str | os.PathLike[str]
 
 
 class MappedFile:
-    """A file that another process stores into, to be read (``fxframework.model.target.Memory``).
+    """A file that another process changes, mapped for reading (``model.target.Memory``).
 
-    What it stores shows at once. Raises UnreadableError where the file cannot be mapped.
+    Its stores are visible at once. Raises UnreadableError if the file cannot be mapped.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.size = 0
-        """Bytes that are mapped."""
+        """Bytes mapped."""
         self._region: mmap.mmap | None = None
         self._bytes = memoryview(b"")
         self._words = self._bytes.cast("Q")
@@ -70,11 +70,11 @@ class MappedFile:
             raise
 
     def refresh(self) -> int:
-        """Map what the file has become; its size."""
+        """Map the file again if its size has changed. Return the size."""
         try:
             size = os.fstat(self._file.fileno()).st_size
             if size != self.size:
-                self._let_go()
+                self._unmap()
                 if size:
                     self._region = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
                     self._bytes = memoryview(self._region)
@@ -85,33 +85,33 @@ class MappedFile:
         return size
 
     def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset`` (a multiple of 8), in one load."""
+        """Load the word at byte ``offset`` (a multiple of 8), in one load."""
         if offset % WORD or not 0 <= offset <= self.size - WORD:
             raise ValueError(f"no word at byte {offset} of {self.size}")
         return self._words[offset >> 3]
 
     def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``."""
+        """Return ``n`` bytes from ``offset``."""
         if n < 0 or not 0 <= offset <= self.size - n:
             raise ValueError(f"no {n} bytes at byte {offset} of {self.size}")
         return bytes(self._bytes[offset : offset + n])
 
     def store_u64(self, offset: int, value: int) -> None:
-        """Refused: it is mapped to be read."""
-        raise ValueError(f"{value} at byte {offset}: {self.path} is mapped to be read")
+        """Raise ValueError: the file is mapped for reading."""
+        raise ValueError(f"{value} at byte {offset}: {self.path} is mapped for reading")
 
     def write(self, offset: int, buffer: bytes) -> None:
-        """Refused: it is mapped to be read."""
-        raise ValueError(f"{len(buffer)} bytes at byte {offset}: {self.path} is mapped to be read")
+        """Raise ValueError: the file is mapped for reading."""
+        raise ValueError(f"{len(buffer)} bytes at byte {offset}: {self.path} is mapped for reading")
 
     def grow(self, size: int) -> None:
-        """Refused, where it is larger: it is mapped to be read."""
+        """Raise ValueError for more than the current size: the file is mapped for reading."""
         if size > self.size:
-            raise ValueError(f"{size} bytes: {self.path} is mapped to be read")
+            raise ValueError(f"{size} bytes: {self.path} is mapped for reading")
 
     def close(self) -> None:
-        """Let go of the file. Harmless when done twice."""
-        self._let_go()
+        """Close the file. May be called twice."""
+        self._unmap()
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -120,7 +120,7 @@ class MappedFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _let_go(self) -> None:
+    def _unmap(self) -> None:
         self.size = 0
         self._words.release()
         self._bytes.release()
@@ -137,31 +137,31 @@ class MappedFile:
 
 @attrs.frozen
 class Snapshot:
-    """A VMO as it was at one moment."""
+    """A consistent copy of a VMO."""
 
     data: bytes = attrs.field(repr=lambda data: f"{len(data)} bytes")
     generation: int
-    """That of the moment: even."""
+    """Generation at the time of the copy; even."""
     attempts: int = attrs.field(default=1, eq=False)
-    """How often it was tried."""
+    """Number of attempts made."""
     seconds: float = attrs.field(default=0.0, eq=False)
-    """How long that took."""
+    """Time that the attempts took, in seconds."""
 
     @property
     def frozen(self) -> bool:
-        """Whether the VMO said that it does not change any more."""
+        """Whether the VMO is marked as no longer changing."""
         return self.generation == FROZEN_GENERATION
 
     @classmethod
     def take(cls, source: Source, *, attempts: int = ATTEMPTS) -> Snapshot:
-        """Copy a VMO: of a memory, of bytes that were copied already, or of a file by its path.
+        """Copy a VMO from a memory, from bytes, or from a file given by its path.
 
-        A memory or file may change meanwhile: it is tried again, up to ``attempts`` times, the
-        later ones at ever longer intervals. The header says how many bytes are copied, where it has
-        a size; up to 128 MiB. Bytes are given whole.
+        A memory or file may change meanwhile: the copy is retried up to ``attempts`` times, at
+        increasing intervals. If the header has a size, as many bytes are copied, up to 128 MiB.
+        Bytes are returned whole.
 
-        Raises UnreadableError: FXI0501 where it was being changed at every attempt, FXI0502 where
-        there is no header of version 0 to 2, FXI0503 where its size is none.
+        Raises UnreadableError: FXI0501 if the VMO was being changed at every attempt, FXI0502 if it
+        has no header of version 0 to 2, FXI0503 for an invalid size.
         """
         if isinstance(source, bytes | bytearray | memoryview):
             return cls._of_bytes(bytes(source))
@@ -190,7 +190,7 @@ class Snapshot:
             if isinstance(memory, MappedFile):
                 memory.refresh()
             mapped = memory.size
-            # What the header says counts only as of the generation: it may have grown before.
+            # Load the generation before the header, because the VMO may grow in between.
             generation = memory.load_u64(GENERATION_AT) if memory.size >= HEADER_BYTES else 0
             head = memory.read(0, min(HEADER_BYTES_SIZE, memory.size))
             _check_header(head[:HEADER_BYTES], path)
@@ -198,7 +198,7 @@ class Snapshot:
                 continue
             size = _size(head, memory.size)
             if not HEADER_BYTES <= size <= memory.size:
-                # Where the VMO has grown meanwhile, the next attempt sees all of it.
+                # The VMO may have grown meanwhile: the next attempt sees all of it.
                 if generation != memory.load_u64(GENERATION_AT) or attempt < min(attempts, 3):
                     continue
                 message = f"the header says {size} bytes, of a memory of {memory.size}"
@@ -218,7 +218,7 @@ def _generation(data: bytes) -> int:
 
 
 def _size(head: bytes, nbytes: int) -> int:
-    """How many bytes to copy of so many."""
+    """Return the number of bytes to copy of a memory of ``nbytes``."""
     size = nbytes
     if not is_legacy(head) and head[0] & 0xF == 1:
         size = int.from_bytes(head[SIZE_AT : SIZE_AT + 4], "little")
@@ -228,9 +228,9 @@ def _size(head: bytes, nbytes: int) -> int:
 
 
 def _check_header(head: bytes, path: str | None) -> None:
-    """Refuse what does not begin with a header that we read."""
+    """Raise UnreadableError for anything but a header of a known version."""
     if len(head) < HEADER_BYTES:
-        raise _failed("FXI0503", f"{len(head)} bytes hold no header", path)
+        raise _failed("FXI0503", f"{len(head)} bytes are too few for a header", path)
     magic = head[4:8]
     if is_legacy(head):
         sound = magic in {MAGIC, SWAPPED_MAGIC}
@@ -239,7 +239,9 @@ def _check_header(head: bytes, path: str | None) -> None:
         sound = magic == MAGIC and head[1] == BlockType.HEADER
         version = int.from_bytes(head[2:4], "little")
     if not sound:
-        raise _failed("FXI0502", f"{head[:8].hex(' ')} begins no Inspect VMO", path)
+        raise _failed(
+            "FXI0502", f"{head[:8].hex(' ')} is not the beginning of an Inspect VMO", path
+        )
     if version > MAX_VERSION:
         raise _failed("FXI0502", f"version {version}, which is newer than {MAX_VERSION}", path)
 

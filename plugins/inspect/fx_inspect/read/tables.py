@@ -1,4 +1,4 @@
-"""The tables of an Inspect capture: the standard `nodes` and `properties`, and what they lack."""
+"""The tables of an Inspect capture: the standard `nodes` and `properties`, slots, and links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STRING_ARRAY: Final = 10
 TYPES: Final[Mapping[int, str]] = PROPERTY_TYPES
 """Types of properties."""
 FORMATS: Final[Mapping[int, str]] = {0: "flat", 1: "linear", 2: "exponential"}
-"""What `inspect_format` says of arrays."""
+"""Values of `inspect_format` for arrays."""
 _BLOCK = Column("inspect_block", "u4", "index of the block, in units of 16 bytes")
 
 NODES = STANDARD_TABLES["nodes"].extended(_BLOCK)
@@ -35,7 +35,7 @@ PROPERTIES = STANDARD_TABLES["properties"].extended(
         " in extents, 1 bytes, 2 string reference",
     ),
 )
-"""A bool is 0 or 1 in `int`; `array` is the first row in `inspect_slots`, and how many."""
+"""A bool is 0 or 1 in `int`; `array` is the first row in `inspect_slots`, and their number."""
 INSPECT_SLOTS = TableSchema(
     "inspect_slots",
     "a slot of an array; those of one array follow each other in order",

@@ -1,8 +1,8 @@
-"""Walk: the nodes of a capture in the order of the tree, with their properties and links.
+"""Walks through the nodes of a capture in the order of the tree, with their properties and links.
 
-Tables are read side by side, in batches: a node comes before what is below it, and properties,
-slots and links come in the order of what they belong to. Nothing is kept of a node that was passed,
-so the memory of a walk does not depend on how many properties a node has.
+Tables are read side by side, in batches: a node precedes its descendants, and properties, slots and
+links are in the order of their owners. Nothing is kept of past nodes, so the memory of a walk does
+not depend on the number of properties of a node.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ V = TypeVar("V")
 S = TypeVar("S", bound="Sliced")
 
 ROWS: Final = 1 << 16
-"""Rows of a batch that a capture is asked for."""
+"""Rows of a batch read from a capture."""
 LONG: Final = 1 << 10
-"""Bytes of a string from which on properties that share it share its bytes in memory."""
+"""Length in bytes from which properties share the bytes of a string in memory."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
 ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
 """Types of arrays of numbers."""
@@ -64,12 +64,12 @@ EXPANDED: Final = "expanded"
 
 
 def strings_of(pool: StringPool) -> Memo[int, bytes]:
-    """The strings of a pool by code, each made once; null is the empty string."""
+    """Return the strings of a pool by code, each made once; null is the empty string."""
     return Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"", 0)
 
 
 def texts_of(pool: StringPool, make: Callable[[str], V]) -> Memo[int, V]:
-    """What ``make`` gives for the strings of a pool, by code; null is the empty string.
+    """Return the results of ``make`` for the strings of a pool, by code; null is the empty string.
 
     Bytes that are not UTF-8 become U+FFFD.
     """
@@ -78,7 +78,7 @@ def texts_of(pool: StringPool, make: Callable[[str], V]) -> Memo[int, V]:
 
 
 def decoded(data: bytes, dropped: Counter[str] | None) -> str:
-    """The text of some bytes; what is not UTF-8 becomes U+FFFD, which ``dropped`` counts."""
+    """Return the text of some bytes; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -91,13 +91,13 @@ def decoded(data: bytes, dropped: Counter[str] | None) -> str:
 
 
 class Sliced(Protocol):
-    """What is made of the rows of a batch: a slice of it belongs to a slice of the rows."""
+    """The results for the rows of a batch, which can be sliced like the rows."""
 
     def __getitem__(self, rows: slice, /) -> Self: ...
 
 
 class Details(Generic[S]):
-    """Rows of a table that belong to rows of another table, asked for in the order of these."""
+    """Rows of a table grouped by the rows that own them, read in the order of the owners."""
 
     def __init__(
         self, capture: Capture, table: str, column: str, make: Callable[[Table], S]
@@ -109,7 +109,7 @@ class Details(Generic[S]):
     def _grouped(
         capture: Capture, table: str, column: str, make: Callable[[Table], S]
     ) -> Iterator[tuple[int, S]]:
-        """Each key with what was made of its rows; a key may come in several pieces."""
+        """Yield each key with the results for its rows; a key may come in several pieces."""
         if table not in capture.schemas:
             return
         for batch in capture.batches(table, ROWS):
@@ -122,7 +122,7 @@ class Details(Generic[S]):
                 yield key, made[starts[at] : starts[at + 1]]
 
     def groups(self, key: int) -> Iterator[S]:
-        """What was made of the rows of a key, in pieces; rows of lesser keys are skipped."""
+        """Yield the results for the rows of a key, in pieces; rows of lesser keys are skipped."""
         while self._next is not None and self._next[0] <= key:
             if self._next[0] == key:
                 yield self._next[1]
@@ -130,13 +130,13 @@ class Details(Generic[S]):
 
 
 class Slots:
-    """The slots of arrays, by the rows of their properties, which are asked for in order."""
+    """The slots of arrays by the rows of their properties, read in order."""
 
     def __init__(self, capture: Capture) -> None:
         self._pieces = Details(capture, "inspect_slots", "parent", _Piece.whole)
 
     def of(self, row: int, column: str) -> list[Any]:
-        """The slots of an array in a column of `inspect_slots`."""
+        """Return the slots of an array in a column of `inspect_slots`."""
         pieces = [piece.values(column) for piece in self._pieces.groups(row)]
         return pieces[0] if len(pieces) == 1 else [*chain.from_iterable(pieces)]
 
@@ -164,10 +164,10 @@ class Link(NamedTuple):
     """A link of a node."""
 
     name: int
-    """Code, as is the content."""
+    """Code of the name."""
     content: int
     disposition: str
-    """``child`` or ``inline``, or ``?``."""
+    """``child``, ``inline`` or ``?``."""
     state: str
     offset: int
 
@@ -176,23 +176,23 @@ class Link(NamedTuple):
 class Placed(Generic[V]):
     """A node at its place in the tree.
 
-    ``properties`` and ``links`` are read once, in this order, before the next node is asked for.
+    ``properties`` and ``links`` can be read once, in this order, before the next node.
     """
 
     depth: int
-    """How many nodes enclose it."""
+    """Number of enclosing nodes."""
     name: int
-    """Code."""
+    """Code of the name."""
     offset: int
     properties: Iterator[V]
-    """What was made of each of its properties."""
+    """The rendered properties."""
     links: Iterator[Link]
 
 
 def walk(capture: Capture, render: Callable[[Table, Slots], list[V]]) -> Iterator[Placed[V]]:
-    """The nodes of a capture, each before its children, with their properties and links.
+    """Yield the nodes of a capture, each before its children, with their properties and links.
 
-    ``render`` makes one object of each row of a batch of `properties`; it is given the slots of
+    ``render`` returns an object for each row of a batch of `properties`; it gets the slots of
     arrays, by the row of the property.
     """
     slots = Slots(capture)
@@ -233,27 +233,27 @@ def _links(batch: Table) -> list[Link]:
 
 @attrs.frozen(kw_only=True)
 class Values(Generic[V]):
-    """What is made of the values of properties, by their type."""
+    """Functions that render the values of properties, by type."""
 
     integer: Callable[[int], V]
-    """Of an int and of a uint."""
+    """Renders an int or uint."""
     double: Callable[[float], V]
     truth: Callable[[bool], V]
     string: Callable[[bytes], V]
     data: Callable[[bytes], V]
     array: Callable[[str, Sequence[int | float], int], V]
-    """Of the type of the slots, the slots and the format: an array, or a histogram that has too
-    few slots."""
+    """Renders an array, or a histogram with too few slots, from the slots' type, the slots and
+    the format."""
     histogram: Callable[[Histogram], V]
     strings: Callable[[Sequence[int]], V]
-    """Of the codes of strings."""
+    """Renders an array of strings, from their codes."""
 
     def named(self, batch: Table, slots: Slots) -> list[tuple[int, V]]:
-        """The names of a batch of `properties`, as codes, and their values."""
+        """Return the codes of the names of a batch of `properties`, with the rendered values."""
         return list(zip(batch.array("name").tolist(), self.of(batch, slots), strict=True))
 
     def of(self, batch: Table, slots: Slots) -> list[V]:
-        """The values of a batch of `properties`."""
+        """Return the rendered values of a batch of `properties`."""
         types = batch.array("type")
         out: list[Any] = [None] * len(batch)
         numbers = np.flatnonzero(np.bincount(types)).tolist()
@@ -281,7 +281,7 @@ class Values(Generic[V]):
         show = self.string if number == STRING else self.data
         lengths = column.offsets[1:] - column.offsets[:-1]
         if int(lengths.max(initial=0)) >= LONG:
-            # Rows may share long strings: they are not copied for each.
+            # Rows may share long strings, which are not copied for each row.
             return (show(column.bytes_of(row)) for row in rows.tolist())
         first = int(column.offsets[0])
         data = column.data[first : int(column.offsets[-1])].tobytes()

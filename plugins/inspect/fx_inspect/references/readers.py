@@ -1,7 +1,7 @@
-"""Readers: what Fuchsia's Rust and C++ readers of Inspect make of a VMO, by what we find in it.
+"""Models of Fuchsia's Rust and C++ readers of Inspect: their behaviour, by finding.
 
-`ffx inspect` and `iquery` show what the Rust reader gives. Both readers look at the same values as
-we do, so that each of our findings has its row in the table of each of them.
+`ffx inspect` and `iquery` show the result of the Rust reader. Both readers examine the same values
+as this project, so that each finding has a row in the table of each of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ R, D, M = Effect.REFUSES, Effect.DROPS, Effect.MISREADS
 
 @attrs.frozen
 class Row:
-    """A quirk, and the codes of our findings that bring it about."""
+    """A quirk, and the codes of the findings that cause it."""
 
     quirk: Quirk
     codes: frozenset[str]
@@ -89,23 +89,23 @@ CPP: Final = (
     _row("locked", M, "0005", "a file that was copied during a change is read as it is"),
 )  # fmt: skip
 MINIMUM: Final = layout.UNIT
-"""Bytes that a header has at least."""
+"""Fewest bytes of a header."""
 EXTENTS: Final = 1 << 20
-"""Steps along a chain of extents."""
+"""Most steps along a chain of extents."""
 
 
 def rust_quirks() -> tuple[Quirk, ...]:
-    """The table of the Rust reader."""
+    """Return the table of the Rust reader."""
     return tuple(row.quirk for row in RUST)
 
 
 def cpp_quirks() -> tuple[Quirk, ...]:
-    """The table of the C++ reader."""
+    """Return the table of the C++ reader."""
     return tuple(row.quirk for row in CPP)
 
 
 def predict_rust(capture: Capture, found: Prediction) -> None:
-    """Add what the Rust reader makes of a VMO."""
+    """Add the predicted effects of the Rust reader on a VMO."""
     source = capture.source
     if layout.is_legacy(source.read(0, 2)):
         found.add("version-0", 0)
@@ -115,7 +115,7 @@ def predict_rust(capture: Capture, found: Prediction) -> None:
 
 
 def predict_cpp(capture: Capture, found: Prediction) -> None:
-    """Add what the C++ reader makes of a VMO."""
+    """Add the predicted effects of the C++ reader on a VMO."""
     source = capture.source
     if layout.is_legacy(source.read(0, 2)):
         found.add("version-0", 0)
@@ -130,7 +130,7 @@ Choice = Callable[[Source, int], str]
 def _predict(
     capture: Capture, found: Prediction, table: tuple[Row, ...], special: Mapping[str, Choice]
 ) -> None:
-    """Add the quirk of each finding; what is not listed counts at the last one of its code."""
+    """Add the quirk of each finding; unlisted ones count at the last listed one of their code."""
     capture.scan()
     keys = {code: row.quirk.key for row in table for code in row.codes}
     findings: dict[str, list[Diagnostic]] = {}
@@ -151,24 +151,24 @@ def _predict(
 
 
 def _header(source: Source, offset: int) -> tuple[int, int]:
-    """The type of a block, and its first word."""
+    """Return the type of a block, and its first word."""
     word = int.from_bytes(source.read(offset, 8), "little")
     return word >> 8 & 0xFF, word
 
 
 def _text(source: Source, offset: int) -> str:
-    """A NAME, or another string."""
+    """Return the quirk of a NAME, or of another string."""
     return "name-utf8" if _header(source, offset)[0] == BlockType.NAME else "utf8"
 
 
 def _slots(source: Source, offset: int) -> str:
-    """A histogram without slots, or an array of an unknown format without any."""
+    """Return the quirk of a histogram without slots, or of an array of an unknown format."""
     known = source.read(offset + 8, 1)[0] >> 4 <= layout.ARRAY_EXPONENTIAL
     return "histogram" if known else "array-format"
 
 
 def _extent(source: Source, offset: int) -> str:
-    """Whether the chain of a buffer or string reference leads out of the file."""
+    """Return the quirk of a chain: whether it leads out of the file, or to another block."""
     kind, word = _header(source, offset)
     if kind == BlockType.STRING_REFERENCE:
         index = word >> 16 & 0xFFFFFF

@@ -25,16 +25,16 @@ __all__ = [
 ]
 
 MOST_NUMBERS = (wire.MAX_BLOCK - wire.SLOTS_AT) // 8
-"""Slots of the largest array of numbers."""
+"""Most slots of an array of numbers."""
 
 T = TypeVar("T")
 Number = TypeVar("Number", int, float)
 
 
 class Array(Value, Generic[T]):
-    """Values of one kind in slots, whose number is that of the beginning.
+    """Values of one kind in a fixed number of slots.
 
-    A slot that is not there ignores what is done to it.
+    Operations on a slot out of range are ignored.
     """
 
     __slots__ = ("_slots",)
@@ -56,7 +56,10 @@ class Array(Value, Generic[T]):
 
 
 def checked_slots(given: int | Iterable[Any], most: int) -> tuple[int, list[Any]]:
-    """How many slots an array has, and what is in them."""
+    """Return the number of slots of an array, and their initial values.
+
+    Raises WriteRefusedError (FXI0406) for more than ``most`` slots.
+    """
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         values = list(given)
         count = len(values)
@@ -87,11 +90,11 @@ class NumberArray(Array[Number]):
         self._put(uint64(index, "a slot"), self._kind.word(self._kind.check(value)))
 
     def add(self, index: int, value: Number) -> None:
-        """Add to a slot; an integer stops at its greatest or least."""
+        """Add to a slot; integers saturate."""
         self._change(uint64(index, "a slot"), self._kind.check(value))
 
     def subtract(self, index: int, value: Number) -> None:
-        """Subtract from a slot; an integer stops at its greatest or least."""
+        """Subtract from a slot; integers saturate."""
         self._change(uint64(index, "a slot"), -self._kind.check(value))
 
     def clear(self) -> None:
@@ -119,33 +122,36 @@ class NumberArray(Array[Number]):
         self._within(lambda: self._state.write(self._place(first), zeros))
 
     def _place(self, slot: int) -> int:
-        """The byte of a slot."""
+        """Return the byte offset of a slot."""
         return self._at + wire.SLOTS_AT + 8 * slot
 
 
 class IntArray(NumberArray[int]):
-    """Integers from -2^63 to 2^63-1."""
+    """An array of integers from -2^63 to 2^63-1."""
 
     __slots__ = ()
     _kind = INT
 
 
 class UintArray(NumberArray[int]):
-    """Integers from 0 to 2^64-1."""
+    """An array of integers from 0 to 2^64-1."""
 
     __slots__ = ()
     _kind = UINT
 
 
 class DoubleArray(NumberArray[float]):
-    """Doubles."""
+    """An array of doubles."""
 
     __slots__ = ()
     _kind = DOUBLE
 
 
 class StringArray(Array[str]):
-    """Texts, which share their blocks with other texts (version 2). Empty ones take none."""
+    """An array of texts, which share their blocks with equal texts (version 2).
+
+    Empty texts have none.
+    """
 
     __slots__ = ("_new", "_texts")
 
@@ -155,7 +161,7 @@ class StringArray(Array[str]):
         self._new = [(state.shared(text, "a string"), text) for text in texts]
 
     def set(self, index: int, value: str) -> None:
-        """Set a slot; one for whose text there is no room stays as it was."""
+        """Set a slot; without room for the text the slot does not change."""
         slot = uint64(index, "a slot")
         given = self._state.shared(value, "a string")
         if slot < self._slots:
@@ -191,7 +197,7 @@ class StringArray(Array[str]):
         self._place(slot, taken)
 
     def _place(self, slot: int, taken: Text | None) -> None:
-        """Let a slot have a string, which is counted already, instead of the one that it had."""
+        """Replace the string of a slot by another one, which has been counted already."""
         state = self._state
         old = self._texts[slot]
         if old is not None:

@@ -1,4 +1,4 @@
-"""The encoder: records, or their JSON, to the bytes of a VMO."""
+"""The encoder: records, or their JSON, as bytes of a VMO."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ __all__ = ["RecordEncoder"]
 
 
 class RecordEncoder:
-    """Writes records, or their JSON, as bytes, one after another.
+    """Encodes records, or their JSON, one after another.
 
-    ``raw`` counts where it decodes to the fields that the record has, so that what was not edited
-    comes out as it was, and an edit takes effect.
+    ``raw`` is written if it decodes to the record's fields, so that unedited records keep their
+    bytes and edits take effect.
     """
 
     def encode(self, record: InspectRecord | Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises WriteRefusedError (FXI0401 to FXI0411), nothing changed."""
+        """Return the record's bytes.
+
+        Raises WriteRefusedError (FXI0401 to FXI0411) without side effects.
+        """
         if isinstance(record, Mapping):
             record = from_json(record)
         if isinstance(record, Padding):
             return _zeros(record.nbytes)
         if isinstance(record, Block):
-            if record.raw is not None and _is(record, bytes(record.raw)):
+            if record.raw is not None and _decodes_to(record, bytes(record.raw)):
                 return bytes(record.raw)
             return record.pack()
         if record.raw is None:
@@ -35,12 +38,12 @@ class RecordEncoder:
         return bytes(record.raw)
 
     def close(self) -> bytes:
-        """What was held back: nothing."""
+        """Return no bytes: nothing is held back."""
         return b""
 
 
-def _is(block: Block, data: bytes) -> bool:
-    """Whether these bytes decode to the fields of a block."""
+def _decodes_to(block: Block, data: bytes) -> bool:
+    """Return whether these bytes decode to the fields of a block."""
     if not wire.UNIT <= len(data) == wire.ORDER_SIZE(data[0] & wire.ORDER.limit):
         return False
     found = block_of(memoryview(data), block.layout, raw=False)
@@ -49,8 +52,8 @@ def _is(block: Block, data: bytes) -> bool:
 
 def _zeros(nbytes: int) -> bytes:
     if nbytes < 0:
-        raise refusal("FXI0404", f"padding: nbytes is {nbytes}")
+        raise refusal("FXI0404", f"padding: invalid nbytes {nbytes}")
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
-        raise refusal("FXI0404", f"padding: {nbytes} bytes are more than memory holds") from None
+        raise refusal("FXI0404", f"padding: {nbytes} bytes do not fit into memory") from None

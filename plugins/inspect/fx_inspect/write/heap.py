@@ -1,24 +1,24 @@
-"""Heap: the buddy allocator of Inspect VMOs, which gives the same blocks as the reference.
+"""The heap: a buddy allocator for Inspect VMOs, which allocates the same blocks as the reference.
 
-The memory holds what the reference writer would leave there. The heap also keeps its free lists in
-tables, so that a block is found, split, freed and merged in constant time.
+The memory has the same contents as after the reference writer. The heap also keeps its free lists
+in tables, so that a block is found, split, freed and merged in constant time.
 
-The allocator of version 0 is that of the document "Inspect VMO heap" of 2019, whose pseudocode does
-not work as printed. Here instead:
+The allocator of version 0 follows the document "Inspect VMO heap" of 2019, whose pseudocode does
+not work as printed. The corrections are:
 
 - A block's header has 8 bytes, not 16, and payloads begin at byte 8 of a block, not at 4 or 1.
-- ``Buddy`` takes the exclusive or of an index and a number of bytes. Here both are indexes.
-- ``RemoveFreeBlock`` never moves on along the list, asks whether a block is free without saying of
-  which order, and is called by another name. Here a block knows its neighbours.
-- ``Free`` merges with a free buddy of any order, also beyond the end, and swaps both before it
-  unlinks the wrong one. Here a buddy is merged that is free, of the same order and within the
-  VMO, and the buddy is what leaves its list.
-- ``GrowVmo`` counts down to an unsigned 0, which never ends, and knows neither a maximum nor
-  failure. Here the size doubles up to the maximum; at it the allocation fails, and is counted.
-- ``Allocate`` takes orders that do not exist, does not see that growing failed, and leaves a type
-  ALLOCATED that does not exist. Here sizes are refused, failure is given, the type is RESERVED.
-- ``Initialize`` has a 0 that is the end of a list and a block of it. Here the end is kept apart; in
-  the memory it is 0, which is right as soon as the header has block 0.
+- ``Buddy`` computes the exclusive or of an index and a number of bytes. Here both are indexes.
+- ``RemoveFreeBlock`` never advances along the list, asks whether a block is free without its
+  order, and is called by another name. Here a block knows its neighbours.
+- ``Free`` merges with a free buddy of any order, even beyond the end, and swaps both before it
+  unlinks the wrong one. Here a buddy is merged if it is free, of the same order and within the
+  VMO, and the buddy leaves its list.
+- ``GrowVmo`` counts down to an unsigned 0, which never ends, and has neither a maximum nor
+  failure. Here the size doubles up to the maximum, where the allocation fails and is counted.
+- ``Allocate`` accepts invalid orders, ignores failure to grow, and sets a type ALLOCATED that does
+  not exist. Here invalid sizes are refused, failure is returned, and the type is RESERVED.
+- ``Initialize`` uses 0 as both the end of a list and a block of it. Here the end is stored
+  separately; in the memory it is 0, which is valid once the header has block 0.
 - ``FreeExtents`` trusts the chain in the memory. Here a value knows its extents.
 """
 
@@ -43,31 +43,31 @@ from fxframework.model.target import Memory
 __all__ = ["Growth", "Heap", "order_of"]
 
 Growth = Literal["step", "double"]
-"""How a heap grows: by a page each time (Rust), or to twice its size (C++, and document 001)."""
+"""How a heap grows: by a page (Rust), or to twice its size (C++, and "Inspect VMO heap")."""
 
 NONE = -1
-"""No block: the end of a free list, and what a failed allocation gives."""
+"""No block: the end of a free list, or the result of a failed allocation."""
 _FREE = 0x80
-"""In the table of blocks: free, with the order in the bits below."""
+"""Flag of a free block in the table of blocks; the lower bits are its order."""
 _INSIDE = 0xFF
-"""Likewise: no block begins here."""
+"""Entry in the table of blocks where no block begins."""
 _HIGHEST = MAX_BLOCK // UNIT
 
 
 def order_of(nbytes: int) -> int:
-    """The order of the smallest block that has so many bytes; over 7 where there is none."""
+    """Return the order of the smallest block of at least ``nbytes``; over 7 if there is none."""
     return max(0, (nbytes - 1).bit_length() - 4)
 
 
 class Heap:
-    """Blocks of a memory, from one page up to ``max_size`` bytes (a multiple of the page).
+    """Blocks of a memory, which grows from a page to ``max_size`` bytes (a multiple of the page).
 
-    ``version`` is that of the VMO: 0 has a layout of its own, 2 a header with the VMO's size. The
-    header is block 0, allocated at once, its generation 0 (``header=False`` leaves it out). The
-    magic is stored last: a memory with the magic holds a whole heap.
+    ``version`` is the version of the VMO: 0 has its own layout, 2 a header with the VMO's size. The
+    header is block 0, allocated at once with generation 0 (``header=False`` omits it). The magic is
+    stored last: a memory with the magic holds a whole heap.
 
-    Indexes count 16 bytes. ``growth`` says how it grows; a memory that does not (its ``grow``
-    raises) is full at its size.
+    Indexes count 16 bytes. ``growth`` selects how the heap grows; if the memory cannot grow (its
+    ``grow`` raises), the heap is full at its size.
     """
 
     def __init__(
@@ -84,24 +84,24 @@ class Heap:
         self.max_size = max_size
         self.growth: Growth = growth
         self.size = 0
-        """Bytes that it has now."""
+        """Current size in bytes."""
         self.allocated = 0
-        """Blocks given so far, those freed since included."""
+        """Number of blocks allocated so far, including freed ones."""
         self.freed = 0
-        """Blocks taken back."""
+        """Number of blocks freed."""
         self.failed = 0
-        """Allocations for which there was no room."""
+        """Number of allocations without room."""
         self._load, self._store = memory.load_u64, memory.store_u64
         self._type_at, self._next_at = (4, 8) if version == 0 else (8, 16)
         self._blocks = bytearray()
-        """Of each 16 bytes the order of the block that begins there."""
+        """For each 16 bytes, the order of the block that begins there."""
         self._heads = [NONE] * (MAX_ORDER + 1)
         self._next: dict[int, int] = {}
         self._before: dict[int, int] = {}
         self._sized = False
         if memory.size < PAGE:
             memory.grow(PAGE)
-        self._store(0, 0)  # what was there before is not a VMO any more
+        self._store(0, 0)  # invalidates any earlier VMO in this memory
         self._extend(PAGE)
         if header:
             self._make_header()
@@ -109,20 +109,20 @@ class Heap:
     # --- blocks ---
 
     def allocate(self, nbytes: int) -> int:
-        """The index of a block of at least so many bytes, RESERVED; -1 where there is no room.
+        """Allocate a RESERVED block of at least ``nbytes``. Return its index, or -1 without room.
 
-        What the block held before stays there. Raises ValueError for more than 2048 bytes.
+        The block keeps its earlier contents. Raises ValueError for more than 2048 bytes.
         """
         order = order_of(nbytes)
         if nbytes < 0 or order > MAX_ORDER:
-            raise ValueError(f"a block of {nbytes} bytes: it has 0 to {MAX_BLOCK}")
+            raise ValueError(f"invalid block size {nbytes}: must be 0 to {MAX_BLOCK}")
         index = self.take(order)
         if index != NONE:
             self._store(index << 4, order | BlockType.RESERVED << self._type_at)
         return index
 
     def take(self, order: int) -> int:
-        """As ``allocate``, of an order and without a header: the caller writes one at once."""
+        """Allocate a block of an order without writing a header, which the caller does at once."""
         heads = self._heads
         found = order
         while heads[found] == NONE:
@@ -138,7 +138,7 @@ class Heap:
         if following != NONE:
             self._before[following] = NONE
         del self._before[index]
-        # The upper halves are all that is left of what was split: lower orders had no free block.
+        # The upper halves of the split blocks become free: lower orders had no free block.
         while found > order:
             found -= 1
             self._push(index + (1 << found), found)
@@ -147,9 +147,9 @@ class Heap:
         return index
 
     def free(self, index: int) -> None:
-        """Free a block, and merge it with its buddies.
+        """Free a block and merge it with its buddies.
 
-        Raises ValueError for an index at which no block was allocated.
+        Raises ValueError for an index without an allocated block.
         """
         blocks = self._blocks
         if not 0 <= index < len(blocks) or blocks[index] >= _FREE:
@@ -161,7 +161,7 @@ class Heap:
             if buddy >= len(blocks) or blocks[buddy] != _FREE | order:
                 break
             if not first:
-                # As the reference does: the half that is merged keeps its order in the memory.
+                # As in the reference, a merged half keeps its order in the memory.
                 at = index << 4
                 self._store(at, self._load(at) & ~0xF | order)
             first = False
@@ -173,24 +173,24 @@ class Heap:
         self.freed += 1
 
     def order(self, index: int) -> int:
-        """The order of the block that was allocated at an index."""
+        """Return the order of the block allocated at an index."""
         return self._blocks[index]
 
-    # --- what it holds ---
+    # --- contents ---
 
     def heads(self) -> list[int]:
-        """Of each order the index of the first free block; 0 where there is none."""
+        """Return the index of the first free block of each order; 0 if there is none."""
         return [max(0, head) for head in self._heads]
 
     def free_list(self, order: int) -> Iterator[int]:
-        """The free blocks of an order, in the order in which they are given next."""
+        """Yield the free blocks of an order, in the order of allocation."""
         index = self._heads[order]
         while index != NONE:
             yield index
             index = self._next[index]
 
     def blocks(self) -> Iterator[tuple[int, int, bool]]:
-        """Each block: its index, its order, and whether it is free."""
+        """Yield index, order and freeness of each block."""
         index = 0
         while index < len(self._blocks):
             entry = self._blocks[index]
@@ -199,10 +199,10 @@ class Heap:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes in free blocks, of the size that it has now."""
+        """Bytes in free blocks, within the current size."""
         return sum(UNIT << order for _, order, free in self.blocks() if free)
 
-    # --- within ---
+    # --- helpers ---
 
     def _make_header(self) -> None:
         order = 1 if self.version == 2 else 0
@@ -217,7 +217,7 @@ class Heap:
         self._store(at, order | BlockType.HEADER << self._type_at | version | magic << 32)
 
     def _push(self, index: int, order: int) -> None:
-        """Put a free block at the head of its list."""
+        """Insert a free block at the head of its list."""
         head = self._heads[order]
         self._next[index] = head
         self._before[index] = NONE
@@ -228,7 +228,7 @@ class Heap:
         self._store(index << 4, order | (head << self._next_at if head > 0 else 0))
 
     def _unlink(self, index: int, order: int) -> None:
-        """Take a free block out of its list."""
+        """Remove a free block from its list."""
         following = self._next.pop(index)
         before = self._before.pop(index)
         if following != NONE:
@@ -241,7 +241,7 @@ class Heap:
             self._store(before << 4, order | link)
 
     def _grow(self) -> bool:
-        """Make room for the largest blocks; False where there is none."""
+        """Add blocks of the highest order. Return False if the heap cannot grow."""
         size = self.size + PAGE
         if self.growth == "double":
             size = min(2 * self.size, self.max_size)
@@ -250,7 +250,7 @@ class Heap:
         if size > self.memory.size:
             try:
                 self.memory.grow(size)
-            except Exception:  # noqa: BLE001 (a device says in its own way that it is full)
+            except Exception:  # noqa: BLE001 (devices raise their own errors when full)
                 return False
         self._extend(size)
         if self._sized:
@@ -258,7 +258,7 @@ class Heap:
         return True
 
     def _extend(self, size: int) -> None:
-        """Link new blocks of the highest order, in ascending order, before those that are there."""
+        """Link new blocks of the highest order, in ascending order, before the existing ones."""
         self._blocks.extend(bytes([_INSIDE]) * ((size - self.size) >> 4))
         for index in range((size >> 4) - _HIGHEST, (self.size >> 4) - 1, -_HIGHEST):
             self._push(index, MAX_ORDER)

@@ -1,6 +1,6 @@
 """Histograms: arrays of numbers that count values in buckets."""
 
-# ruff: noqa: SLF001 (values know their parents, and what is in their parents' blocks)
+# ruff: noqa: SLF001 (values access their parents and arrays)
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Number = TypeVar("Number", int, float)
 
 
 class Histogram(Value, Generic[Number]):
-    """Counts of values in buckets, with one below and one above all of them.
+    """Counts of values in buckets, with an underflow and an overflow bucket.
 
-    Bucket ``k`` of a linear one begins at ``floor + k * step``. Of an exponential one the first
-    begins at ``floor``, the next at ``floor + initial_step``, and bucket ``k`` at ``floor +
-    initial_step * step_multiplier ** (k - 1)``.
+    Bucket ``k`` of a linear histogram begins at ``floor + k * step``. The first bucket of an
+    exponential one begins at ``floor``, bucket ``k`` at ``floor + initial_step * step_multiplier **
+    (k - 1)``.
     """
 
     __slots__ = ("_array", "_bounds", "_rising", "_under")
@@ -34,32 +34,32 @@ class Histogram(Value, Generic[Number]):
         super().__init__(array._state, array._parent)
         self._array: NumberArray[Number] = array
         self._under = len(parameters)
-        """Slot of what is below all buckets."""
+        """Slot of the underflow bucket."""
         self._bounds: list[Number] = bounds
-        """Where each bucket begins, and what is above all of them."""
+        """Lower bound of each bucket, and of the overflow bucket."""
         self._rising = all(low <= high for low, high in itertools.pairwise(bounds))
 
     @property
     def name(self) -> str:
-        """Its name, as it was given; the empty string once it is not there any more."""
+        """The name; the empty string once it is deleted."""
         return self._array.name
 
     @property
     def block(self) -> int | None:
-        """The index of its block; None where it has none."""
+        """Index of the block, or None."""
         return self._array.block
 
     @property
     def exists(self) -> bool:
-        """Whether it is in the VMO: there was room, and it was not deleted."""
+        """Whether it is in the VMO: there was room for it, and it was not deleted."""
         return self._array.exists
 
     def delete(self) -> None:
-        """Take it out of the tree."""
+        """Delete it from the tree."""
         self._array.delete()
 
     def reparent(self, parent: Container) -> None:
-        """Make it a child of another node of the same VMO."""
+        """Move it to another node of the same VMO."""
         self._array.reparent(parent)
 
     def insert(self, value: Number) -> None:
@@ -79,7 +79,7 @@ class Histogram(Value, Generic[Number]):
 
     def _slot(self, value: Number) -> int:
         bounds = self._bounds
-        if self._rising and value == value:  # noqa: PLR0124 (a NaN is below all buckets)
+        if self._rising and value == value:  # noqa: PLR0124 (a NaN goes to the underflow bucket)
             return self._under + bisect_right(bounds, value)
         passed = 0
         while passed < len(bounds) and value >= bounds[passed]:
@@ -88,12 +88,12 @@ class Histogram(Value, Generic[Number]):
 
 
 class LinearHistogram(Histogram[Number]):
-    """A histogram whose buckets have one width."""
+    """A histogram whose buckets have the same width."""
 
     __slots__ = ()
 
 
 class ExponentialHistogram(Histogram[Number]):
-    """A histogram each of whose buckets ends further away than the one before, by a factor."""
+    """A histogram whose bucket widths grow by a factor."""
 
     __slots__ = ()

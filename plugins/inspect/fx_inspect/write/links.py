@@ -1,4 +1,4 @@
-"""Links: values that name a tree in another VMO."""
+"""Links: values that refer to a tree in another VMO."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Lazy", "LinkedTree"]
 
 
 class LinkedTree(Protocol):
-    """A tree that a link names; an ``Inspector`` is one."""
+    """A tree that a link refers to, such as an ``Inspector``."""
 
     memory: Memory
 
     def copy(self) -> bytes | None:
-        """The VMO; None while a transaction is open."""
+        """Return the VMO; None while a transaction is open."""
 
 
 class Lazy(Value):
-    """A link to a tree of its own, which ``Inspector.trees`` asks for when somebody reads it."""
+    """A link to a separate tree, which ``Inspector.trees`` requests when it is read."""
 
     __slots__ = ("_content", "_new", "callback")
 
@@ -33,13 +33,13 @@ class Lazy(Value):
     ) -> None:
         super().__init__(state, parent)
         self.callback = callback
-        """Gives the tree."""
+        """Returns the tree."""
         self._content: Text | None = None
         self._new = (state.named(content), content)
 
     @property
     def content(self) -> str:
-        """What the link says; the empty string once it is not there any more."""
+        """The content of the link; the empty string once it is deleted."""
         return "" if self._content is None else self._content.text
 
     def _make(self, name: str, disposition: int) -> None:

@@ -1,6 +1,6 @@
-"""Nodes: where a program makes its values."""
+"""Nodes, in which a program creates its values."""
 
-# ruff: noqa: SLF001 (values know their parents, and what is in their parents' blocks)
+# ruff: noqa: SLF001 (values access their parents' blocks)
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _INT_VALUE = BlockType.INT_VALUE
 
 
 class Node(Container):
-    """A node: it has children and properties.
+    """A node with children and properties.
 
-    Each ``create_…`` gives a value, at which it is set and deleted. Where a full VMO has no room
-    for it the value ignores what is done to it, and ``Inspector.stats`` counts that. Raises
-    WriteRefusedError (FXI0403 to FXI0411), with nothing changed, for what the format has no place
-    for.
+    Each ``create_…`` returns a value, by which it is set and deleted. If a full VMO has no room for
+    a value, operations on it are ignored, and ``Inspector.stats`` counts the failure. Raises
+    WriteRefusedError (FXI0403 to FXI0411) without side effects for values that the format cannot
+    hold.
     """
 
     __slots__ = ()
 
     def create_child(self, name: str) -> Node:
-        """A node below it."""
+        """Create a child node."""
         made = Node(self._state, self)
         made._enter(name, BlockType.NODE_VALUE, 0)
         return made
@@ -62,7 +62,7 @@ class Node(Container):
     # --- scalars ---
 
     def create_int(self, name: str, value: int = 0) -> IntProperty:
-        """An integer from -2^63 to 2^63-1."""
+        """Create an integer from -2^63 to 2^63-1."""
         if type(value) is not int or not LEAST <= value <= MOST:
             value = int64(value)
         made = IntProperty(self._state, self)
@@ -70,32 +70,32 @@ class Node(Container):
         return made
 
     def create_uint(self, name: str, value: int = 0) -> UintProperty:
-        """An integer from 0 to 2^64-1."""
+        """Create an integer from 0 to 2^64-1."""
         made = UintProperty(self._state, self)
         made._enter(name, BlockType.UINT_VALUE, uint64(value))
         return made
 
     def create_double(self, name: str, value: float = 0.0) -> DoubleProperty:
-        """A double."""
+        """Create a double."""
         made = DoubleProperty(self._state, self)
         made._enter(name, BlockType.DOUBLE_VALUE, bits_of(double(value)))
         return made
 
     def create_bool(self, name: str, value: bool = False) -> BoolProperty:
-        """True or false. Version 0 has none (FXI0410)."""
+        """Create a bool. Version 0 has none (FXI0410)."""
         self._since("a bool", 1)
         made = BoolProperty(self._state, self)
         made._enter(name, BlockType.BOOL_VALUE, bool_word(value))
         return made
 
     def create_string(self, name: str, value: str = "") -> StringProperty:
-        """A text."""
+        """Create a text."""
         made = StringProperty(self._state, self, value)
         made._enter(name, BlockType.BUFFER_VALUE, 0)
         return made
 
     def create_bytes(self, name: str, value: bytes | bytearray | memoryview = b"") -> BytesProperty:
-        """Bytes."""
+        """Create a property of bytes."""
         made = BytesProperty(self._state, self, checked_bytes(value))
         made._enter(name, BlockType.BUFFER_VALUE, wire.BUFFER_BYTES << 60)
         return made
@@ -103,19 +103,22 @@ class Node(Container):
     # --- arrays ---
 
     def create_int_array(self, name: str, slots: int | Iterable[int]) -> IntArray:
-        """An array of so many zeros, or of these values: at most 254."""
+        """Create an array of ``slots`` zeros, or of the given values: at most 254."""
         return self._numbers(IntArray, name, slots)
 
     def create_uint_array(self, name: str, slots: int | Iterable[int]) -> UintArray:
-        """An array of so many zeros, or of these values: at most 254."""
+        """Create an array of ``slots`` zeros, or of the given values: at most 254."""
         return self._numbers(UintArray, name, slots)
 
     def create_double_array(self, name: str, slots: int | Iterable[float]) -> DoubleArray:
-        """An array of so many zeros, or of these values: at most 254."""
+        """Create an array of ``slots`` zeros, or of the given values: at most 254."""
         return self._numbers(DoubleArray, name, slots)
 
     def create_string_array(self, name: str, slots: int | Iterable[str]) -> StringArray:
-        """An array of so many empty strings, or of these: at most 255. Version 2 only (FXI0410)."""
+        """Create an array of ``slots`` empty strings, or of the given ones: at most 255.
+
+        Version 2 only (FXI0410).
+        """
         self._since("an array of strings", 2)
         count, values = checked_slots(slots, wire.MAX_SLOTS)
         made = StringArray(self._state, self, count, values)
@@ -127,53 +130,53 @@ class Node(Container):
     def create_int_linear_histogram(
         self, name: str, floor: int, step: int, buckets: int
     ) -> LinearHistogram[int]:
-        """A histogram of integers, with buckets of one width: at most 250."""
+        """Create a histogram of integers with buckets of the same width: at most 250."""
         return self._linear(IntArray, name, (floor, step), buckets)
 
     def create_uint_linear_histogram(
         self, name: str, floor: int, step: int, buckets: int
     ) -> LinearHistogram[int]:
-        """A histogram of unsigned integers, with buckets of one width: at most 250."""
+        """Create a histogram of unsigned integers with buckets of the same width: at most 250."""
         return self._linear(UintArray, name, (floor, step), buckets)
 
     def create_double_linear_histogram(
         self, name: str, floor: float, step: float, buckets: int
     ) -> LinearHistogram[float]:
-        """A histogram of doubles, with buckets of one width: at most 250."""
+        """Create a histogram of doubles with buckets of the same width: at most 250."""
         return self._linear(DoubleArray, name, (floor, step), buckets)
 
     def create_int_exponential_histogram(
         self, name: str, floor: int, initial_step: int, step_multiplier: int, buckets: int
     ) -> ExponentialHistogram[int]:
-        """A histogram of integers, with buckets that grow: at most 249."""
+        """Create a histogram of integers with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
         return self._exponential(IntArray, name, parameters, buckets)
 
     def create_uint_exponential_histogram(
         self, name: str, floor: int, initial_step: int, step_multiplier: int, buckets: int
     ) -> ExponentialHistogram[int]:
-        """A histogram of unsigned integers, with buckets that grow: at most 249."""
+        """Create a histogram of unsigned integers with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
         return self._exponential(UintArray, name, parameters, buckets)
 
     def create_double_exponential_histogram(
         self, name: str, floor: float, initial_step: float, step_multiplier: float, buckets: int
     ) -> ExponentialHistogram[float]:
-        """A histogram of doubles, with buckets that grow: at most 249."""
+        """Create a histogram of doubles with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
         return self._exponential(DoubleArray, name, parameters, buckets)
 
     # --- links ---
 
     def create_lazy_child(self, name: str, callback: Callable[[], LinkedTree]) -> Lazy:
-        """A child whose tree ``callback`` gives when somebody reads it."""
+        """Create a link to a child, whose tree ``callback`` returns when it is read."""
         return self._lazy(name, callback, 0)
 
     def create_lazy_values(self, name: str, callback: Callable[[], LinkedTree]) -> Lazy:
-        """Children and properties of this node that ``callback`` gives when somebody reads it."""
+        """Create a link to values of this node, whose tree ``callback`` returns when it is read."""
         return self._lazy(name, callback, 1)
 
-    # --- within ---
+    # --- helpers ---
 
     def _since(self, what: str, version: int) -> None:
         if self._state.version < version:
@@ -189,7 +192,7 @@ class Node(Container):
 
     def _lazy(self, name: str, callback: Callable[[], LinkedTree], disposition: int) -> Lazy:
         if not callable(callback):
-            raise refused(403, f"expected a function that gives a tree, not {callback!r}")
+            raise refused(403, f"expected a function that returns a tree, not {callback!r}")
         state = self._state
         utf8(name, "a name")
         with state.lock:
@@ -210,7 +213,7 @@ class Node(Container):
         made, count = self._counts(array, name, (floor, step), buckets, wire.ARRAY_LINEAR)
         bounds = [floor]
         for _ in range(count):
-            # As the reference does it, whose doubles are what comes of many additions.
+            # Repeated addition, as in the reference, so that doubles are equal.
             bounds.append(bounds[-1] + step)
         return LinearHistogram(made, parameters, bounds)
 

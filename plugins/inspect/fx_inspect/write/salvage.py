@@ -1,8 +1,8 @@
-"""Salvage of Inspect: the sound part of the tree, written as a sound VMO.
+"""Salvage of Inspect: rebuilds the sound part of a tree as a sound VMO.
 
-Blocks refer to each other, so leaving out the damaged ones is not enough: the writer builds the
-tree again. Free space, tombstones and what no node refers to do not come along, and
-blocks are elsewhere; the version stays the same.
+Blocks refer to each other, so leaving out damaged ones is not enough: the writer builds the tree
+again. Free space, tombstones and unreferenced blocks are dropped, and blocks move; the version
+stays the same.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ Found = tuple[bytes, int, int, Any]
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
-    """Write the sound part of a tree; give each loss as it is met (``registry.Writer``).
+    """Write the sound part of a tree. Yield each loss (``registry.Writer``).
 
-    What was changed but kept is a loss of no bytes. A sound file
-    comes out as it is.
+    Data that was changed but kept is a loss of 0 bytes. A sound file is copied unchanged.
     """
     del options
     capture.scan()
@@ -75,7 +74,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     failed = inspector.stats().failed_allocations
     if failed:
         losses += 1
-        message = f"{failed} blocks have no room in a VMO of {MAX_VMO} bytes"
+        message = f"{failed} blocks do not fit into a VMO of {MAX_VMO} bytes"
         yield Loss(0, 0, "block", message)
     if not losses:
         found = next(f for f in capture.diagnostics.sorted() if f.severity >= Severity.WARNING)
@@ -85,7 +84,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
 
 
 def _version(capture: Capture) -> int:
-    """The version to write: that of the capture, and 2 for what claims an odd one."""
+    """Return the version to write: that of the capture, or 2 for an unknown one."""
     head = capture.source.read(0, 4)
     if is_legacy(head):
         return 0
@@ -93,7 +92,7 @@ def _version(capture: Capture) -> int:
 
 
 def _found(capture: Capture) -> Iterator[Loss]:
-    """What the reader could not read: damaged stretches, and findings about blocks."""
+    """Yield the losses of the reader: damaged stretches, and findings about blocks."""
     stretches: list[tuple[int, int]] = []
     for record in capture.records():
         if getattr(record, "record", "") == "damaged":
@@ -109,7 +108,7 @@ def _found(capture: Capture) -> Iterator[Loss]:
 
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
-    """Build the tree again below a root."""
+    """Build the tree again below ``root``. Yield the losses."""
     strings = strings_of(capture.strings)
     nodes: list[Node | None] = []
     for placed in walk(capture, _render(strings)):
@@ -142,7 +141,7 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
 def _made(
     make: Callable[[str], Any], name: bytes, offset: int, what: str
 ) -> tuple[list[Loss], Any]:
-    """Make something of a name; None where it is refused, and what is lost."""
+    """Create a value by its name. Return the losses, and the value or None."""
     losses = []
     if not _is_utf8(name):
         losses.append(Loss(offset, 0, what, f"name {_shown(name)}: {NOT_UTF8}"))
@@ -154,12 +153,12 @@ def _made(
 
 
 def _maker(node: Node, kind: int, value: Any) -> Callable[[str], Any]:
-    """What makes a property of a name."""
+    """Return the function that creates a property with a name."""
     if kind in NUMBERS:
         slots, format, _ = value
 
         def make(name: str) -> Any:
-            # Of any parameters, also those that no histogram of the writer's could have.
+            # Created directly, because the parameters may be invalid for the histogram classes.
             array = NUMBERS[kind](node._state, node, len(slots), format)  # noqa: SLF001
             array._make(name, slots)
             return array
@@ -180,14 +179,14 @@ def _maker(node: Node, kind: int, value: Any) -> Callable[[str], Any]:
 
 
 def _linked(strings: Mapping[int, bytes], node: Node, link: Link) -> Iterator[Loss]:
-    """Make a link that leads where it led."""
+    """Create a link again, with the same content. Yield the losses."""
     name, content = strings[link.name], strings[link.content]
     if link.disposition not in DISPOSITIONS:
         yield Loss(link.offset, 0, "link", f"{_shown(name)} has an unknown disposition; left out")
         return
 
     def make(name: str) -> Any:
-        # With the content that it had, so that the file that it leads to is found.
+        # The same content, so that its file is still found.
         made = Lazy(node._state, node, Inspector, _shown(content))  # noqa: SLF001
         made._make(name, DISPOSITIONS[link.disposition])
         return made
@@ -197,7 +196,7 @@ def _linked(strings: Mapping[int, bytes], node: Node, link: Link) -> Iterator[Lo
 
 
 def _render(strings: Mapping[int, bytes]) -> Callable[[Table, Slots], list[Found]]:
-    """What gives for each property what is needed to make it again."""
+    """Return the function that converts properties to the values needed to create them again."""
 
     def histogram(one: Histogram) -> Any:
         return one.slots(), LINEAR if one.multiplier is None else EXPONENTIAL, False

@@ -1,4 +1,4 @@
-"""State: what all values of a VMO share: its heap, its strings, its lock and its generation."""
+"""The shared state of a VMO's values: heap, strings, lock and generation."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
-"""What an int has."""
+"""Range of an int."""
 _MAX_REFERENCES = wire.MAX_REFERENCES - 1
-"""One less than fits: a value may use one string twice."""
+"""One less than fits, because a value may use one string twice."""
 _STRING_REFERENCE = int(BlockType.STRING_REFERENCE)
 _WORD = struct.Struct("<Q")
 _HEAD = struct.Struct("<QI").pack
 
 
 def refused(number: int, message: str, remedy: str = "") -> WriteRefusedError:
-    """The refusal of that number (FXI04xx)."""
+    """Return the error of number FXI04xx."""
     return WriteRefusedError(message, code=f"FXI{number:04}", remedy=remedy)
 
 
@@ -54,12 +54,12 @@ def refused(number: int, message: str, remedy: str = "") -> WriteRefusedError:
 
 
 def int64(value: Any, what: str = "an int") -> int:
-    """A value that an int can have."""
+    """Return the value if an int can hold it. Raises WriteRefusedError otherwise."""
     return _integer(value, what, LEAST, MOST)
 
 
 def uint64(value: Any, what: str = "a uint") -> int:
-    """A value that a uint can have."""
+    """Return the value if a uint can hold it. Raises WriteRefusedError otherwise."""
     return _integer(value, what, 0, U64_MAX)
 
 
@@ -73,7 +73,7 @@ def _integer(value: Any, what: str, least: int, most: int) -> int:
 
 
 def double(value: Any, what: str = "a double") -> float:
-    """A value that a double can have."""
+    """Return the value as a float. Raises WriteRefusedError if a double cannot hold it."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise refused(403, f"{what} must be a number, not {reprlib.repr(value)}")
     try:
@@ -84,7 +84,7 @@ def double(value: Any, what: str = "a double") -> float:
 
 @attrs.frozen
 class Kind:
-    """A kind of numbers: how one is checked, stored and added. Integers saturate, as in Rust."""
+    """A kind of numbers: how they are checked, stored and added. Integers saturate, as in Rust."""
 
     type: BlockType
     check: Callable[..., Any]
@@ -93,7 +93,7 @@ class Kind:
     sum: Callable[[Any, Any], Any]
 
     def add(self, state: State, at: int, by: Any) -> None:
-        """Add to the number at a byte of the memory."""
+        """Add to the number at byte ``at`` of the memory."""
         state.store(at, self.word(self.sum(self.value(state.load(at)), by)))
 
 
@@ -114,11 +114,11 @@ UINT = Kind(
 DOUBLE = Kind(BlockType.DOUBLE_VALUE, double, bits_of, double_of, operator.add)
 
 
-# --- What all values of a VMO share --------------------------------------------------------------
+# --- Strings and state ---------------------------------------------------------------------------
 
 
 class Text:
-    """A string or name in the memory, and who uses it."""
+    """A string or name in the memory, with its reference count."""
 
     __slots__ = ("count", "extents", "index", "text", "word")
 
@@ -127,12 +127,12 @@ class Text:
     ) -> None:
         self.index = index
         self.text = text
-        """As it was given; a full VMO may have less of it."""
+        """The given text, of which a full VMO may hold less."""
         self.word = word
-        """The block's header, without the count."""
+        """The block's header without the count."""
         self.extents = extents
         self.count = count
-        """References; 0 of a NAME, which has one user and no count."""
+        """References; 0 for a NAME, which has one user and no count."""
 
 
 class State:
@@ -145,11 +145,11 @@ class State:
         self.lock = threading.Lock()
         self.generation = 0
         self.depth = 0
-        """Transactions that are open."""
+        """Number of open transactions."""
         self.words: memoryview | None = None
-        """The memory as words, where it lets us store into them without asking."""
+        """The memory as words, if it allows direct stores."""
         self.viewed = 0
-        """Bytes of the heap when ``words`` was taken."""
+        """Size of the heap when ``words`` was set."""
         self.view()
         self.store, self.load, self.write = memory.store_u64, memory.load_u64, memory.write
         self.take, self.free = self.heap.take, self.heap.free
@@ -157,13 +157,13 @@ class State:
         self.name_at = self.parent_at + (28 if version == 0 else 24)
         self.parent_mask = ((1 << self.name_at) - 1) & ~((1 << self.parent_at) - 1)
         self.strings: dict[str, Text] = {}
-        """Shared strings (version 2), by what they say."""
+        """Shared strings (version 2), by text."""
         self.links: dict[str, Callable[[], Any]] = {}
-        """What gives the trees of links, by what the links say."""
+        """Functions that return the trees of links, by content."""
         self.link_number = 0
 
     def view(self) -> None:
-        """Take the words of the memory again; they depend on its size."""
+        """Update ``words``, which depends on the memory's size."""
         words = getattr(self.memory, "words", None)
         self.words = words if isinstance(words, memoryview) else None
         self.viewed = self.heap.size
@@ -173,7 +173,7 @@ class State:
     def __enter__(self) -> None:
         self.lock.acquire()
         try:
-            # ``begin``, without the call.
+            # ``begin``, inlined for speed.
             if not self.depth:
                 self.store(8, self.generation + 1)
                 self.generation += 1
@@ -191,19 +191,19 @@ class State:
         try:
             if error is None or isinstance(error, WriteRefusedError):
                 self.end()
-            # Otherwise the tree may be inconsistent: the generation stays odd, which readers see.
+            # Otherwise the tree may be inconsistent, and the odd generation tells readers so.
         finally:
             self.lock.release()
 
     def begin(self) -> None:
-        """Make the generation odd, unless it is. The lock is held."""
+        """Make the generation odd, unless it is. The caller holds the lock."""
         if not self.depth:
             self.store(8, self.generation + 1)
             self.generation += 1
         self.depth += 1
 
     def end(self) -> None:
-        """Make it even again, where this was the last one to do so."""
+        """Make the generation even at the end of the outermost period."""
         if self.depth == 1:
             generation = (self.generation + 1) & U64_MAX
             self.store(8, generation)
@@ -215,9 +215,9 @@ class State:
     # --- blocks ---
 
     def extents(self, data: bytes) -> tuple[list[int], int] | None:
-        """Write bytes into a chain of extents; the blocks, and how many bytes there was room for.
+        """Write bytes to a chain of extents. Return the blocks, and the number of bytes that fit.
 
-        None where there was no room for any.
+        None if there is no room at all.
         """
         blocks: list[int] = []
         done = 0
@@ -237,16 +237,16 @@ class State:
         return None if data and not blocks else (blocks, done)
 
     def free_all(self, blocks: Iterable[int]) -> None:
-        """Free several blocks, one after the other."""
+        """Free several blocks in order."""
         for index in blocks:
             self.free(index)
 
     # --- names and strings ---
 
     def named(self, name: str) -> bytes | Text:
-        """What ``name`` takes: the bytes of a new one, or one that is there.
+        """Return the existing string of a name, or the bytes of a new one.
 
-        What has to be refused is, before anything is changed.
+        Raises WriteRefusedError for an invalid name, before anything changes.
         """
         if self.version == 2:
             return self.shared(name, "a name")
@@ -261,7 +261,7 @@ class State:
         return data
 
     def shared(self, text: str, what: str) -> bytes | Text:
-        """Likewise of a string that many may share."""
+        """Return the existing shared string of a text, or the bytes of a new one."""
         found = self.strings.get(text) if type(text) is str else None
         if found is None:
             data = utf8(text, what)
@@ -277,7 +277,7 @@ class State:
         return found
 
     def take_name(self, given: bytes | Text, text: str) -> Text | None:
-        """One more user of a name; None where there is no room for a new one."""
+        """Add a user of a name. Return None without room for a new one."""
         if self.version == 2:
             return self.take_string(given, text)
         assert isinstance(given, bytes)  # noqa: S101 (names of old versions are not shared)
@@ -290,8 +290,8 @@ class State:
         return Text(index, text, word, (), 0)
 
     def take_string(self, given: bytes | Text, text: str) -> Text | None:
-        """One more user of a shared string; None where there is no room for a new one."""
-        # What was there before the lock may be gone, and what was not may have come.
+        """Add a user of a shared string. Return None without room for a new one."""
+        # Look it up again, because it may have changed before the lock was taken.
         found = self.strings.get(text)
         if found is None:
             return self.new_string(given if isinstance(given, bytes) else text.encode(), text)
@@ -300,7 +300,7 @@ class State:
         return found
 
     def new_string(self, data: bytes, text: str) -> Text | None:
-        """A shared string with its first user; None where there is no room for it."""
+        """Create a shared string with one user. Return None without room."""
         order = order_of(min(len(data) + 12, wire.MAX_BLOCK))
         index = self.take(order)
         if index == NONE:
@@ -325,7 +325,7 @@ class State:
         return entry
 
     def release(self, text: Text) -> None:
-        """One user less; what nobody uses is freed."""
+        """Remove a user of a string; free the string after its last user."""
         if text.count > 1:
             text.count -= 1
             self.store(text.index << 4, text.word | text.count << 40)
@@ -337,7 +337,7 @@ class State:
 
 
 def utf8(text: Any, what: str) -> bytes:
-    """A text's bytes."""
+    """Return a text as UTF-8. Raises WriteRefusedError (FXI0403) if it cannot be encoded."""
     if not isinstance(text, str):
         raise refused(403, f"{what} must be a string, not {reprlib.repr(text)}")
     try:

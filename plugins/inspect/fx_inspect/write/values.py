@@ -1,6 +1,6 @@
-"""Values: what all values of a VMO have in common, and numbers, bools, strings and bytes."""
+"""Values: their common base, and numbers, bools, strings and bytes."""
 
-# ruff: noqa: SLF001 (values know their parents, and what is in their parents' blocks)
+# ruff: noqa: SLF001 (values access their parents' blocks)
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 GENERATION = wire.GENERATION_AT >> 3
-"""The word of the generation."""
+"""Index of the generation's word."""
 
 Number = TypeVar("Number", int, float)
 
@@ -51,7 +51,7 @@ Number = TypeVar("Number", int, float)
 class Value:
     """A node, property or link in the tree.
 
-    One that a full VMO has no room for, and one that was deleted, ignores what is done to it.
+    Operations on a value without room in a full VMO, and on a deleted one, are ignored.
     """
 
     __slots__ = ("_at", "_parent", "_state", "_text")
@@ -59,7 +59,7 @@ class Value:
     def __init__(self, state: State, parent: Container | None = None) -> None:
         self._state = state
         self._at = 0
-        """Byte of its block; 0 where it has none, as the root."""
+        """Byte offset of the block; 0 without a block, as for the root."""
         self._text: Text | None = None
         # The root is its own parent.
         self._parent: Container = self if parent is None else parent  # type: ignore[assignment]
@@ -70,28 +70,31 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Its name, as it was given; the empty string once it is not there any more."""
+        """The name; the empty string once it is deleted."""
         return "" if self._text is None else self._text.text
 
     @property
     def block(self) -> int | None:
-        """The index of its block; None where it has none."""
+        """Index of the block, or None."""
         return self._at >> 4 if self._at else None
 
     @property
     def exists(self) -> bool:
-        """Whether it is in the VMO: there was room, and it was not deleted."""
+        """Whether it is in the VMO: there was room for it, and it was not deleted."""
         return self._text is not None
 
     def delete(self) -> None:
-        """Take it out of the tree. A node's children are not seen any more, until they go too."""
+        """Delete it from the tree.
+
+        The children of a node become invisible, until they are deleted too.
+        """
         self._within(self._deleted)
 
     def reparent(self, parent: Container) -> None:
-        """Make it a child of another node of the same VMO.
+        """Move it to another node of the same VMO.
 
-        Raises WriteRefusedError (FXI0412) for a node that it would then be a part of, for one of
-        another VMO, and of the root.
+        Raises WriteRefusedError (FXI0412) for a node below it, a node of another VMO, and for the
+        root.
         """
         state = self._state
         if parent._state is not state:
@@ -116,41 +119,41 @@ class Value:
             old._child_left()
 
     def _within(self, change: Callable[[], object]) -> None:
-        """Change it in one period, if it is in the tree."""
+        """Run a change in one period, if the value is in the tree."""
         if self._text is not None:
             with self._state:
                 if self._text is not None:
                     change()
 
-    # --- within a locked period ---
+    # --- called within a locked period ---
 
     def _deleted(self) -> None:
-        """Free all of it."""
+        """Free everything."""
         self._release()
         self._remove()
 
     def _entered(self) -> None:
-        """Write what it has beside its block, which was written just now."""
+        """Write further blocks, after the value's own block."""
 
     def _release(self) -> None:
-        """Free what it has beside its block and its name."""
+        """Free everything except block and name."""
 
     def _remove(self) -> None:
-        """Free its block and its name."""
+        """Free block and name."""
         state = self._state
         self._parent._child_left()
-        assert self._text is not None  # noqa: S101 (what is in the tree has a name)
+        assert self._text is not None  # noqa: S101 (values in the tree have a name)
         state.release(self._text)
         self._text = None
         at, self._at = self._at, 0
         state.free(at >> 4)
 
-    # --- before one ---
+    # --- called outside of a period ---
 
     def _enter(
         self, name: str, type: BlockType, payload: int, order: int = 0, rest: bytes = b""
     ) -> None:
-        """Write its block: header, payload, and what follows. Within no period yet."""
+        """Write the block: header, payload, and ``rest``. Takes a period of its own."""
         state = self._state
         parent = self._parent
         given = state.named(name)
@@ -183,18 +186,18 @@ class Value:
 
 
 class Container(Value):
-    """A value that other values have as parent."""
+    """A value that can be the parent of other values."""
 
     __slots__ = ("_count", "_tombstone")
 
     def __init__(self, state: State, parent: Container | None = None) -> None:
         super().__init__(state, parent)
         self._count = 0
-        """Values that have it as parent."""
+        """Number of children."""
         self._tombstone = False
 
     def _child_left(self) -> None:
-        """Count one child less. A tombstone without children is freed."""
+        """Decrement the number of children. A tombstone without children is freed."""
         if not self._at:
             return
         state = self._state
@@ -206,13 +209,13 @@ class Container(Value):
             state.free(at >> 4)
 
     def _remove(self) -> None:
-        """Free the block and the name; with children the block becomes a tombstone instead."""
+        """Free block and name; with children the block becomes a tombstone instead."""
         if not self._count:
             super()._remove()
             return
         state = self._state
         self._parent._child_left()
-        assert self._text is not None  # noqa: S101 (what is in the tree has a name)
+        assert self._text is not None  # noqa: S101 (values in the tree have a name)
         state.release(self._text)
         self._text = None
         self._tombstone = True
@@ -226,7 +229,7 @@ class _Scalar(Value):
     __slots__ = ()
 
     def _set(self, word: int) -> None:
-        """Store the word, in one period."""
+        """Store the word in one period."""
         state = self._state
         with state.lock:
             if self._text is None:
@@ -251,11 +254,11 @@ class _NumberProperty(_Scalar, Generic[Number]):
     _kind: ClassVar[Kind]
 
     def add(self, value: Number) -> None:
-        """Add to it; an integer stops at its greatest or least."""
+        """Add to the value; integers saturate."""
         self._change(self._kind.check(value))
 
     def subtract(self, value: Number) -> None:
-        """Subtract from it; an integer stops at its greatest or least."""
+        """Subtract from the value; integers saturate."""
         self._change(-self._kind.check(value))
 
     def _change(self, by: Number) -> None:
@@ -269,11 +272,11 @@ class IntProperty(_NumberProperty[int]):
     _kind = INT
 
     def set(self, value: int) -> None:
-        """Set it."""
+        """Set the value."""
         if type(value) is not int or not LEAST <= value <= MOST:
             value = int64(value)
         state = self._state
-        # What ``_set`` does, without the call: this is what programs do most.
+        # ``_set``, inlined for the most frequent operation of programs.
         with state.lock:
             words = state.words
             if words is not None and not state.depth and self._text is not None:
@@ -292,7 +295,7 @@ class UintProperty(_NumberProperty[int]):
     _kind = UINT
 
     def set(self, value: int) -> None:
-        """Set it."""
+        """Set the value."""
         if type(value) is not int or not 0 <= value <= U64_MAX:
             value = uint64(value)
         self._set(value)
@@ -305,22 +308,22 @@ class DoubleProperty(_NumberProperty[float]):
     _kind = DOUBLE
 
     def set(self, value: float) -> None:
-        """Set it."""
+        """Set the value."""
         self._set(bits_of(double(value)))
 
 
 class BoolProperty(_Scalar):
-    """True or false. Version 0 has none."""
+    """A bool. Version 0 has none."""
 
     __slots__ = ()
 
     def set(self, value: bool) -> None:
-        """Set it."""
+        """Set the value."""
         self._set(bool_word(value))
 
 
 def bool_word(value: Any) -> int:
-    """0 or 1 of a bool, numpy's included; anything else is refused (FXI0403)."""
+    """Return 0 or 1 for a bool of Python or numpy; other types are refused (FXI0403)."""
     if type(value).__name__ not in {"bool", "bool_"}:
         raise refused(403, f"a bool must be True or False, not {reprlib.repr(value)}")
     return int(bool(value))
@@ -337,7 +340,7 @@ class _Buffer(Value):
         self._extents: list[int] = []
 
     def _store(self, data: bytes) -> None:
-        """Write the bytes, as many as there is room for. Within a period."""
+        """Write the bytes, as many as fit. Called within a period."""
         state = self._state
         state.free_all(self._extents)
         blocks, done = state.extents(data) or ([], 0)
@@ -351,7 +354,7 @@ class _Buffer(Value):
 
 
 class BytesProperty(_Buffer):
-    """Bytes. A full VMO has as many of them as there is room for."""
+    """Bytes. A full VMO holds as many of them as fit."""
 
     __slots__ = ("_data",)
     _format = wire.BUFFER_BYTES
@@ -361,7 +364,7 @@ class BytesProperty(_Buffer):
         self._data = data
 
     def set(self, value: bytes | bytearray | memoryview) -> None:
-        """Set it."""
+        """Set the value."""
         data = checked_bytes(value)
         self._within(lambda: self._store(data))
 
@@ -372,7 +375,10 @@ class BytesProperty(_Buffer):
 
 
 def checked_bytes(value: Any) -> bytes:
-    """The bytes of a bytes-like value; FXI0403 for another kind, FXI0405 for too many."""
+    """Return the bytes of a bytes-like value.
+
+    Raises WriteRefusedError: FXI0403 for another type, FXI0405 for too many bytes.
+    """
     if not isinstance(value, bytes | bytearray | memoryview):
         raise refused(403, f"expected bytes, not {reprlib.repr(value)}")
     data = bytes(value)
@@ -384,10 +390,9 @@ def checked_bytes(value: Any) -> bytes:
 
 
 class StringProperty(_Buffer):
-    """A text: one that many may share (version 2), or in extents (before).
+    """A text: a shared string (version 2), or extents (before).
 
-    A full VMO has as much of it as there is room for; one that it has no room for at all leaves the
-    value as it was.
+    A full VMO holds as much of it as fits; without any room the value does not change.
     """
 
     __slots__ = ("_new", "_value")
@@ -399,7 +404,7 @@ class StringProperty(_Buffer):
         self._new: tuple[bytes | Text, str] | None = (self._given(text), text)
 
     def set(self, value: str) -> None:
-        """Set it."""
+        """Set the value."""
         given = self._given(value)
         self._within(lambda: self._put(given, value))
 

@@ -1,8 +1,8 @@
-"""Writer: the tree of a program as an Inspect VMO, changed one call at a time; and blocks as bytes.
+"""The writer: the tree of a program as an Inspect VMO, changed one call at a time; blocks as bytes.
 
-A program holds an ``Inspector``; its ``root`` has nodes and properties, which are made, set and
-deleted. Every change is in the memory when the call returns; a reader that looks meanwhile finds
-an odd generation. ``open_writer`` puts blocks that were read, or their JSON, back into bytes.
+A program holds an ``Inspector``; its ``root`` has nodes and properties, which are created, set and
+deleted. Every change is in the memory when the call returns; a reader during a change finds an odd
+generation. ``open_writer`` writes blocks that were read, or their JSON, as bytes.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ __all__ = ["STATS_NODE", "Inspector", "Stats", "Transaction", "open_writer"]
 
 STATS_NODE = "fuchsia.inspect.Stats"
 BUFFER = 1 << 20
-"""Bytes gathered before they go to the sink."""
+"""Bytes buffered before they go to the sink."""
 _WORD = struct.Struct("<Q")
 
 
 @attrs.frozen
 class Stats:
-    """What a writer did so far, and how much room there is."""
+    """Statistics of a writer and its heap."""
 
     current_size: int
     """Bytes of the VMO."""
     maximum_size: int
-    """Bytes that it may grow to."""
+    """Most bytes of the VMO."""
     total_dynamic_children: int
-    """Links that are in the tree."""
+    """Links in the tree."""
     allocated_blocks: int
-    """Blocks allocated, those freed since included."""
+    """Blocks allocated, including freed ones."""
     deallocated_blocks: int
     failed_allocations: int
-    """Blocks for which there was no room."""
+    """Allocations without room."""
 
 
 class Transaction:
-    """A period in which several things change at once: ``with inspector.transaction():``."""
+    """Several changes that readers see at once: ``with inspector.transaction():``."""
 
     def __init__(self, inspector: Inspector) -> None:
         self._inspector = inspector
@@ -64,17 +64,18 @@ class Transaction:
 
 
 class Inspector:
-    """A tree in a VMO: what a program tells of itself.
+    """A tree in a VMO, with the state that a program publishes.
 
-    ``memory`` is any target memory: it begins with one page, and grows a page at a time up to
-    ``max_size`` bytes (rounded up to pages; what the memory has, or else 256 KiB) as long as the
-    memory grows. Without one, it is a memory of this process. ``version`` 2 has shared strings and
-    a header with the size; 1 names and strings of their own; 0 the layout of 2019, without bools
-    and arrays of strings. ``growth="double"`` grows as the C++ writer does; version 0 always does.
+    ``memory`` is any target memory. The VMO starts with one page, and grows a page at a time up to
+    ``max_size`` bytes (rounded up to pages; by default the size of the memory, but at least 256
+    KiB) as long as the memory grows. Without ``memory``, the VMO is in this process. ``version`` 2
+    has shared strings and a header with the size; 1 has names and strings of each value; 0 has the
+    layout of 2019, without bools and arrays of strings. ``growth="double"`` grows as the C++ writer
+    does; version 0 always does.
 
-    Each call that changes something is one period with an odd generation, or part of the
-    transaction that is open. Several threads may call. Raises WriteRefusedError FXI0404 for another
-    version and FXI0414 for more than 128 MiB.
+    Each call that changes something is one period with an odd generation, or part of the open
+    transaction. Several threads may call. Raises WriteRefusedError FXI0404 for another version and
+    FXI0414 for more than 128 MiB.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Inspector:
         if memory is None:
             memory = BytesMemory(wire.PAGE)
         self.memory: Memory = memory
-        """Where it is."""
+        """The memory of the VMO."""
         self.version = version
         self._state = State(
             memory,
@@ -108,7 +109,7 @@ class Inspector:
             growth="double" if version == 0 else growth,
         )
         self.root = Node(self._state)
-        """The node that all others are below."""
+        """The root node."""
 
     def __repr__(self) -> str:
         return f"<Inspector: version {self.version}, {self.size} bytes>"
@@ -120,38 +121,38 @@ class Inspector:
 
     @property
     def generation(self) -> int:
-        """How often something began or ended; odd while something changes."""
+        """Number of period starts and ends so far; odd during a change."""
         return self._state.generation
 
     def transaction(self) -> Transaction:
-        """``with inspector.transaction():`` all that is done within is one change to readers.
+        """Return a context manager that makes all changes within it one change for readers.
 
-        They may be nested. What another thread does meanwhile is part of it.
+        Transactions may be nested. Changes by other threads meanwhile belong to it.
         """
         return Transaction(self)
 
     def begin_transaction(self) -> None:
-        """Begin a transaction, or one within it."""
+        """Begin a transaction, perhaps within another one."""
         with self._state.lock:
             self._state.begin()
 
     def end_transaction(self) -> None:
-        """End the transaction that began last. Raises WriteRefusedError (FXI0413) for none."""
+        """End the innermost transaction. Raises WriteRefusedError (FXI0413) if none is open."""
         with self._state.lock:
             if not self._state.depth:
                 raise refused(413, "no transaction is open")
             self._state.end()
 
     def copy(self) -> bytes | None:
-        """The VMO as it is, up to its size; None while a transaction is open."""
+        """Return the VMO up to its size; None while a transaction is open."""
         state = self._state
         with state.lock:
             return None if state.depth else self.memory.read(0, self.size)
 
     def freeze(self) -> bytes | None:
-        """A copy that says that it does not change any more; None while a transaction is open.
+        """Return a copy marked as no longer changing; None while a transaction is open.
 
-        The generation is odd meanwhile only in the copy's stead: readers of the VMO notice nothing.
+        Only the copy has the frozen generation: readers of the VMO notice nothing.
         """
         data = self.copy()
         if data is None:
@@ -160,17 +161,16 @@ class Inspector:
         return data[:at] + _WORD.pack(wire.FROZEN_GENERATION) + data[at + WORD :]
 
     def trees(self) -> dict[str, Inspector]:
-        """The trees of all links, by what the links say; each may have links itself.
+        """Return the trees of all links, by content; each may have links itself.
 
-        Calls what was given for each, in the order in which the links were made, outside any
-        period.
+        Calls the callback of each link, in the order of creation, outside any period.
         """
         with self._state.lock:
             links = dict(self._state.links)
         return {content: callback() for content, callback in links.items()}
 
     def stats(self) -> Stats:
-        """What was done so far, and how much room there is."""
+        """Return statistics of the writer and its heap."""
         heap = self._state.heap
         return Stats(
             current_size=heap.size,
@@ -182,13 +182,13 @@ class Inspector:
         )
 
     def record_stats(self) -> Node:
-        """A node ``fuchsia.inspect.Stats`` below the root, with the stats as they are now."""
+        """Create a node ``fuchsia.inspect.Stats`` below the root, with the current statistics."""
         node = self.root.create_child(STATS_NODE)
         _record(node, self)
         return node
 
     def record_lazy_stats(self) -> Lazy:
-        """The same as a link: the stats are those of the moment in which somebody reads it."""
+        """Create a link to the statistics, which are computed when it is read."""
 
         def tree() -> Inspector:
             inspector = Inspector()
@@ -205,15 +205,15 @@ def _record(node: Node, inspector: Inspector) -> None:
             node.create_uint(name, value)
 
 
-# --- Blocks that are there already ---------------------------------------------------------------
+# --- Existing blocks -----------------------------------------------------------------------------
 
 
 def open_writer(
     sink: Sink,
-    options: Mapping[str, Any],  # noqa: ARG001 (it has none)
-    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
+    options: Mapping[str, Any],  # noqa: ARG001 (no options)
+    diagnostics: Diagnostics,  # noqa: ARG001 (this writer raises errors instead)
 ) -> RecordRewriter:
-    """A writer of blocks, as they were read."""
+    """Open a writer of blocks."""
     from fx_inspect.write.encoder import RecordEncoder
 
     return RecordRewriter(sink, RecordEncoder())
