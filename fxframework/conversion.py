@@ -473,8 +473,8 @@ class Conversion:
         target = self.target
         if isinstance(target, Writer) and target.extract is not None and capture.row_table is None:
             raise UsageError(
-                f"a part of a {capture.format} capture that is written as {target.format} cannot "
-                "be selected by its logs",
+                f"log options cannot select a part of {capture.format} captures that is written as "
+                f"{target.format}",
                 path=capture.name,
                 remedy="omit the log options, or choose an exporter, such as -t csv",
             )
@@ -484,7 +484,7 @@ class Conversion:
         assert isinstance(target, Writer)  # noqa: S101 (exporters do not extract)
         if target.extract is None and capture.row_table is None:
             raise UsageError(
-                f"no part of a {target.format} file can be extracted: it would lack what its "
+                f"no part of {target.format} files can be extracted: it would lack what its "
                 "records depend on",
                 path=capture.name,
                 remedy=f"convert all of it, or name an exporter with -t: "

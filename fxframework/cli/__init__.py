@@ -1,4 +1,4 @@
-"""The command line, ``fxf``: one command per file; ``render`` owns what a person sees."""
+"""The command line, ``fxf``: one command per module; ``render`` prints."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None, *, host: Host | None = None) -> int:
-    """Run ``fxf`` with these arguments (those of the process if None); gives the exit status.
+    """Run ``fxf`` with these arguments (None: those of the process); return the exit status.
 
-    Never raises for what a command meets: every error becomes a message and a status. ``host``
-    replaces the installed plugins.
+    Errors of commands become messages and statuses, never exceptions. ``host`` replaces the
+    installed plugins.
     """
     from fxframework.cli.app import run
 

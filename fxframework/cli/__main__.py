@@ -1,4 +1,4 @@
-"""``python -m fxframework.cli`` is ``fxf``."""
+"""Entry point of ``python -m fxframework.cli``, the same as ``fxf``."""
 
 import sys
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 CSV_HEADER = (
     "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched"
 )
-"""llvm-xray's columns, and behind them ours."""
+"""llvm-xray's columns, followed by ours."""
 UNKNOWN = "(unknown)"
 TIMES = {"sum": "sum", "self": "own", "min": "min", "median": "median", "90%": "p90", "99%": "p99",
          "max": "max"}  # fmt: skip
-"""Columns of times, and the fields of a Spread that they show."""
+"""Columns of times, with the fields of a Spread that they show."""
 ASCENDING = ("funcid", "func")
-"""What is sorted from the least on where nothing else is said."""
+"""Sort keys whose default order is ascending."""
 
 
 class Order(TypedDict):
-    """The options that say which lines come first, and how many are shown."""
+    """The options for the order and number of lines."""
 
     sort: str | None
     sort_order: str | None
@@ -133,7 +133,7 @@ def _document(entry: Entry) -> dict[str, Any]:
 
 
 def _csv(found: Account, entries: Sequence[Entry], *, per_thread: bool) -> Iterator[str]:
-    """The lines of llvm-xray's CSV, with columns of ours at their ends."""
+    """Yield the lines of llvm-xray's CSV, with our columns appended."""
     yield CSV_HEADER + (",thread" if per_thread else "")
 
     def seconds(value: int | None) -> str:
@@ -162,7 +162,7 @@ def _quoted(text: str) -> str:
 
 
 def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
-    """A table for people; columns that would be empty are left out."""
+    """Print a table without empty columns."""
     if not entries:
         session.screen.note("there are no calls")
         return

@@ -1,4 +1,4 @@
-"""The group ``fxf``: its commands, and how a run ends."""
+"""The group ``fxf``: its commands, and the conversion of errors to exit statuses."""
 
 from __future__ import annotations
 
@@ -50,34 +50,34 @@ COMMANDS = {
     "new-plugin": "Create the repository of a new plugin.",
     "doctor": "Check this installation.",
 }
-"""Our commands and their short help, so that ``fxf --help`` loads none of them."""
+"""Our commands with their short help, so that ``fxf --help`` does not import them."""
 
 INTERRUPTED = 130
 SYSTEM = "check the path, the permissions and the disk"
-"""What to do about an error of the system."""
+"""The remedy for errors of the operating system."""
 
 
 class Fxf(WithGlobalOptions, click.Group):
-    """The group: our commands load when they are called, plugins add theirs, `info` is default."""
+    """The group of commands: ours load on first use, plugins add theirs, `info` is the default."""
 
-    _asked = False
+    _has_plugin_commands = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Ours, in our order, then those of plugins."""
-        self._ask_plugins(ctx)
+        """Return our commands in the order of ``COMMANDS``, then those of plugins."""
+        self._add_plugin_commands(ctx)
         return [*COMMANDS, *sorted(self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command, loaded if it is one of ours."""
+        """Return a command, importing it if it is one of ours."""
         if cmd_name in COMMANDS:
             module = importlib.import_module(f"fxframework.cli.{cmd_name.replace('-', '_')}")
             return module.command  # type: ignore[no-any-return]
-        self._ask_plugins(ctx)
+        self._add_plugin_commands(ctx)
         return self.commands.get(cmd_name)
 
-    def _ask_plugins(self, ctx: click.Context) -> None:
-        if not self._asked:
-            self._asked = True
+    def _add_plugin_commands(self, ctx: click.Context) -> None:
+        if not self._has_plugin_commands:
+            self._has_plugin_commands = True
             ctx.ensure_object(Session).host.add_commands(self, COMMANDS)
             for command in self.commands.values():
                 if not isinstance(command, WithGlobalOptions):
@@ -88,7 +88,7 @@ class Fxf(WithGlobalOptions, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names; `info` where it is an input."""
+        """Return the command that the first word names; `info` if the word is an input."""
         first = args[0]
         found = self.get_command(ctx, first)
         if found is not None:
@@ -100,17 +100,17 @@ class Fxf(WithGlobalOptions, click.Group):
                 remedy="`fxf --help` lists the commands",
             )
         if first != "-" and first.startswith("-"):
-            # It came behind `--`, which goes on to count.
+            # It was given after `--`, which must stay in effect.
             args = ["--", *args]
         return "info", self.get_command(ctx, "info"), args
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands, or else files, for `fxf FILE`."""
+        """Complete commands, or else files for `fxf FILE`."""
         found = super().shell_complete(ctx, incomplete)
         return found or complete.files(ctx, self.params[0], incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, without loading ours."""
+        """Write the list of commands without importing ours."""
         names = self.list_commands(ctx)
         rows = [
             (name, COMMANDS.get(name) or self.commands[name].get_short_help_str(80))
@@ -120,13 +120,13 @@ class Fxf(WithGlobalOptions, click.Group):
             formatter.write_dl(rows)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands first."""
+        """Write the commands before the options."""
         self.format_commands(ctx, formatter)
         super().format_options(ctx, formatter)
 
 
 def _is_input(text: str) -> bool:
-    """Whether a word that is not a command is meant as an input."""
+    """Return whether a word that is not a command looks like an input."""
     return text == "-" or any(mark in text for mark in "./\\:") or Path(text).exists()
 
 
@@ -140,11 +140,11 @@ Exit status: 0 success; 1 failed; 2 wrong usage; 3 done, with losses
 """
 
 
-# --- running -----------------------------------------------------------------------------------
+# --- Running -----------------------------------------------------------------------------------
 
 
 def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
-    """See ``fxframework.cli.main``."""
+    """Run ``fxf``; see ``fxframework.cli.main``."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     _replace_closed_streams()
     screen = Screen()
@@ -160,7 +160,7 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
         with Interrupts() as interrupts:
             status = _run(group, session, args, interrupts)
     except BrokenPipeError:
-        _discard_output()  # who reads it has seen enough
+        _discard_output()  # the reader of the pipe has closed it
         return ExitCode.OK
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -168,7 +168,7 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
 
 
 def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) -> int:
-    """Run the command; whatever it raises becomes a message and a status."""
+    """Run the command; convert exceptions to messages and statuses."""
     screen = session.screen
     try:
         try:
@@ -209,14 +209,14 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
             FxError("there is not enough memory", code="FXF0003", remedy="-o max_memory=BYTES")
         )
         return ExitCode.FAILED
-    except Exception as error:  # noqa: BLE001 (never a traceback)
+    except Exception as error:  # noqa: BLE001 (reported as a bug)
         screen.bug(error, session.known_host)
         return ExitCode.FAILED
     return status if isinstance(status, int) else ExitCode.OK
 
 
 def _discard_output() -> None:
-    """Forget what is still buffered for standard output, or it would be written at exit."""
+    """Redirect standard output to the null device, so that buffered bytes are lost at exit."""
     with contextlib.suppress(OSError, ValueError):
         descriptor = sys.stdout.fileno()
         null = os.open(os.devnull, os.O_WRONLY)
@@ -225,7 +225,7 @@ def _discard_output() -> None:
 
 
 class _Closed(io.RawIOBase):
-    """Stands in for a standard stream that was closed before the program began."""
+    """Replaces a standard stream that was closed before the program started."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -233,19 +233,19 @@ class _Closed(io.RawIOBase):
         self._refused = False
 
     def readable(self) -> bool:
-        """As if it could be read, so that reading says why not."""
+        """Return True, so that reads reach ``readinto`` and its error."""
         return True
 
     def writable(self) -> bool:
-        """As if it could be written, so that writing says why not."""
+        """Return True, so that writes reach ``write`` and its error."""
         return True
 
     def readinto(self, _buffer: object) -> int:
-        """Refuse. Raises OSError."""
+        """Raise OSError."""
         raise OSError(errno.EBADF, f"{self._name} is closed")
 
     def write(self, data: Any) -> int:
-        """Refuse, once: what is still buffered at exit is lost in silence. Raises OSError."""
+        """Raise OSError, once: bytes that are still buffered at exit are lost silently."""
         if self._refused:
             return len(data)
         self._refused = True
@@ -253,10 +253,10 @@ class _Closed(io.RawIOBase):
 
 
 def _replace_closed_streams() -> None:
-    """Make closed standard streams harmless.
+    """Replace closed standard streams.
 
-    Their descriptors are taken, or else the next file that is opened would be the standard
-    output. Reading and writing them is an OSError; what would go to a closed stderr is lost.
+    Their descriptors are opened, because otherwise the next opened file would become the standard
+    output. Reading and writing raise OSError; output to a closed stderr is lost.
     """
     for name, words, mode in (
         ("stdin", "standard input", os.O_RDONLY),
@@ -268,7 +268,7 @@ def _replace_closed_streams() -> None:
         with contextlib.suppress(OSError):
             os.open(os.devnull, mode)
         if name == "stderr":
-            sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 (to the end)
+            sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 (open until exit)
         elif name == "stdin":
             sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(words)))
         else:
@@ -276,7 +276,7 @@ def _replace_closed_streams() -> None:
 
 
 def _usage(error: click.ClickException) -> UsageError:
-    """What click complains of, in our words."""
+    """Convert an error of click to a UsageError."""
     context = getattr(error, "ctx", None)
     where = "fxf" if context is None else context.command_path
     text = error.format_message().rstrip(".")

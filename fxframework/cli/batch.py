@@ -1,4 +1,4 @@
-"""``fxf batch``: many captures into one dataset."""
+"""``fxf batch``: converts many captures into one dataset."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(
 
 
 def _report(session: Session, entry: Entry) -> None:
-    """Print a capture that failed, or lost data."""
+    """Print the result for a capture: its error, its losses, or its rows."""
     if entry.error is not None:
         why = entry.error
         error = FxError(why.message, code=why.code, path=entry.file, remedy=why.remedy)

@@ -1,4 +1,4 @@
-"""``fxf bench``: how fast captures are decoded, as ratios to copying the same bytes."""
+"""``fxf bench``: measures the speed of decoding as a ratio to copying the same bytes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fxframework.errors import ExitCode, UsageError
 from fxframework.io.pending import scratch_folder
 
 Measured = tuple[dict[str, Any], Callable[[], None]]
-"""A run as a document, and what prints it."""
+"""A run as a JSON document, and a function that prints it."""
 SIZE, RUNS = 16, 3
-"""Megabytes of a sample, and runs, where nothing else is asked for."""
+"""Default size of a sample in megabytes, and default number of runs."""
 HEADER = ("CAPTURE", "MB", "COPY", "TABLES", "/COPY", "RECORDS/S", "JSON/S", "MEMORY", "BATCHES")
 
 
 def _sizes(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[int, ...]:
-    """Sizes in megabytes, in order. Raises UsageError for anything but two or more of them."""
+    """Parse two or more sizes in megabytes and sort them. Raises UsageError."""
     try:
         sizes = tuple(sorted({int(each) for each in (text or "").split(",") if each.strip()}))
     except ValueError:
@@ -75,7 +75,7 @@ def command(
             "--shapes, --stages, --growth and FILE exclude each other", remedy="run them in turn"
         )
     if compare is not None:
-        load_run(compare)  # refused before minutes of measuring
+        load_run(compare)  # report an invalid file before minutes of measuring
     if shapes:
         run, show = _shapes(session, size, runs)
     elif stages:
@@ -96,7 +96,7 @@ def command(
 def _shapes(session: Session, size: int, runs: int) -> Measured:
     from fxframework.cli.bench_shapes import bench_shapes
 
-    # They are printed as they come: the run takes minutes.
+    # Results are printed as they are measured: the run takes minutes.
     return {"shapes": bench_shapes(session, size=size, runs=runs)}, lambda: None
 
 
@@ -141,7 +141,7 @@ def _captures(session: Session, files: tuple[str, ...], size: int, runs: int) ->
 
 
 def _samples(session: Session, folder: Path, size: int) -> list[tuple[str | None, str]]:
-    """A sample of each format that makes some, or of the one that -f names."""
+    """Make a sample of each format that can, or of the format that -f names."""
     jobs: list[tuple[str | None, str]] = []
     wanted = session.settings.format
     for reader in session.host.readers.values():
@@ -154,7 +154,7 @@ def _samples(session: Session, folder: Path, size: int) -> list[tuple[str | None
 
 
 def _row(one: Mapping[str, Any], *, named: bool) -> list[str]:
-    """A capture's figures as cells below ``HEADER``."""
+    """Return a capture's figures as cells of a row below ``HEADER``."""
     copy, tables, lines, whole, batches = one["measures"]
     return [
         printable(one["path"]) if named else one["format"],

@@ -1,4 +1,4 @@
-"""Compare for ``fxf bench``: the figures of this run beside those of a saved one."""
+"""Comparison for ``fxf bench``: figures of this run beside those of a saved run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fxframework.errors import UnreadableError
 __all__ = ["load_run", "ratios", "show_comparison"]
 
 NOTABLE = 1.25
-"""A ratio that changed by this factor is marked: less is noise."""
+"""Ratios that changed by at least this factor are marked; smaller changes are noise."""
 Key = tuple[str, str, str]
 
 
 def load_run(path: str) -> Mapping[str, Any]:
-    """A document that ``fxf bench --json`` printed. Raises UnreadableError for anything else."""
+    """Load a document printed by ``fxf bench --json``. Raises UnreadableError for others."""
     import orjson
 
     why = "this is not a run of `fxf bench`"
@@ -33,9 +33,9 @@ def load_run(path: str) -> Mapping[str, Any]:
 
 
 def ratios(run: Mapping[str, Any]) -> dict[Key, float]:
-    """The ratios of a run by format, what was measured, and which figure of it.
+    """Return the ratios of a run by format, measured case and figure.
 
-    Raises UnreadableError where the document lacks what a run has.
+    Raises UnreadableError if the document lacks a required field.
     """
     try:
         return dict(_ratios(run))
@@ -59,7 +59,7 @@ def _ratios(run: Mapping[str, Any]) -> Iterator[tuple[Key, float]]:
 
 
 def show_comparison(session: Session, now: Mapping[str, Any], path: str) -> None:
-    """Print the figures that both runs have, those that changed most first."""
+    """Print the figures that both runs have, the greatest change first."""
     before = ratios(load_run(path))
     screen = session.screen
     both = [

@@ -1,4 +1,4 @@
-"""Growth for ``fxf bench``: how the CPU time of each stage of reading grows with the file."""
+"""Growth for ``fxf bench``: how the CPU time of each stage of reading grows with file size."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from fxframework.io.pending import scratch_folder
 __all__ = ["Growth", "bench_growth", "fitted_exponent", "show_growth"]
 
 PATIENCE = 10.0
-"""Seconds that a stage may be expected to take of a size; larger sizes are left out."""
+"""Sizes for which a stage is expected to take more seconds than this are skipped."""
 
 
 @attrs.frozen
 class Growth:
-    """CPU seconds of one stage by the size of the file."""
+    """CPU seconds of a stage by file size."""
 
     format: str
     stage: str
     sizes: tuple[int, ...]
-    """Bytes."""
+    """File sizes in bytes."""
     seconds: tuple[float, ...]
     exponent: float
-    """Of the size, in the power that fits best: 1 is in proportion."""
+    """Exponent of the best-fitting power of the size; 1 means proportional."""
 
 
 def fitted_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """The slope of the line that fits the logarithms best."""
+    """Return the slope of the least-squares line through the logarithms."""
     import numpy as np
 
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def bench_growth(session: Session, *, sizes: Sequence[int], runs: int) -> list[Growth]:
-    """Measure every format, or the one that was asked for, at these sizes (megabytes)."""
+    """Measure every format, or the selected one, at these sizes (megabytes)."""
     taken: dict[tuple[str, str], dict[int, float]] = {}
     with scratch_folder("bench") as folder:
         for size in sizes:
@@ -59,7 +59,7 @@ def bench_growth(session: Session, *, sizes: Sequence[int], runs: int) -> list[G
 
 
 def _expected(before: Mapping[int, float], nbytes: int) -> float:
-    """Seconds that a size should take, by the largest one so far."""
+    """Estimate the seconds for a size in proportion to the largest measured one."""
     if not before:
         return 0.0
     size = max(before)

@@ -1,4 +1,4 @@
-"""Awkward shapes for ``fxf bench``: disorder, damage, names all different; one line a shape."""
+"""Unusual shapes for ``fxf bench``: disorder, damage, distinct names; one line per shape."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["bench_shapes", "measure_shape", "shapes_of"]
 
 PART = 1 << 16
-"""Bytes of a sample whose records are counted."""
+"""Bytes of a sample in which records are counted, to estimate their size."""
 
 
 def shapes_of(reader: Reader) -> dict[str, Callable[[int], bytes]]:
-    """What makes files of awkward shapes, by name: those of the format, and those of every one."""
+    """Return functions that make files of unusual shapes, by name: general and of the format."""
     found: dict[str, Callable[[int], bytes]] = {}
     if reader.sample is not None:
         found["typical"] = sample = reader.sample
@@ -38,7 +38,7 @@ def shapes_of(reader: Reader) -> dict[str, Callable[[int], bytes]]:
 
 
 def _damaged(reader: Reader, data: bytes, every: int) -> bytes:
-    """A file with a byte inverted in one of ``every`` so many records, as many as a part has."""
+    """Invert a byte in about one of every ``every`` records of a file."""
     from fxframework.io.source import Source
     from fxframework.kit.shapes import damaged
     from fxframework.model.capture import OpenRequest
@@ -49,7 +49,7 @@ def _damaged(reader: Reader, data: bytes, every: int) -> bytes:
 
 
 def measure_shape(host: Host, path: str, *, format: str, runs: int) -> list[Measure]:
-    """All tables and memory of one file, against a copy and its size."""
+    """Measure time and memory of decoding a file, relative to a copy and to its size."""
     import numpy as np
 
     copy = copied(np.fromfile(path, np.uint8), runs)
@@ -64,7 +64,7 @@ def measure_shape(host: Host, path: str, *, format: str, runs: int) -> list[Meas
             records, findings = summary.records, sum(capture.diagnostics.counts.values())
             touch(capture, tables)
 
-    # Where one run is asked for, the first one counts: it may be a slow one.
+    # With a single run there is no warm-up: a run may be slow.
     seconds = best(runs - 1, decode) if runs > 1 else _once(decode)
     size = Path(path).stat().st_size
     peak = peak_memory(path, format, tables, "whole")
@@ -82,7 +82,7 @@ def _once(run: Callable[[], Any]) -> float:
 
 
 def bench_shapes(session: Session, *, size: int, runs: int) -> list[dict[str, Any]]:
-    """Measure and print the shapes of every format, or of the one that was asked for."""
+    """Measure and print the shapes of every format, or of the selected one."""
     wanted = session.settings.format
     shown: list[dict[str, Any]] = []
     for reader in session.host.readers.values():

@@ -1,4 +1,4 @@
-"""Stages for ``fxf bench``: what reading, checking and each conversion of a capture takes."""
+"""Stages for ``fxf bench``: CPU time of reading, verifying and each conversion of a capture."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ __all__ = [
 
 MEGABYTE = 1_000_000
 COPIES = 5
-"""Copies of which the quickest counts."""
+"""Number of copies, of which the fastest counts."""
 SMALL = 10_000
-"""Bytes of a sample that only shows what it can become."""
+"""Bytes of a sample made only to find its possible targets."""
 HEADER = ("FORMAT", "STAGE", "CPU", "/COPY", "MB/S", "RECORDS/S", "OUT/IN")
 
 
 @attrs.frozen
 class StageFigure:
-    """What one stage took."""
+    """The figures of one stage."""
 
     format: str
     stage: str
     size: int
     """Bytes of the capture."""
     seconds: float
-    """CPU time."""
+    """CPU seconds."""
     ratio: float
-    """Against copying the bytes of the capture."""
+    """CPU time relative to copying the bytes of the capture."""
     records: int
     written: int = 0
     """Bytes of the output."""
@@ -77,7 +77,7 @@ READING: dict[str, Callable[[Capture], object]] = {
 
 
 def processor_seconds(host: Host, path: str, format: str, stage: str, runs: int) -> float:
-    """The least seconds of processors that some runs of a stage of reading take."""
+    """Return the least CPU seconds of some runs of a stage of reading."""
 
     def read() -> None:
         with host.open(path, format=format) as capture:
@@ -87,7 +87,7 @@ def processor_seconds(host: Host, path: str, format: str, stage: str, runs: int)
 
 
 def _least(run: Callable[[], Any], runs: int) -> float:
-    """The least CPU time of some runs: other programs matter little to it."""
+    """Return the least CPU time of some runs, which other programs hardly affect."""
 
     def once() -> float:
         begin = time.process_time()
@@ -98,9 +98,9 @@ def _least(run: Callable[[], Any], runs: int) -> float:
 
 
 def samples_of(session: Session, folder: Path, size: int) -> Iterator[tuple[str, str]]:
-    """A sample of each format, or of the one that was asked for: format and path.
+    """Yield format and path of a sample of each format, or of the selected one.
 
-    A format that makes none has the sample of another one, converted, if there is one that can be.
+    For a format that makes no samples, convert the sample of another format if possible.
     """
     wanted = session.settings.format
     for reader in session.host.readers.values():
@@ -114,7 +114,7 @@ def samples_of(session: Session, folder: Path, size: int) -> Iterator[tuple[str,
 
 
 def _sample(host: Host, reader: Reader, nbytes: int, path: Path) -> bool:
-    """Write a sample of a format; False where there is none."""
+    """Write a sample of a format; return False if it has none."""
     if reader.sample is not None:
         path.write_bytes(reader.sample(nbytes))
         return True
@@ -135,7 +135,7 @@ def _sample(host: Host, reader: Reader, nbytes: int, path: Path) -> bool:
 
 
 def _copied(data: NDArray[np.uint8]) -> tuple[float, int]:
-    """CPU time that copying bytes takes, into memory that is there already; and how many."""
+    """Return the CPU time of copying bytes to allocated memory, and the number of bytes."""
     import numpy as np
 
     room = np.zeros_like(data)
@@ -143,7 +143,7 @@ def _copied(data: NDArray[np.uint8]) -> tuple[float, int]:
 
 
 def _stages(session: Session, path: str, format: str, runs: int) -> Iterator[StageFigure]:
-    """Every stage of one file: reading, writing, exporting, and other programs."""
+    """Measure every stage of a file: reading, writing, exporting, and other programs."""
     import numpy as np
 
     host = session.host
@@ -181,7 +181,7 @@ def _stages(session: Session, path: str, format: str, runs: int) -> Iterator[Sta
 
 
 def bench_stages(session: Session, *, size: int, runs: int) -> list[StageFigure]:
-    """Measure the stages of every format, or of the one that was asked for."""
+    """Measure the stages of every format, or of the selected one."""
     shown: list[StageFigure] = []
     with scratch_folder("bench") as folder:
         for format, path in samples_of(session, folder, size):

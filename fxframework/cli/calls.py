@@ -1,4 +1,4 @@
-"""What the commands that analyse calls have in common."""
+"""Options and helpers shared by the commands that analyse calls."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def opened(
     *,
     several: bool = False,
 ) -> Iterator[tuple[Capture, Capture]]:
-    """Open a capture; gives it and the part that the options choose.
+    """Open a capture; yield it and the part that the options select.
 
-    Raises UnreadableError where nothing in it can be read.
+    Raises UnreadableError if nothing in it can be read.
     """
     with session.open(file, several=several) as whole:
         require_readable(whole)
@@ -60,18 +60,18 @@ def opened(
 
 
 def finished(session: Session, whole: Capture, asynchronous: int) -> ExitCode:
-    """Tell what is left out of every analysis; gives the status of the capture."""
+    """Report the slices that analyses ignore; return the status of the capture."""
     if asynchronous:
         session.screen.note(
-            f"{whole.name}: {amount(asynchronous, 'asynchronous slice')} left out, which no call "
-            "encloses"
+            f"{whole.name}: {amount(asynchronous, 'asynchronous slice')} left out: they are not "
+            "calls"
         )
     whole.scan()
     return session.status(whole)
 
 
 def length(value: int | None, per_second: int) -> str:
-    """A length of time as a person reads it, or in ticks where a rate is missing."""
+    """Format a length of time, in ticks if their rate is unknown."""
     if value is None:
         return "–"
     if not per_second:

@@ -1,4 +1,4 @@
-"""``fxf cat``: a capture as text, as records, or one of its tables."""
+"""``fxf cat``: prints a capture as text, as records, or one of its tables."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from fxframework.registry import Exporter, ExportSession, Option
 
 COLOURS = "color"
-"""The option of an exporter of text that can colour its lines, yes or no."""
+"""The option of text exporters that switches colours on."""
 PLACES = frozenset({"row", "offset", "ticks", "parent"})
-"""Columns that say where a row is, which a person asks for with -v."""
+"""Columns that locate a row; a terminal shows them only with -v."""
 THREADS = frozenset({"thread", "prev", "next"})
 """Columns that hold the id of a thread."""
 LINES = 4096
@@ -85,7 +85,7 @@ def command(
         if table is not None:
             _print_table(session, capture, table)
         elif records or session.settings.json:
-            # The findings of records are those of `records()`; tables have findings of their own.
+            # Report only the findings of `records()`, not those of tables.
             _export(session, capture, "records")
             return session.status(whole)
         else:
@@ -102,7 +102,7 @@ def command(
 
 
 def _text_options(session: Session) -> Callable[[Capture], Sequence[Option]]:
-    """Gives the options of the exporter of text for a capture."""
+    """Return a function that returns the options of the text exporter for a capture."""
 
     def options(capture: Capture) -> Sequence[Option]:
         fitting = session.host.exporters_for(capture.format, capture.tables)
@@ -111,13 +111,13 @@ def _text_options(session: Session) -> Callable[[Capture], Sequence[Option]]:
     return options
 
 
-# --- text and records --------------------------------------------------------------------------
+# --- Text and records --------------------------------------------------------------------------
 
 
 def _has_rows(capture: Capture) -> bool:
-    """Whether there is a row that has a time, or, where none can have one, any row at all.
+    """Return whether there is a row in a table with times, or in any table if none has times.
 
-    Exporters of text refuse where there is none.
+    Text exporters refuse a capture without such rows.
     """
     timed = [
         name
@@ -128,7 +128,7 @@ def _has_rows(capture: Capture) -> bool:
 
 
 def _export(session: Session, capture: Capture, name: str) -> None:
-    """Send a capture through an exporter to stdout."""
+    """Export a capture to stdout."""
     exporter, options = _exporter(session, capture, name)
     with _stdout(session, options) as sink:
         export = exporter.open(sink, options)
@@ -137,7 +137,7 @@ def _export(session: Session, capture: Capture, name: str) -> None:
 
 
 def _exporter(session: Session, capture: Capture, name: str) -> tuple[Exporter, dict[str, Any]]:
-    """An exporter for a capture, and its options: those that were given, and colours."""
+    """Return an exporter for a capture, and its options: those given, and colours."""
     exporter = session.host.exporter(name, format=capture.format, tables=capture.tables)
     own = {option.name for option in exporter.options}
     given: dict[str, Any] = {
@@ -151,15 +151,15 @@ def _exporter(session: Session, capture: Capture, name: str) -> tuple[Exporter, 
 
 
 def _stdout(session: Session, options: Mapping[str, Any]) -> Sink:
-    """Standard output, for an exporter with these options."""
-    # An exporter that has colours sees to it that no string of a capture brings its own.
+    """Open standard output for an exporter with these options."""
+    # An exporter with colours escapes the control characters of a capture's strings itself.
     return session.sink("-", colours=options.get(COLOURS) is True)
 
 
 def _follow(
     session: Session, file: str, names: Selection, *, table: str | None, records: bool
 ) -> ExitCode:
-    """Print a capture, and what is appended to it, until interrupted."""
+    """Print a capture and what is appended to it, until interrupted."""
     from fxframework.cli import follow
 
     for given, option in ((table is not None, "--table"), (session.settings.json, "--json")):
@@ -195,7 +195,7 @@ def _follow(
     return ExitCode.OK
 
 
-# --- tables ------------------------------------------------------------------------------------
+# --- Tables ------------------------------------------------------------------------------------
 
 
 def _print_table(session: Session, capture: Capture, name: str) -> None:
@@ -212,9 +212,9 @@ def _print_table(session: Session, capture: Capture, name: str) -> None:
 
 
 def _print_rows(session: Session, capture: Capture, name: str) -> None:
-    """Print a table for a person: threads by their names, no numbers of rows; lines that fit.
+    """Print a table on a terminal: threads by name, without row numbers, lines cut to fit.
 
-    With -v every column is there, as wide as it is.
+    With -v, print every column in full width.
     """
     from fxframework.exporters.rows import people
 
@@ -252,7 +252,7 @@ def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:
 
 
 def _rows(capture: Capture, name: str) -> Iterator[list[str]]:
-    """The column names, then each row, as texts that hold no tab and no line's end."""
+    """Yield the column names, then each row, as texts without tabs and line breaks."""
     batches = capture.batches(name)
     schema = capture.schemas.get(name) or _diagnostics_schema()
     yield [column.name for column in schema.all_columns]
@@ -291,7 +291,7 @@ def _json_rows(screen: Screen, batch: Table) -> Iterator[bytes]:
 
 
 def _exact(batch: Table, name: str) -> list[Any]:
-    """A column's values; doubles that JSON cannot hold as record JSON writes them."""
+    """Return a column's values; doubles that JSON cannot hold are named as in record JSON."""
     values = batch.plain(name)
     if batch.schema.column(name).kind[0] != "f":
         return values

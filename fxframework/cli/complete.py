@@ -1,4 +1,4 @@
-"""Completion: what a shell offers for files, formats, targets, options and finding codes."""
+"""Shell completion of files, formats, targets, options and finding codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _host(ctx: click.Context) -> Host:
 
 
 def _matching(words: Iterable[tuple[str, str]], incomplete: str) -> Items:
-    """Words with their help, each once, that begin as what was typed."""
+    """Return the distinct words, with their help, that begin with what was typed."""
     known = dict(words)
     return [
         CompletionItem(word, help=known[word])
@@ -38,31 +38,31 @@ def _matching(words: Iterable[tuple[str, str]], incomplete: str) -> Items:
 
 
 def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Files, which the shell knows itself."""
+    """Leave the completion of files to the shell."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def formats(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Formats that can be read."""
+    """Complete formats that can be read."""
     readers = _host(ctx).readers.values()
     return _matching(((reader.format, reader.title) for reader in readers), incomplete)
 
 
 def plugins(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Installed plugins."""
+    """Complete installed plugins."""
     known = _host(ctx).plugins()
     return _matching(((plugin.name, plugin.distribution) for plugin in known), incomplete)
 
 
 def references(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Reference readers, whose losses can be predicted."""
+    """Complete reference readers."""
     readers = _host(ctx).readers.values()
     known = [(one.name, one.title) for reader in readers for one in reader.references]
     return _matching(known, incomplete)
 
 
 def targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Exporters, and formats that can be written."""
+    """Complete exporters, and formats that can be written."""
     host = _host(ctx)
     words = [(exporter.name, exporter.title) for exporter in host.exporters]
     words += [(writer.format, writer.title) for writer in host.writers.values()]
@@ -70,7 +70,7 @@ def targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
 
 
 def options(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Options of readers, writers and exporters, and limits, as ``NAME=``."""
+    """Complete options of readers, writers and exporters, and limits, as ``NAME=``."""
     from fxframework.registry import LIMIT_OPTIONS
 
     host = _host(ctx)
@@ -84,7 +84,7 @@ def options(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
 
 
 def explainable(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Codes of findings, or else files."""
+    """Complete codes of findings, or else files."""
     codes = _matching(
         ((rule.code, rule.title) for rule, _ in _host(ctx).rules()), incomplete or "?"
     )

@@ -1,4 +1,4 @@
-"""``fxf convert``: captures into another form."""
+"""``fxf convert``: converts captures to another format."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def command(
 
 
 def show_alignments(session: Session, conversion: Conversion) -> None:
-    """Say how each capture comes onto the clock of the first one."""
+    """Report how each capture was aligned to the clock of the first one."""
     for alignment in conversion.alignments:
         line = alignment.line
         shift = f"{line.start - line.origin:+,} ns" if line.rate == 1 else f"a rate of {line.rate}"
@@ -124,7 +124,7 @@ def show_alignments(session: Session, conversion: Conversion) -> None:
 def carry_out(
     session: Session, conversion: Conversion, out: str, *, force: bool
 ) -> ConversionReport:
-    """Carry the plan out, with progress, and commit the output."""
+    """Run the conversion, with progress, and commit the output."""
     captures = conversion.captures
     label = f"converting {', '.join(capture.name for capture in captures)}"
     with (
@@ -137,7 +137,7 @@ def carry_out(
             total=sum(capture.source.size for capture in captures),
         )
         report = conversion.run(sink)
-    # A sink that packs knows its bytes once it is closed.
+    # A compressing sink knows its size only after it is closed.
     return attrs.evolve(report, nbytes=sink.written)
 
 
@@ -146,14 +146,14 @@ def _lost(findings: Iterable[Diagnostic]) -> bool:
 
 
 def warn_of_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
-    """Warn of what a writer found."""
+    """Print the findings of a writer of severity WARNING and above."""
     for finding in findings:
         if finding.severity >= Severity.WARNING:
             session.screen.warn(finding.code, finding.message)
 
 
 def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
-    """Print what a target had no place for."""
+    """Print the counts of what a target could not represent."""
     if dropped:
         some = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
         session.screen.note(f"{name} has no place for: {some}")
@@ -183,11 +183,11 @@ def _show(session: Session, report: ConversionReport) -> None:
         )
 
 
-# --- what a capture can become -----------------------------------------------------------------
+# --- Possible targets --------------------------------------------------------------------------
 
 
 def _list(session: Session, text: str) -> ExitCode:
-    """Print the formats and exporters that a capture can become, with their suffixes."""
+    """Print the formats and exporters that can write a capture, with their suffixes."""
     screen = session.screen
     with session.open(text) as capture:
         targets = targets_for(session.host, capture)

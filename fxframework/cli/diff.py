@@ -1,4 +1,4 @@
-"""``fxf diff``: what two captures say that the other does not."""
+"""``fxf diff``: compares two captures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SIDES = ("A", "B")
 LONGEST = 200
-"""Letters of a record that are shown without -v."""
+"""Characters of a record that are shown without -v."""
 
 
 @_command(
@@ -76,11 +76,11 @@ def command(session: Session, by: str, show: int, first: str, second: str) -> Ex
             session.screen.json("diff", _document(pair, found))
         elif not session.settings.quiet:
             _print(session, pair, found, show)
-        # The statuses of `diff` are those of diff(1): 1 says that something differs.
+        # The exit statuses are those of diff(1): 1 means that something differs.
         return ExitCode.OK if found.same else ExitCode.FAILED
 
 
-# --- for programs ------------------------------------------------------------------------------
+# --- JSON --------------------------------------------------------------------------------------
 
 
 def _document(pair: Sequence[Capture], found: Difference) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _entry_documents(entries: EntryDifference) -> dict[str, Any]:
 
 
 def entry_document(one: Entry) -> dict[str, Any]:
-    """An entry as JSON."""
+    """Return an entry as JSON."""
     return {"path": one.path, "type": one.type, "value": one.value, "offset": one.offset}
 
 
@@ -175,7 +175,7 @@ def _person_document(one: Person) -> dict[str, Any]:
     return {"pid": one.pid, **tid, "name": one.name}
 
 
-# --- for people --------------------------------------------------------------------------------
+# --- Text --------------------------------------------------------------------------------------
 
 
 def _print(session: Session, pair: Sequence[Capture], found: Difference, show: int) -> None:
@@ -239,20 +239,20 @@ def _print_entries(session: Session, entries: EntryDifference) -> None:
 
 
 def entry_line(session: Session, one: Entry) -> str:
-    """An entry in one line: its path, what it is, and its value where it has one."""
+    """Format an entry in one line: its path, its type, and its value if it has one."""
     value = "" if one.value is None else f" {_json(session, one.value)}"
     return f"{printable(one.path)}  {one.type}{value}"
 
 
 def change_line(session: Session, one: Entry, other: Entry) -> str:
-    """What became of an entry, in one line."""
+    """Format the change of an entry in one line."""
     value = _json(session, other.value)
     kind = "" if one.type == other.type else f"{other.type} "
     return f"{entry_line(session, one)} -> {kind}{value}"
 
 
 def _json(session: Session, value: Any) -> str:
-    """A value as JSON, shortened."""
+    """Format a value as JSON, shortened without -v."""
     text = printable(session.screen.json_line(value).decode().rstrip("\n"))
     if len(text) > LONGEST and not session.settings.verbose:
         text = text[: LONGEST - 1] + "…"
@@ -265,7 +265,7 @@ def _print_rest(screen: Screen, more: int, indent: str) -> None:
 
 
 def _line(session: Session, one: ShownRecord) -> str:
-    """A record in one line: its offset, and what it says."""
+    """Format a record in one line: its offset and its contents."""
     return f"0x{one.offset:08x}  {_json(session, one.said)}"
 
 
@@ -321,7 +321,7 @@ _MEASURES: Mapping[str, Mapping[str, Callable[[Stats], str]]] = {
         "last": lambda stats: _number(stats.last),
     },
 }
-"""What is measured of a name beside its count, by table."""
+"""The measures to show for a name, by table."""
 
 
 def _print_people(screen: Screen, people: PersonDifference, show: int) -> None:

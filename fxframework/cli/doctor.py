@@ -1,4 +1,4 @@
-"""``fxf doctor``: whether this installation is sound."""
+"""``fxf doctor``: checks this installation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "fxframework"
 CORE = ("attrs", "click", "numpy", "orjson", "pluggy")
-"""What nothing works without."""
+"""Required packages."""
 _REQUIREMENT = re.compile(r"""([A-Za-z0-9._-]+).*extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 @attrs.frozen
 class Check:
-    """One thing looked at. ``state`` is ``ok``, ``note`` (works, but) or ``broken``."""
+    """The result of a check. ``state`` is ``ok``, ``note`` (works with limits) or ``broken``."""
 
     name: str
     state: str
@@ -88,7 +88,7 @@ def _core(name: str) -> Check:
 
 
 def _kernels(host: Host) -> list[Check]:
-    """How the kernels of the framework and of its plugins run."""
+    """Check the kernels of the framework and of the plugins."""
     from fxframework.kernels.native import stale_kernels, state_of
 
     checks = []
@@ -121,7 +121,7 @@ def _plugins(host: Host) -> Check:
 
 
 def _extras() -> list[Check]:
-    """The extras that the installed distribution declares, and whether their packages are there."""
+    """Check the packages of the extras that the installed distribution declares."""
     extras: dict[str, list[str]] = {}
     try:
         requirements = metadata.requires(DISTRIBUTION) or []

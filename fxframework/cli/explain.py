@@ -1,4 +1,4 @@
-"""``fxf explain``: a finding's code, or the bytes at a place."""
+"""``fxf explain``: explains a finding's code, or the bytes at an offset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABELS = {
     "ours": "what we do",
     "remedy": "what you can do",
 }
-"""What a person reads for each field of a Rule."""
+"""The label of each field of a Rule."""
 _CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
 
 
@@ -85,7 +85,7 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
             )
         if not 0 <= offset < source.size:
             raise UsageError(
-                f"offset {offset} is not in it: it has {source.size} bytes",
+                f"offset {offset} is outside of the file, which has {source.size} bytes",
                 path=source.name,
                 remedy="offsets count from 0" + (", unpacked" if source.unpacked else ""),
             )

@@ -1,4 +1,4 @@
-"""Filters: the options that choose a part of a capture, for every command that takes one."""
+"""Options that select a part of a capture, shared by several commands."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ LOGS = "Log options"
 PLACES = "Parts"
 _KOIDS = 1 << 64
 Choice = tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]
-"""A field of Selection, and what gives a command the option for it."""
+"""A field of Selection, and a decorator that adds its option to a command."""
 
 
 def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command all these options; it gets them as one argument ``names``, a Selection."""
+    """Add all these options to a command, which gets them as one Selection, ``names``."""
     return _with(command, (*_PLACES, *_LOGS))
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command those that choose threads, processes, categories and functions alone."""
+    """Add only the options for threads, processes, categories and functions to a command."""
     return _with(command, _PLACES)
 
 
@@ -63,7 +63,7 @@ def _koid(text: str) -> int:
 
 
 def _option(name: str, field: str, text: str, *, group: str = LOGS, **settings: Any) -> Choice:
-    """A field of Selection, and what gives a command the option for it."""
+    """A field of Selection, and a decorator that adds its option to a command."""
     option = click.option(name, field, cls=GroupedOption, group=group, help=text, **settings)
     return field, option
 

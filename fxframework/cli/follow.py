@@ -1,4 +1,4 @@
-"""Following: a capture that grows is read on from where its last whole record ended."""
+"""Following of growing files: reads on after the last whole record."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["Appended", "follow", "pause"]
 
 POLL = 0.25
-"""Seconds between two looks at the file."""
+"""Seconds between two checks of the file."""
 PIECE = 1 << 24
-"""Bytes that are read on at a time; twice as many where no whole record is in them."""
+"""Bytes to read at a time; doubled if they contain no whole record."""
 LISTED = 5
-"""Losses of one piece that are listed; more are counted."""
+"""Losses listed per piece; all are counted."""
 MISSING, REPLACED, CUT = "is gone", "was replaced", "was cut short"
-"""What becomes of a file."""
+"""Events that end the reading of a file."""
 
 Choose = Callable[[Capture], "Selection | None"]
 
 
 def pause() -> None:
-    """Wait until it is time to look at the file again."""
+    """Wait until the next check of the file."""
     time.sleep(POLL)
 
 
@@ -49,15 +49,15 @@ def follow(
     also: Callable[[Capture], Sequence[Option]],
     wait: Callable[[], None] | None = None,
 ) -> None:
-    """Show what is in a file, and then what is appended to it, until something is raised.
+    """Show the contents of a file, and then what is appended to it, until an exception.
 
-    ``choose`` gives the selection of a whole capture, ``show`` is called with each piece of what
-    it selects, ``wait`` between two looks at the file; ``also`` is as in ``Session.open``. A
-    record that is not whole yet waits for its rest. A file that was replaced or cut short is
-    noted, and shown from its beginning.
+    ``choose`` returns the selection for a whole capture, ``show`` is called with each selected
+    piece, ``wait`` between two checks of the file; ``also`` is as in ``Session.open``. An
+    incomplete record is shown once it is complete. A file that was replaced or cut short is noted
+    and shown from its beginning.
 
-    Raises UsageError for what cannot be followed, StrictError for a loss with ``--strict``, and
-    what opening raises.
+    Raises UsageError for a file that cannot be followed, StrictError for a loss with
+    ``--strict``, and the errors of opening.
     """
     path = _path_of(session, text)
     wait = wait or pause
@@ -73,28 +73,28 @@ def follow(
         with file:
             reading = _Reading(session, file, str(path), show)
             with session.open(text, also=also, strict=False) as whole:
-                # A new file is of the same format, however little of it is there yet.
+                # Keep the format, because a new file may still be too short to detect it.
                 text = f"{whole.format}:{path}"
                 reading.begin(whole, choose(whole))
             session.screen.flush()
             why = None
             while why is None:
                 wait()
-                reading.go_on()
+                reading.advance()
                 session.screen.flush()
                 why = reading.ended(path)
                 while why == MISSING:
                     wait()
                     why = reading.ended(path)
             if why == REPLACED:
-                # Who wrote the old file may have gone on while it had another name.
-                reading.go_on()
+                # The old file may have grown after it was renamed.
+                reading.advance()
                 session.screen.flush()
         session.screen.note(f"{path} {why}: it is shown from its beginning")
 
 
 def _path_of(session: Session, text: str) -> Path:
-    """The path of the file to follow. Raises UsageError for what is not a plain file."""
+    """Return the path of the file to follow. Raises UsageError for other inputs."""
     path = session.named(text)[1]
     if path == "-" or "://" in path or (Path(path).exists() and not Path(path).is_file()):
         raise UsageError(
@@ -105,7 +105,7 @@ def _path_of(session: Session, text: str) -> Path:
 
 
 class _Reading:
-    """How far one file has been read and shown."""
+    """The state of following one open file."""
 
     def __init__(
         self, session: Session, file: IO[bytes], name: str, show: Callable[[Capture], None]
@@ -117,21 +117,21 @@ class _Reading:
         self._open: Callable[[Source], Capture] | None = None
         self._selection: Selection | None = None
         self._at = 0
-        """Offset in the file up to which there are whole records, which were shown."""
+        """Offset in the file after the last record that was shown."""
         self._before = b""
-        """The bytes that must precede what follows."""
+        """Bytes to put before the rest of the file; see ``Capture.resume``."""
         self._tried = 0
         """Size of the file when it was last read."""
         self._piece = PIECE
 
     def begin(self, whole: Capture, selection: Selection | None) -> None:
-        """Show what there is."""
+        """Show the initial contents."""
         session = self._session
         if whole.source.unpacked or whole.source.rebuilt:
             raise UsageError(
-                "what is packed, or a records file, cannot be followed",
+                "a compressed file or a records file cannot be followed",
                 path=whole.name,
-                remedy="follow the file that its writer writes",
+                remedy="follow the original file",
             )
         reader = session.host.reader(whole.format)
         # An incomplete record is not a loss yet, so losses are checked here.
@@ -139,21 +139,21 @@ class _Reading:
         self._open = lambda source: reader.open(source, request)
         self._selection = selection
         self._tried = whole.source.size
-        self._piece_shown(whole, 0)
+        self._show_piece(whole, 0)
 
-    def go_on(self) -> None:
-        """Show what was appended since the last look, if any of it is whole."""
+    def advance(self) -> None:
+        """Show the whole records that were appended since the last check."""
         size = os.fstat(self._file.fileno()).st_size
         while self._tried < size:
-            assert self._open is not None  # noqa: S101 (it has begun)
+            assert self._open is not None  # noqa: S101 (set by `begin`)
             self._file.seek(self._at)
             data = self._file.read(min(size - self._at, self._piece))
             self._tried = self._at + len(data)
             before = self._at
-            # Not Source.open: bytes of a record may look like gzip.
+            # Do not use Source.open: bytes of a record may look like gzip.
             joined = np.frombuffer(self._before + data, np.uint8)
             with self._open(Source(joined, name=self._name)) as capture:
-                self._piece_shown(capture, len(self._before))
+                self._show_piece(capture, len(self._before))
             if self._at > before:
                 self._piece = PIECE
             elif self._tried < size and data:
@@ -163,7 +163,7 @@ class _Reading:
                 return
 
     def ended(self, path: Path) -> str | None:
-        """What has become of the file, where it is not the one that was opened."""
+        """Return what happened to the opened file; None if nothing did."""
         mine = os.fstat(self._file.fileno())
         if mine.st_size < self._tried:
             return CUT
@@ -173,7 +173,7 @@ class _Reading:
             return MISSING
         return None if os.path.samestat(mine, there) else REPLACED
 
-    def _piece_shown(self, capture: Capture, first: int) -> None:
+    def _show_piece(self, capture: Capture, first: int) -> None:
         """Show the whole records of a piece from byte ``first`` on, and report its losses."""
         resumed = capture.resume()
         if resumed is None:
@@ -181,7 +181,7 @@ class _Reading:
                 f"{capture.format} captures cannot be followed: what is appended to it cannot be "
                 "read by itself",
                 path=capture.name,
-                remedy="leave out --follow",
+                remedy="omit --follow",
             )
         stop, before = resumed
         shift = self._at - first
@@ -209,7 +209,7 @@ class _Reading:
                     f"{found.code}: {found.message}",
                     path=self._name,
                     offset=offset,
-                    remedy="leave out --strict to go on behind the loss",
+                    remedy="omit --strict to continue after the loss",
                 )
             screen.warn(found.code, f"{self._name} @ 0x{offset:08x}: {found.message}")
         if len(losses) > LISTED:
@@ -217,10 +217,9 @@ class _Reading:
 
 
 class Appended(View):
-    """The rows and records of a stretch of a capture's bytes, with the offsets of the file.
+    """The rows and records in a range of a capture's bytes, with offsets of the whole file.
 
-    Those from byte ``first`` up to ``stop`` of the capture, which are ``shift`` bytes further
-    in the file.
+    The range is ``first`` to ``stop`` in the capture, and ``shift`` bytes further in the file.
     """
 
     def __init__(self, whole: Capture, first: int, stop: int, shift: int) -> None:
@@ -230,7 +229,7 @@ class Appended(View):
         self._shift = shift
 
     def records(self) -> Iterator[Record]:
-        """The records that begin in the stretch."""
+        """Yield the records that begin in the range."""
         for record in self.whole.records():
             if record.offset >= self._stop:
                 return
@@ -238,7 +237,7 @@ class Appended(View):
                 yield _Shifted(record, self._shift) if self._shift else record
 
     def summary(self) -> Any:
-        """That of the whole capture, with the rows of the stretch."""
+        """Return the summary of the whole capture, with the rows of the range."""
         rows = {name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas}
         return attrs.evolve(self.whole.summary(), rows=rows, timeline=())
 
@@ -256,7 +255,7 @@ class Appended(View):
 
 
 class _Shifted:
-    """A record with its place in the file."""
+    """A record with its offset in the whole file."""
 
     def __init__(self, record: Record, shift: int) -> None:
         self._record = record
@@ -267,5 +266,5 @@ class _Shifted:
         self.row_offset: int = getattr(record, "row_offset", record.offset) + shift
 
     def to_json(self) -> dict[str, Any]:
-        """As the record itself, but for the offset."""
+        """Return the JSON of the record with the shifted offset."""
         return {**self._record.to_json(), "offset": self.offset}

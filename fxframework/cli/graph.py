@@ -1,4 +1,4 @@
-"""``fxf graph``: who calls whom, for Graphviz."""
+"""``fxf graph``: writes the call graph for Graphviz."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = ", ".join(FIGURES)
 def figure_options(
     *, labels: str, vertex: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options that say what labels and colours show."""
+    """Return a decorator that adds the options for labels and colours to a command."""
     options = (
         (("-e", "--edge-label"), "sum", f"{labels} of calls: {SHOWN}"),
         (("--vertex-label",), vertex, f"{labels} of functions: one of the same"),
@@ -72,7 +72,7 @@ def command(
 
 
 def document(graph: CallGraph) -> dict[str, Any]:
-    """A graph as JSON: nodes and edges with all their figures, made one by one."""
+    """Return a graph as JSON; nodes and edges, with all their figures, are generators."""
     return {
         "units_per_second": graph.per_second,
         "asynchronous": graph.asynchronous,

@@ -1,4 +1,4 @@
-"""``fxf graph-diff``: how who calls whom differs between two captures, for Graphviz."""
+"""``fxf graph-diff``: writes how the call graphs of two captures differ, for Graphviz."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SIDES = ("A", "B")
 MEASURES = {"count": "count", "sum": "sum", "self": "self", "median": "med", "max": "max"}
-"""Figures that --json compares, by what they are called there."""
+"""Figures that --json compares, by their names in the output."""
 
 
 @_command(
@@ -70,7 +70,7 @@ def command(
             opened(session, file, names, several=True) as (whole, part),
         ):
             with session.screen.working(f"analysing {whole.name}"):
-                # Functions are compared by name, so those of one name must be one.
+                # Functions are compared by name, so equal names must be merged.
                 graph = call_graph(part, by="name" if by in {"", "id"} else by)
             graphs.append(graph)
             statuses.append(finished(session, whole, graph.asynchronous))
@@ -86,7 +86,7 @@ def command(
 
 @contextlib.contextmanager
 def _options(session: Session, own: tuple[str, ...]) -> Iterator[None]:
-    """Options that are given for one of the captures alone."""
+    """Add options that are given for one of the captures only."""
     common = session.settings.options
     session.settings.options = {**common, **dict(map(key_value, own))}
     try:

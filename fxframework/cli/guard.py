@@ -1,4 +1,4 @@
-"""Guard: stops a command that runs out of time or memory, whatever it is doing."""
+"""Guard: stops a command that exceeds its time or memory, even in uninterruptible code."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["Guard"]
 
 INTERVAL = 0.05
-"""Seconds between two looks at time and memory."""
+"""Seconds between two checks of time and memory."""
 GRACE = 2.0
-"""Seconds in which the command has to stop before its process is ended."""
+"""Seconds that an interrupted command has before its process is ended."""
 
 
 class Guard:
-    """Looks at a budget from another thread while a command runs, as a context manager.
+    """A context manager that checks a budget from another thread while a command runs.
 
-    Once it is exceeded the command is interrupted, and ends with a LimitError. Code that cannot be
-    interrupted, such as a long sort, gets ``GRACE`` seconds; then the process ends, with the same
-    message and status, if it is ours (``owns_process``).
+    When the budget is exceeded, the command is interrupted and ends with a LimitError. Code that
+    cannot be interrupted, such as a long sort, gets ``GRACE`` seconds; then the process is ended
+    with the same message and status if ``owns_process`` allows it.
     """
 
     def __init__(self, budget: Budget, screen: Screen, *, owns_process: bool) -> None:
@@ -56,7 +56,7 @@ class Guard:
                 return
 
     def _end_process(self, error: LimitError) -> None:
-        with contextlib.suppress(Exception):  # nothing may keep the process
+        with contextlib.suppress(Exception):  # the process must end in any case
             self._screen.error(error)
             sys.stderr.flush()
         os._exit(ExitCode.FAILED)
@@ -67,7 +67,7 @@ class Guard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # The interruption may come as late as here.
+        # The interrupt may arrive as late as here.
         with contextlib.suppress(KeyboardInterrupt):
             self._done.set()
             if self._thread is not None:

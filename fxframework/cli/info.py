@@ -1,4 +1,4 @@
-"""``fxf info``: what captures hold."""
+"""``fxf info``: shows what captures contain."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 LISTED = 12
 """Entries of a list that are shown without -v."""
 WALL = "wall_ns"
-"""What the name of a fact ends in that is nanoseconds since the Unix epoch."""
+"""Suffix of the names of facts that are nanoseconds since the Unix epoch."""
 OFFSET = "utc_offset"
-"""What the name of a fact ends in that is what a clock lacks to nanoseconds since that epoch."""
+"""Suffix of the names of facts that are offsets of a clock from that epoch, in nanoseconds."""
 NOTHING = "–"
 LABEL = 20
-"""Columns of a timeline row's name at most."""
+"""The most columns for the label of a timeline row."""
 
 
 @_command(captures=True, name="info", short_help="Show what captures contain.")
@@ -126,14 +126,14 @@ def _print(session: Session, capture: Capture, summary: Summary, rows: Mapping[s
 
 
 def _counts(counts: Mapping[str, int], before: str = "") -> str:
-    """``slices 34,592, threads 1``: those above zero, the most first."""
+    """Format the nonzero counts, the greatest first: ``slices 34,592, threads 1``."""
     shown = sorted(((count, name) for name, count in counts.items() if count), reverse=True)
     text = ", ".join(f"{name} {amount(count)}" for count, name in shown)
     return before + text if text else ""
 
 
 def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
-    """A fact as one line, or a list of them as one line each; nothing of what is empty."""
+    """Return the lines of a fact: one per element of a list, none if it is empty."""
     label = name.replace("_", " ")
     if value in ([], {}):
         return []
@@ -146,7 +146,7 @@ def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
 
 
 def _entry(name: str, value: Any) -> str:
-    """One of a list; what it begins with needs no name where the list is named after it."""
+    """Format a list's element; omit the name of its first value if the list is named after it."""
     if isinstance(value, Mapping) and value and name == f"{next(iter(value))}s":
         first, *rest = value.items()
         return ", ".join([_value(*first), *([_words(dict(rest))] if rest else [])])
@@ -179,7 +179,7 @@ def _words(value: Any) -> str:
 
 
 def _date(ns: int) -> str:
-    """Nanoseconds since the Unix epoch as a date and time, exactly."""
+    """Format nanoseconds since the Unix epoch as date and time, exactly."""
     seconds, rest = divmod(ns, 10**9)
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09d} UTC"
@@ -192,7 +192,7 @@ def _timeline(screen: Screen, summary: Summary) -> None:
     if not (screen.out_is_terminal and summary.timeline and encoding == "utf8"):
         return
     screen.print("  timeline")
-    # A third of the terminal for names, the rest for time.
+    # Use a third of the terminal for labels, the rest for time.
     longest = max(len(printable(name)) for name, _ in summary.timeline)
     names = min(max(LABEL, screen.width // 3), longest)
     room = max(8, screen.width - names - 7)

@@ -1,4 +1,4 @@
-"""Measures: seconds and memory that decoding takes, against copying the same bytes."""
+"""Measurement of time and memory of decoding, relative to copying the same bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TABLES", "Measure", "best", "copied", "measure", "peak_memory", "peak_of", "touch"]
 
 BUDGET = 2.0
-"""Seconds that one figure of a capture may take, beside its first run."""
+"""Seconds to spend on one figure of a capture, in addition to its first run."""
 TABLES = ("slices", "args", "instants", "counters", "sched", "logs", "nodes", "properties")
 
 
@@ -29,24 +29,24 @@ class Measure:
     name: str
     seconds: float | None
     ratio: float | None
-    """Seconds, or bytes of memory, against the yardstick of the same run."""
+    """Seconds, or bytes of memory, relative to the yardstick of the same run."""
     rate: str
     against: str
 
 
 def touch(capture: Capture, tables: tuple[str, ...]) -> int:
-    """Make every column of these tables; gives the rows."""
+    """Make every column of these tables; return the number of rows."""
     rows = 0
     for name in tables:
         table = capture.table(name)
         rows += len(table)
         for column in table.columns:
-            len(table[column])  # makes it; a text column is offsets and bytes
+            len(table[column])  # makes the column
     return rows
 
 
 def best(runs: int, once: Callable[[], Any]) -> float:
-    """The least seconds of some runs, after one that is not counted; fewer if they take long."""
+    """Return the least seconds of some runs after a warm-up; fewer runs if they take long."""
     once()
     times: list[float] = []
     for _ in range(runs):
@@ -60,7 +60,7 @@ def best(runs: int, once: Callable[[], Any]) -> float:
 
 
 def copied(data: Any, runs: int) -> float:
-    """Seconds that copying the bytes takes, into memory that is there already."""
+    """Return the seconds of copying the bytes to allocated memory."""
     import numpy as np
 
     room = np.empty_like(data)
@@ -68,7 +68,7 @@ def copied(data: Any, runs: int) -> float:
 
 
 def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Measure]:
-    """Copy, tables, record JSON and memory, each the best of ``runs`` (memory: one run each)."""
+    """Measure copy, tables, record JSON and memory: the best of ``runs`` (memory: one run)."""
     with host.open(path, format=format) as capture:
         data = capture.source.data
         size = capture.source.size
@@ -106,7 +106,7 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
 
 
 def _lines_per_second(host: Host, path: str, format: str | None) -> float:
-    """Lines of record JSON in a second, of the whole capture or of what the budget allows."""
+    """Return lines of record JSON per second, measured within ``BUDGET``."""
     lines = 0
     begin = time.perf_counter()
     with host.open(path, format=format) as capture:
@@ -131,25 +131,25 @@ with fxframework.open(path, format=format or None) as capture:
 _PEAK = """
 import pathlib, sys
 status = pathlib.Path("/proc/self/status")
-if status.exists():  # on Linux ru_maxrss begins with that of the process that started this one
+if status.exists():  # on Linux, ru_maxrss includes the peak of the parent process
     lines = status.read_text().splitlines()
     print(next(int(x.split()[1]) for x in lines if x.startswith("VmHWM:")) * 1024)
 else:
     try:
         import resource
     except ImportError:
-        sys.exit("this system does not say how much memory a process had")
+        sys.exit("this system does not report the peak memory of a process")
     scale = 1 if sys.platform == "darwin" else 1024
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale)
 """
 
 
 def peak_of(code: str, *given: str) -> int:
-    """Peak resident bytes of a process of its own that runs this Python code, interpreter included.
+    """Run Python code in a new process; return its peak resident bytes, interpreter included.
 
-    ``given`` is ``sys.argv[1:]`` there. It does not count the memory of the calling process.
+    ``given`` is ``sys.argv[1:]`` there.
     """
-    done = subprocess.run(  # noqa: S603 (our own interpreter and our own words)
+    done = subprocess.run(  # noqa: S603 (our own interpreter and arguments)
         [sys.executable, "-P", "-c", code + _PEAK, *given],
         check=True,
         capture_output=True,
@@ -159,5 +159,5 @@ def peak_of(code: str, *given: str) -> int:
 
 
 def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str) -> int:
-    """Peak resident bytes of a process of its own that reads these tables, interpreter included."""
+    """Return the peak resident bytes of a new process that reads these tables."""
     return peak_of(_READ, path, format or "", ",".join(tables), way)

@@ -1,4 +1,4 @@
-"""``fxf new-plugin``: the repository that a plugin begins with."""
+"""``fxf new-plugin``: creates the repository of a new plugin."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def command(session: Session, into: Path, kind: str, name: str) -> ExitCode:
 
 
 def _check(session: Session, name: Name) -> None:
-    """Refuse the names of what this distribution brings."""
+    """Raise UsageError for a name that this distribution uses."""
     host = session.host
     taken = {plugin.name for plugin in host.plugins() if plugin.distribution == OURS}
     taken |= {each.format for each in host.readers.values() if _is_ours(host, each)}

@@ -1,4 +1,4 @@
-"""Options: those that every command takes, those of readers, and the `command` decorator."""
+"""Global options, options of readers, and the `command` decorator."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = [
 
 EVERYWHERE = "Everywhere"
 TIMES = frozenset({"since", "until"})
-"""Global options that only commands which take a part of a capture list."""
+"""Global options that only appear in the help of commands that can select a part."""
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keep an option with the session: it may come before or after the command's name."""
+    """Store an option in the session: it may precede or follow the command's name."""
     settings = ctx.ensure_object(Session).settings
     if param.name == "option":
         settings.options.update(map(key_value, value))
@@ -57,7 +57,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
 
 
 class GroupedOption(click.Option):
-    """An option that has a title of its own in the help."""
+    """An option listed under a separate title in the help."""
 
     def __init__(self, *arguments: Any, group: str, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -99,7 +99,7 @@ def _global_options() -> list[GroupedOption]:
 
 
 def add_global_options(command: click.Command, *, times: bool = True) -> None:
-    """Give a command the options that every command takes, but for those whose names it has.
+    """Add the global options to a command, except those whose names it uses.
 
     Without ``times``, ``--since`` and ``--until`` are not listed in its help.
     """
@@ -111,14 +111,14 @@ def add_global_options(command: click.Command, *, times: bool = True) -> None:
 
 
 class WithGlobalOptions(click.Command):
-    """A command, or the group, with the options that every command takes."""
+    """A command, or the group, with the global options."""
 
     def __init__(self, *arguments: Any, times: bool = True, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         add_global_options(self, times=times)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's own options, by their titles, and then the global ones."""
+        """Write the command's own options by title, then the global ones."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -132,10 +132,10 @@ class WithGlobalOptions(click.Command):
 
 
 class Command(WithGlobalOptions):
-    """One command of ours. Text that plugins print meanwhile goes to standard error."""
+    """A command of the host. Text that plugins print while it runs goes to standard error."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it, and say which plugins printed."""
+        """Run the command, and report plugins that printed."""
         with PrintGuard.around() as guard:
             try:
                 return super().invoke(ctx)
@@ -146,17 +146,17 @@ class Command(WithGlobalOptions):
 
 
 class CaptureCommand(Command):
-    """One that opens captures: it has the options that readers have flags for."""
+    """A command that opens captures, with the options that readers have flags for."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own, and those of the readers that are installed."""
+        """Return the command's own parameters and those of the installed readers."""
         session = ctx.find_object(Session)
         own = super().get_params(ctx)
         return own if session is None else [*own, *_reader_options(session.host)]
 
 
 def _reader_options(host: Host) -> list[click.Parameter]:
-    """Options of readers that have flags, each once, whichever readers share it."""
+    """Return the readers' options that have flags; an option that readers share occurs once."""
     readers: dict[Option, list[str]] = {}
     for reader in host.readers.values():
         for option in reader.options:
@@ -177,7 +177,7 @@ def _reader_options(host: Host) -> list[click.Parameter]:
 
 
 def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Sets an option of a reader as ``-o`` does."""
+    """Return a callback that sets an option of a reader as ``-o`` does."""
 
     def store(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
         if value not in {None, False}:
@@ -188,7 +188,7 @@ def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], N
 
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command's function end where it exceeds the budget of the session."""
+    """Wrap a command's function so that it stops if it exceeds the session's budget."""
 
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
@@ -202,11 +202,11 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 def command(
     *, captures: bool = False, times: bool = False, guard: bool = True, **settings: Any
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function a command; it is called with the Session first and gives its ExitCode.
+    """Return a decorator that makes a function a command.
 
-    One that opens ``captures`` has the options that readers have flags for; one that takes
-    ``times`` lists ``--since`` and ``--until`` in its help. Without a ``guard`` the command keeps
-    the limits itself.
+    The function takes the Session first and returns an ExitCode. With ``captures``, the command
+    has the options that readers have flags for; with ``times``, its help lists ``--since`` and
+    ``--until``. Without ``guard``, the command enforces the limits itself.
     """
     make = click.command(cls=CaptureCommand if captures else Command, times=times, **settings)
 

@@ -1,4 +1,4 @@
-"""``fxf plugins``: what is installed, what failed, and whether a plugin keeps its contracts."""
+"""``fxf plugins``: lists plugins and failures, and runs the contract tests of a plugin."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def command(session: Session, check: str | None) -> ExitCode:
 
 
 def _check(session: Session, plugin: str) -> ExitCode:
-    """Run the contracts of a plugin; a line for each descriptor, and one for each fault."""
+    """Run the contract tests of a plugin; print a line for each descriptor and each failure."""
     try:
-        # By its name: nothing else of the host knows the test kit.
+        # Import by name: the host must not depend on the test kit.
         kit = importlib.import_module("fxframework.testing.checkup")
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
@@ -171,7 +171,7 @@ def _print(session: Session, host: Host) -> None:
 
 
 def _kernels(plugin: Plugin) -> str:
-    """How the kernels of a plugin run, and why where they are plain; a dash where it has none."""
+    """Return how the kernels of a plugin run, and why if they are plain; a dash without kernels."""
     from fxframework.kernels.native import state_of
 
     if not plugin.package:
@@ -201,7 +201,7 @@ def _format(host: Host, name: str) -> Sequence[str]:
 
 
 def _references(host: Host) -> list[Sequence[str]]:
-    """Other readers, of which `fxf verify --as` predicts what they lose."""
+    """Return the reference readers, whose losses `fxf verify --as` predicts."""
     return [
         (one.name, reader.format, one.title)
         for reader in host.readers.values()

@@ -1,4 +1,4 @@
-"""``fxf verify --as``: what another reader refuses, drops or misreads of each capture."""
+"""``fxf verify --as``: predicts what another reader refuses, drops or misreads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fxframework.model.prediction import Loss, Prediction
 
 SHOWN = 3
-"""Places of one loss that are shown without -v."""
+"""Places per loss that are shown without -v."""
 COLOURS = {
     Effect.REFUSES: "red",
     Effect.STOPS: "red",
@@ -26,7 +26,7 @@ COLOURS = {
 
 
 def predict(session: Session, files: tuple[str, ...], name: str) -> ExitCode:
-    """Print or list what the reader of this name loses of each file; FINDINGS where it does."""
+    """Print what the reader of this name loses of each file; return FINDINGS for losses."""
     from fxframework.verbs import predict
 
     shown: list[Mapping[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Progress: what a long run shows on a terminal: how far it is, and how fast."""
+"""Progress: shows on a terminal how far a long run is, and how fast."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["PATIENCE", "Working", "spinning"]
 PATIENCE = 0.5
 """Seconds before progress is shown."""
 EVERY = 0.1
-"""Seconds between two turns of the spinner."""
+"""Seconds between two frames of the spinner."""
 MEGABYTE = 1e6
 TURNS = "|/-\\"
 WIDTH = 80
-"""Columns of a terminal that does not say."""
+"""Columns of a terminal that does not report its width."""
 GREEN, PLAIN, ERASE = "\x1b[32m", "\x1b[0m", "\x1b[K"
-"""The last erases up to the end of the line."""
+"""Escape sequences; ERASE clears the rest of the line."""
 
 
 class Working:
-    """Progress of something that may take long: called with the bytes done so far."""
+    """Progress of a long operation; call it with the bytes done so far."""
 
     def __init__(self, label: str, noun: str) -> None:
         self.label = label
@@ -41,25 +41,25 @@ class Working:
         self._begin = time.monotonic()
 
     def __call__(self, done: int) -> None:
-        """Set how many bytes have been done."""
+        """Set the number of bytes done."""
         self._done = done
 
     def watch(
         self, done: Callable[[], int], *, read: Callable[[], int] | None = None, total: int = 0
     ) -> None:
-        """Ask these functions for the bytes done, and for those read of ``total``."""
+        """Poll these functions for the bytes done, and for the bytes read of ``total``."""
         self._poll_done = done
         self._poll_read = read
         self._total = total
 
     def count(self, count: int, items: int, done: int, total: int) -> None:
-        """Set how many of some items are done, and how many of their bytes."""
+        """Set the numbers of items and bytes done, and their totals."""
         self._items = count, items
         self._poll_read = lambda: done
         self._total = total
 
     def text(self) -> str:
-        """The line beside the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 3 s left``."""
+        """Return the text after the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 3 s left``."""
         done = self._poll_done() if self._poll_done is not None else self._done
         read = self._poll_read() if self._poll_read is not None else 0
         parts = []
@@ -82,7 +82,7 @@ class Working:
 
 @contextlib.contextmanager
 def spinning(working: Working, *, coloured: bool) -> Iterator[None]:
-    """Show a spinner with the progress on stderr, once ``PATIENCE`` seconds have passed."""
+    """Show a spinner and the progress on stderr, after ``PATIENCE`` seconds."""
     stop = threading.Event()
     thread = threading.Thread(target=_spin, args=(working, stop, coloured), daemon=True)
     thread.start()
@@ -101,7 +101,7 @@ def _spin(working: Working, stop: threading.Event, coloured: bool) -> None:
     try:
         for turn in itertools.cycle(TURNS):
             passed = str(dt.timedelta(seconds=int(time.monotonic() - begin)))
-            # One column stays free: some terminals begin a new line after the last one.
+            # Leave a column free: some terminals wrap after the last one.
             room = max(0, _columns() - len(passed) - 4)
             line = f"\r{colour}{turn}{plain} {printable(working.text())[:room]} {passed}{ERASE}"
             _show(line)
@@ -109,7 +109,7 @@ def _spin(working: Working, stop: threading.Event, coloured: bool) -> None:
                 break
         _show(f"\r{ERASE}")
     except (OSError, ValueError):
-        return  # the terminal is gone, and with it who would look
+        return  # the terminal is gone
 
 
 def _show(text: str) -> None:
@@ -118,7 +118,7 @@ def _show(text: str) -> None:
 
 
 def _columns() -> int:
-    """Columns of the terminal that standard error is."""
+    """Return the width of the terminal on standard error."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""``fxf record``: the scenario that replays a capture."""
+"""``fxf record``: writes the scenario that replays a capture."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
 
 
 def _step(session: Session, capture: Capture) -> StepKind:
-    """The step that replays captures of this format."""
+    """Return the kind of step that replays captures of this format."""
     kinds = session.host.step_kinds.values()
     for kind in kinds:
         if capture.format in kind.replays:
@@ -106,13 +106,13 @@ def _step(session: Session, capture: Capture) -> StepKind:
 
 
 def _suffix(session: Session, capture: Capture) -> str:
-    """The suffix of the capture's format, without that of packing."""
+    """Return the suffix of the capture's format, without compression."""
     suffixes = session.host.readers[capture.format].suffixes
     return next((each for each in suffixes if not each.endswith(".gz")), ".capture")
 
 
 def _check(capture: Capture, scenario: Path, copy: Path, *, force: bool) -> None:
-    """Refuse to write over something, before anything is written."""
+    """Raise WriteRefusedError if a file would be overwritten."""
     for path in (scenario, copy):
         if path.exists() and not force and not (path == copy and _same(path, capture)):
             raise WriteRefusedError(
@@ -123,7 +123,7 @@ def _check(capture: Capture, scenario: Path, copy: Path, *, force: bool) -> None
 
 
 def _same(path: Path, capture: Capture) -> bool:
-    """Whether a file holds the capture's bytes already: the capture itself, for one."""
+    """Return whether a file already holds the capture's bytes, or is the capture itself."""
     if not path.is_file() or path.stat().st_size != capture.source.size:
         return False
     if capture.source.path is not None and path.samefile(capture.source.path):
@@ -143,7 +143,7 @@ def _text(capture: Capture, kind: StepKind, scenario: Path, copy: Path) -> str:
         "format": capture.format,
         "findings": expected,
     }
-    # TOML's basic strings and arrays of them are JSON's, but for DEL.
+    # TOML's basic strings and arrays have the syntax of JSON, except for DEL.
     written = {name: json.dumps(value).replace("\x7f", "\\u007f") for name, value in values.items()}
     name = printable(scenario.name)
     return TEMPLATE.format(**written, scenario=name, records=capture.summary().records)

@@ -1,4 +1,4 @@
-"""Render: everything that a person sees. Results go to stdout, all else to stderr.
+"""Rendering of all output. Results go to stdout, everything else to stderr.
 
 Output is UTF-8 whatever the locale.
 """
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "Screen", "severity_of"]
 
 VERSION = 1
-"""Of every document that ``--json`` prints."""
+"""Version of the documents that ``--json`` prints."""
 STDOUT = "<stdout>"
 ITEMS = 1 << 10
 """Items of an array that are printed at a time."""
 UNLIMITED = 1 << 30
-"""Columns of a file or a pipe."""
+"""Width of a file or a pipe."""
 COLOURS = {
     Severity.INFO: "blue",
     Severity.WARNING: "yellow",
@@ -61,7 +61,7 @@ COLOURS = {
 
 @contextlib.contextmanager
 def _stdout_errors() -> Iterator[None]:
-    """Make an OSError of standard output one with a code; a broken pipe stays what it is."""
+    """Convert an OSError of standard output to OutputError, except a broken pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -71,26 +71,26 @@ def _stdout_errors() -> Iterator[None]:
 
 
 class Screen:
-    """Where a run prints. Knows the settings, and whether anybody is looking."""
+    """The output of a run; knows the settings and which streams are terminals."""
 
     def __init__(self) -> None:
         self.settings = Settings()
         self.out_is_terminal = sys.stdout.isatty()
         self.err_is_terminal = sys.stderr.isatty()
         self.budget: Budget | None = None
-        """What the command may take; its output counts."""
+        """The budget of the command, against which its output counts."""
         self._written = 0
         self._warned: set[tuple[str, str]] = set()
 
     @property
     def width(self) -> int:
-        """Columns of the terminal; no limit where stdout is not one."""
+        """Width of the terminal; unlimited if stdout is not a terminal."""
         return shutil.get_terminal_size().columns if self.out_is_terminal else UNLIMITED
 
     # --- stdout ---
 
     def write(self, data: bytes) -> None:
-        """Put bytes to stdout. Raises LimitError beyond the budget."""
+        """Write bytes to stdout. Raises LimitError beyond the budget."""
         self._written += len(data)
         if self.budget is not None:
             self.budget.check_output(self._written, path=STDOUT)
@@ -98,11 +98,11 @@ class Screen:
             sys.stdout.buffer.write(data)
 
     def print(self, text: str = "") -> None:
-        """Put a line to stdout."""
+        """Write a line to stdout."""
         self.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def flush(self) -> None:
-        """Send what is held back."""
+        """Flush stdout."""
         with _stdout_errors():
             sys.stdout.flush()
 
@@ -115,19 +115,19 @@ class Screen:
             self.write(json_escaped(piece) if self.out_is_terminal else piece)
 
     def json_line(self, row: Any) -> bytes:
-        """One line of JSON, without printing it."""
+        """Return a line of JSON."""
         import orjson
 
         line = orjson.dumps(row)
         return (json_escaped(line) if self.out_is_terminal else line) + b"\n"
 
     def paint(self, text: str, **style: Any) -> str:
-        """Text for stdout, styled where colours are wanted."""
+        """Return text for stdout, styled if colours are on."""
         return click.style(text, **style) if self.coloured else text
 
     @property
     def coloured(self) -> bool:
-        """Whether colours are wanted on stdout."""
+        """Whether colours are on for stdout."""
         return self._coloured(self.out_is_terminal)
 
     def _coloured(self, terminal: bool) -> bool:
@@ -143,46 +143,46 @@ class Screen:
         indent: int = 0,
         fit: bool = False,
     ) -> None:
-        """Print rows in aligned columns below a heading, the first row; ``fit`` cuts long lines."""
+        """Print rows in aligned columns, the first row as a heading; ``fit`` cuts long lines."""
         for at, line in enumerate(aligned(rows, numeric)):
             if fit and len(line) > self.width:
                 line = line[: self.width - 1] + "…"
             self.print(" " * indent + (line if at else self.paint(line, bold=True)))
 
     def columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:
-        """Print short rows in aligned columns; the last one is wrapped within the terminal."""
+        """Print short rows in aligned columns, wrapped to the width of the terminal."""
         for line in fitted(rows, self.width - indent):
             self.print(" " * indent + line)
 
     # --- stderr ---
 
     def say(self, text: str) -> None:
-        """Put a line to stderr."""
+        """Write a line to stderr."""
         click.echo(text, file=sys.stderr, color=True)
 
     def note(self, text: str) -> None:
-        """Say something that is good to know, unless -q is given."""
+        """Print a note, unless -q is given."""
         if not self.settings.quiet:
             self.say(f"{self._painted('note', fg='blue', bold=True)}: {printable(text)}")
 
     def detail(self, text: str) -> None:
-        """Say something that only -v asks for."""
+        """Print a note if -v is given."""
         if self.settings.verbose:
             self.note(text)
 
     def warn(self, code: str, text: str) -> None:
-        """Say, once, that something is not as it should be."""
+        """Print a warning, once."""
         if (code, text) not in self._warned:
             self._warned.add((code, text))
             head = self._painted(f"warning[{code}]", fg="yellow", bold=True)
             self.say(f"{head}: {printable(text)}")
 
     def error(self, error: FxError, *, stops: bool = True) -> None:
-        """Print what stopped a command: what, where, what to do.
+        """Print an error: what, where, what to do.
 
-        Where it ``stops`` one of many inputs only, what a command does then is left out.
+        ``stops`` says whether it stops the command, and not only one of many inputs.
         """
-        # With --strict the code is that of the finding, but what we do is to stop.
+        # With --strict, the code is that of the finding, but the consequence is to stop.
         rule = FRAMEWORK_RULES.get("FXF0004" if isinstance(error, StrictError) else error.code)
         head = self._painted(f"error[{error.code}]", fg="red", bold=True)
         message, *more = error.message.splitlines() or [""]
@@ -197,7 +197,7 @@ class Screen:
         self.say("\n".join(lines))
 
     def bug(self, error: BaseException, host: Host | None) -> None:
-        """Print an unexpected exception, and whose code raised it; the traceback with -v only."""
+        """Print an unexpected exception and whose code raised it; with -v, also the traceback."""
         import traceback
 
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -212,7 +212,7 @@ class Screen:
             self.say("".join(traceback.format_exception(error)).rstrip())
 
     def losses(self, capture: Capture) -> None:
-        """Print in one line that data was lost, and where to look; with -v, all findings."""
+        """Print in one line that data was lost, with counts by code; with -v, of all findings."""
         found = capture.diagnostics
         least = Severity.INFO if self.settings.verbose else Severity.DATA_LOSS
         counts = {
@@ -230,7 +230,7 @@ class Screen:
     # --- findings ---
 
     def finding(self, found: Diagnostic, rule: Rule, source: Source, *, explained: bool) -> None:
-        """Print one finding as a block: where, the bytes there, and once what the rule says."""
+        """Print a finding: its place, the bytes there, and, if ``explained``, its rule."""
         colour = COLOURS[found.severity]
         head = self.paint(f"{found.severity.word}[{found.code}]", fg=colour, bold=True)
         self.print(f"{head}: {printable(found.message)}")
@@ -247,7 +247,7 @@ class Screen:
 
     @contextlib.contextmanager
     def working(self, label: str, noun: str = "") -> Iterator[Working]:
-        """Show, on a terminal and after half a second, that something is being done."""
+        """Show progress on a terminal, after half a second."""
         working = Working(printable(label), noun)
         if not self.err_is_terminal or self.settings.quiet:
             yield working
@@ -257,7 +257,7 @@ class Screen:
 
 
 def severity_of(found: Diagnostics, code: str) -> Severity:
-    """The severity of a code's findings: the worst of those that were kept."""
+    """Return the worst severity among the kept findings of a code."""
     return max(
         (finding.severity for finding in found if finding.code == code),
         default=found.rule(code).severity,
@@ -289,7 +289,7 @@ def _indented(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """JSON values with every string encodable: file names may hold any bytes."""
+    """Make every string of a JSON value encodable: file names may contain any bytes."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(value, Mapping):

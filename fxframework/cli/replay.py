@@ -1,4 +1,4 @@
-"""``fxf replay``: scenarios run against an emulated target."""
+"""``fxf replay``: runs scenarios on an emulated target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fxframework.replay import Report
 
 SUFFIX = ".replay"
-"""Of the folder of outputs, behind the scenario's name."""
+"""Suffix of the output folder, after the scenario's name."""
 
 
 @_command(name="replay", short_help="Run scenarios on the emulated target.")
@@ -94,7 +94,7 @@ def command(
 
 
 def _attempt(session: Session, one: Callable[[str], ExitCode], text: str) -> ExitCode:
-    """Run one; print the reason where it cannot be run."""
+    """Run a scenario; print the reason if it cannot be run."""
     from fxframework.replay import ScenarioError
 
     try:
@@ -108,7 +108,7 @@ def _attempt(session: Session, one: Callable[[str], ExitCode], text: str) -> Exi
 
 
 def _folders(scenarios: Sequence[Path], out: Path | None) -> dict[Path, Path]:
-    """The folder of outputs of each scenario."""
+    """Return the output folder of each scenario."""
     if out is not None and len(scenarios) == 1:
         return {scenarios[0]: out}
     folders: dict[Path, Path] = {}
@@ -134,7 +134,7 @@ def _print_schema(session: Session) -> None:
 
 
 def _print(screen: Screen, report: Report, folder: Path, *, verbose: bool) -> None:
-    """The report, and where everything is."""
+    """Print the report and the paths of the outputs."""
     first, *rest = report.to_text(verbose=verbose).splitlines()
     colour = "green" if report.ok else "red"
     screen.print(screen.paint(printable(first), fg=colour, bold=True))

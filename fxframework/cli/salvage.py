@@ -1,4 +1,4 @@
-"""``fxf salvage``: what is sound of a damaged capture, and what was lost."""
+"""``fxf salvage``: writes the sound part of a damaged capture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
 
 LISTED = 20
-"""Losses that are listed without -v."""
+"""Number of losses listed without -v."""
 
 
 @_command(captures=True, name="salvage", short_help="Write the sound part of a damaged capture.")
@@ -75,7 +75,7 @@ def _show(session: Session, capture: Capture, result: SalvageReport) -> None:
 
 
 def _closing(capture: Capture, result: SalvageReport) -> str:
-    """How much was written, and how much of the capture was lost."""
+    """Return the closing line: how much was written, and how much was lost."""
     if result.merged:
         written = f"made from the tables of {capture.name}"
         lost = amount(result.count, "finding") + " of lost data"
@@ -90,7 +90,7 @@ def _closing(capture: Capture, result: SalvageReport) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """A share in percent: of something never 0, and never 100 where something is left."""
+    """Format a share in percent; 0 and 100 only if exact."""
     if part in {0, whole}:
         return f"{100 if part else 0} %"
     share = 100 * part / whole

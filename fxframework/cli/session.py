@@ -1,4 +1,4 @@
-"""Session: one run of ``fxf``: its settings, how it opens inputs, and how it ends."""
+"""Session: one run of ``fxf``, with its settings, inputs and exit status."""
 
 from __future__ import annotations
 
@@ -36,42 +36,42 @@ ORDER = (
     ExitCode.FAILED,
     ExitCode.USAGE,
 )
-"""From the best to the worst, for several inputs."""
+"""Exit statuses from the best to the worst, for several inputs."""
 BUDGETED = frozenset({"max_time", "max_memory", "max_output"})
-"""Limits of the work as a whole, which every command has options for."""
+"""Limits of a whole command, for which every command has options."""
 
 
 def worst(*statuses: ExitCode) -> ExitCode:
-    """The exit status of several inputs."""
+    """Return the exit status for several inputs."""
     return max(statuses, key=ORDER.index, default=ExitCode.OK)
 
 
 def no_options(_capture: Capture) -> Sequence[Option]:
-    """For a command without options of its own for ``-o``."""
+    """Return no options, for a command without its own ``-o`` options."""
     return ()
 
 
 class Session:
-    """What a command works with: the settings, the host and the screen."""
+    """The context of a command: settings, host and screen."""
 
     def __init__(
         self, screen: Screen, host: Host | None = None, *, owns_process: bool = False
     ) -> None:
         self.screen = screen
         self.owns_process = owns_process
-        """Whether the process may be ended where a command cannot be interrupted."""
+        """Whether the process may be ended if a command cannot be interrupted."""
         self.lists_failures = False
-        """Whether the command itself lists plugins that failed."""
+        """Whether the command itself lists failed plugins."""
         self._host = host
 
     @property
     def settings(self) -> Settings:
-        """The options that every command takes."""
+        """The global options."""
         return self.screen.settings
 
     @property
     def host(self) -> Host:
-        """The plugins, found when they are first needed."""
+        """The host, created on first use."""
         if self._host is None:
             from fxframework.host import default_host
 
@@ -80,7 +80,7 @@ class Session:
 
     @functools.cached_property
     def budget(self) -> Budget:
-        """What the command may take. Raises UsageError for an invalid limit."""
+        """The budget of the command. Raises UsageError for an invalid limit."""
         from fxframework.host import limits_of
         from fxframework.io.budget import MEMORY_FACTOR, Budget
 
@@ -90,7 +90,7 @@ class Session:
         return budget
 
     def guard(self) -> Guard:
-        """Stops the command where it exceeds its budget; a context manager."""
+        """Return a context manager that stops the command if it exceeds its budget."""
         from fxframework.cli.guard import Guard
 
         self.screen.budget = self.budget
@@ -98,11 +98,11 @@ class Session:
 
     @property
     def known_host(self) -> Host | None:
-        """The plugins, where they have been needed."""
+        """The host, if it was needed."""
         return self._host
 
     def report_failures(self) -> None:
-        """Warn of plugins that failed, if plugins were needed and the command lists none."""
+        """Warn of failed plugins, if plugins were needed and the command does not list them."""
         if self._host is not None and not (self.settings.quiet or self.lists_failures):
             for failure in self._host.failures:
                 self.screen.warn(
@@ -110,7 +110,7 @@ class Session:
                 )
 
     def report_prints(self, modules: Iterable[str]) -> None:
-        """Warn of plugins that printed text to standard output, where it would break the output."""
+        """Warn of plugins that printed to standard output, where text would corrupt the output."""
         host = self._host
         if host is None or self.settings.quiet:
             return
@@ -122,13 +122,13 @@ class Session:
                 f"plugin {name} printed to standard output; it is on standard error instead",
             )
 
-    # --- inputs and outputs ---
+    # --- Inputs and outputs ---
 
     def sink(self, out: str, *, force: bool = False, colours: bool = False) -> Sink:
-        """Where a command's output goes, within its budget.
+        """Open a command's output, within its budget.
 
-        On a terminal control characters become escapes, but with ``colours`` those that set
-        colours. Raises what ``Host.sink`` raises.
+        On a terminal, control characters are escaped, except colours if ``colours`` is set. Raises
+        the errors of ``Host.sink``.
         """
         if out == "-" and self.screen.out_is_terminal:
             from fxframework.cli.text import TerminalFile
@@ -142,7 +142,7 @@ class Session:
         return sink
 
     def named(self, text: str) -> tuple[str | None, str]:
-        """The format and the path of an input: ``NAME:PATH``, or what ``-f`` says."""
+        """Return format and path of an input: from ``NAME:PATH``, or the format of ``-f``."""
         name, colon, path = text.partition(":")
         if colon and name in self.host.readers and not Path(text).exists():
             return name, path
@@ -157,13 +157,12 @@ class Session:
         several: bool = False,
         strict: bool | None = None,
     ) -> Iterator[Capture]:
-        """Open an input as the settings say, and close it.
+        """Open an input according to the settings, and close it at the end.
 
-        ``also`` gives options of a capture that the caller takes care of, such as an exporter's;
-        None if the caller checks all options itself.
-        With ``several`` inputs, options of other installed readers are ignored. ``strict`` is what
-        the settings say, unless it is given. Raises what ``Host.open`` raises, and UsageError for
-        an unknown option.
+        ``also`` returns options of a capture that the caller handles, such as an exporter's; None
+        if the caller checks all options itself. With ``several`` inputs, options of other
+        installed readers are ignored. ``strict`` defaults to the setting. Raises the errors of
+        ``Host.open``, and UsageError for an unknown option.
         """
         from fxframework.io import arena
 
@@ -172,7 +171,7 @@ class Session:
         host = self.host
         format, path = self.named(text)
         if format is not None:
-            host.reader(format)  # it is there, before anything is fetched
+            host.reader(format)  # check the format before fetching
         given = self.settings.options
         with self.screen.working(f"fetching {path}", "fetched") as fetched:
             source = host.source(path, options=given, progress=fetched)
@@ -193,23 +192,23 @@ class Session:
             yield capture
 
     def check_reader_options(self, reader: Reader) -> None:
-        """Refuse an option that neither a reader nor the limits have. Raises UsageError."""
+        """Raise UsageError for an option that neither the reader nor the limits have."""
         check_options(
             self.host, self.settings.options, [], (f"reader {reader.format}", reader.options)
         )
 
     def whole(self, command: str) -> None:
-        """Refuse a stretch of time, for a command that looks at whole captures."""
+        """Raise UsageError for ``--since`` and ``--until``, in a command for whole captures."""
         if self.settings.since or self.settings.until:
             raise UsageError(
-                f"`fxf {command}` looks at the whole of a capture",
-                remedy="--since and --until are for `cat`, `convert`, `diff` and the analyses",
+                f"`fxf {command}` processes whole captures",
+                remedy="use --since and --until with `cat`, `convert`, `diff` and the analyses",
             )
 
     def selection(self, capture: Capture, names: Selection | None = None) -> Selection | None:
-        """What ``--since``, ``--until`` and ``names`` choose of a capture; None for all of it.
+        """Return the selection of ``--since``, ``--until`` and ``names``; None for everything.
 
-        Raises UsageError where a time counts from the start and the capture has no time.
+        Raises UsageError if a time counts from the start and the capture has no times.
         """
         from fxframework.model.selection import Selection
 
@@ -224,7 +223,7 @@ class Session:
                 raise UsageError(
                     "nothing in it has a time to count from",
                     path=capture.name,
-                    remedy="leave out --since and --until",
+                    remedy="omit --since and --until",
                 )
             base = start
         first, last = (
@@ -236,14 +235,14 @@ class Session:
         return attrs.evolve(names, start_ns=first, stop_ns=last)
 
     def window(self, capture: Capture, names: Selection | None = None) -> Capture:
-        """The part of a capture that ``--since``, ``--until`` and ``names`` choose.
+        """Return the part of a capture that ``--since``, ``--until`` and ``names`` select.
 
-        Raises UsageError where it has no times, threads, processes or logs to choose by.
+        Raises UsageError if it has no times, threads, processes or logs to select by.
         """
         selection = self.selection(capture, names)
         return capture if selection is None else capture.select(selection)
 
-    # --- outcomes ---
+    # --- Outcomes ---
 
     def each(
         self,
@@ -251,9 +250,9 @@ class Session:
         work: Callable[[str], ExitCode],
         shown: list[Mapping[str, Any]] | None = None,
     ) -> ExitCode:
-        """Do the same for every input; where one fails, print why and go on with the others.
+        """Process every input; if one fails, print the error and continue with the others.
 
-        With ``shown``, the documents that ``--json`` prints, a failure is one of them.
+        A failure is also added to ``shown``, the documents that ``--json`` prints.
         """
         statuses = []
         for text in inputs:
@@ -270,7 +269,7 @@ class Session:
         return worst(*statuses)
 
     def status(self, capture: Capture) -> ExitCode:
-        """FINDINGS where data was lost, with a note on stderr; else OK."""
+        """Return FINDINGS, with a note on stderr, if data was lost; else OK."""
         found = capture.diagnostics
         if found.worst is None or found.worst < Severity.DATA_LOSS:
             return ExitCode.OK

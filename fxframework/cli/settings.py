@@ -1,4 +1,4 @@
-"""Settings: the options that every command takes, as values."""
+"""Settings: the values of the global options."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Moment", "Settings", "key_value"]
 
 @attrs.frozen
 class Moment:
-    """A point of time: nanoseconds after the capture's first time, or of its clock."""
+    """A time in nanoseconds: after the capture's first time, or, if ``absolute``, of its clock."""
 
     ns: int
     absolute: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``2s``, ``1.5ms``, ``300us``, ``20ns``, ``17`` (nanoseconds) or ``@NS``.
+        """Parse ``2s``, ``1.5ms``, ``300us``, ``20ns``, ``17`` (nanoseconds) or ``@NS``.
 
         Raises UsageError for anything else.
         """
@@ -41,7 +41,7 @@ class Moment:
 
 @attrs.define
 class Settings:
-    """The options that every command takes."""
+    """The values of the global options."""
 
     format: str | None = None
     options: dict[str, str] = attrs.field(factory=dict)

@@ -1,4 +1,4 @@
-"""``fxf sql``: the tables of captures asked in SQL, at once or at a prompt."""
+"""``fxf sql``: queries the tables of captures with SQL, once or at a prompt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROMPT, MORE = "fxf> ", "...> "
 SHOWN = 200
-"""Rows that the prompt, and a terminal, show of a result."""
+"""Rows of a result shown at the prompt and on a terminal."""
 HELP = """A query ends with a semicolon. `.tables` lists the views, `.columns VIEW` their columns,
 `.quit` ends."""
 WRITERS = (".parquet", ".arrow", ".csv")
@@ -85,7 +85,7 @@ def command(
 
 
 def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | None]:
-    """The files, and the query, if the last word is one: it has a space and names no file."""
+    """Return the files and the query: the last word if it has a space and is not a file."""
     from pathlib import Path
 
     last = words[-1]
@@ -101,7 +101,7 @@ def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | Non
 def _answer(
     session: Session, database: Queries, query: str, out: str | None, *, force: bool
 ) -> None:
-    with session.screen.working("asking"):
+    with session.screen.working("querying"):
         result = database.query(query)
     if out is not None:
         _write(result, out, force=force)
@@ -145,7 +145,7 @@ def _cell(value: Any) -> str:
 
 
 def _write(result: pa.Table, out: str, *, force: bool) -> None:
-    """Write a result where the suffix says how. Raises WriteRefusedError."""
+    """Write a result in the format of the suffix. Raises WriteRefusedError for other suffixes."""
     from fxframework.exporters.columnar import ROWS, write_arrow, write_csv, write_parquet
     from fxframework.io.sink import Sink
 
@@ -155,12 +155,12 @@ def _write(result: pa.Table, out: str, *, force: bool) -> None:
                 write(result.unify_dictionaries().to_reader(ROWS), sink)
             return
     raise WriteRefusedError(
-        "no result of a query has this suffix", path=out, remedy=f"use {', '.join(WRITERS)}"
+        "results cannot be written with this suffix", path=out, remedy=f"use {', '.join(WRITERS)}"
     )
 
 
 def _statements(lines: Iterator[str] | Any) -> Iterator[str]:
-    """Queries of a text, each up to a semicolon at the end of a line."""
+    """Split lines into queries, which end with a semicolon at the end of a line."""
     held: list[str] = []
     for line in lines:
         held.append(line)
@@ -172,7 +172,7 @@ def _statements(lines: Iterator[str] | Any) -> Iterator[str]:
 
 
 def _prompt(session: Session, database: Queries) -> None:
-    """Read queries at a prompt with history and completion, until the input ends."""
+    """Answer queries at a prompt with history and completion, until the input ends."""
     _complete(database)
     held = ""
     session.screen.print(HELP)
@@ -215,7 +215,7 @@ def _list(session: Session, database: Queries, words: list[str]) -> None:
 
 
 def _complete(database: Queries) -> None:
-    """Let the tab key complete views, columns and a few words of SQL, where readline is there."""
+    """Complete views, columns and SQL keywords with the tab key, if readline is available."""
     try:
         import readline
     except ImportError:

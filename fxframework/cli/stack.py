@@ -1,4 +1,4 @@
-"""``fxf stack``: the time by stacks of calls."""
+"""``fxf stack``: shows time by call stacks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _documents(tree: CallTree) -> Iterator[dict[str, Any]]:
 def _print_tree(
     session: Session, tree: CallTree, depth: int, min_percent: float, *, show_roots: bool
 ) -> None:
-    """The tree, its heaviest branches first."""
+    """Print the tree, branches with the most time first."""
     screen = session.screen
     whole = int(tree.total[: len(tree.roots)].sum())
     if len(tree) == len(tree.roots):
@@ -159,7 +159,7 @@ def _print_tree(
 def _print_list(
     session: Session, tree: CallTree, what: str, weight: NDArray[np.int64], top: int
 ) -> None:
-    """The stacks with the greatest weight, as paths."""
+    """Print the stacks with the greatest weight, as paths."""
     import numpy as np
 
     screen = session.screen

@@ -1,7 +1,7 @@
-"""Text: how values, places and columns look to a person.
+"""Formatting of values, places and columns as text.
 
-Control characters of a capture's strings become escapes, and so do those that change the direction
-of what follows or end a line: no capture can drive a terminal, or show other text than it has.
+Control characters in a capture's strings are escaped, as are characters that change the text
+direction or end a line, so that a capture cannot control a terminal or disguise its text.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 NARROW = 12
-"""Columns that a column of text keeps at least."""
+"""Minimum width of a text column."""
 _TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Characters that turn the direction of text, or end a line or paragraph."""
+"""Characters that change the text direction, or end a line or paragraph."""
 _CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f{_TURNS}]")
 _CONTROL_BYTES = re.compile(
     rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
@@ -44,7 +44,7 @@ _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def printable(text: str) -> str:
-    """The text with its control characters as escapes."""
+    """Escape the control characters of a text."""
     return _CONTROL.sub(lambda found: _SHORT.get(found[0]) or _escape(found[0]), text)
 
 
@@ -54,19 +54,19 @@ def _escape(character: str) -> str:
 
 
 def json_escaped(data: bytes) -> bytes:
-    """JSON with its control characters as JSON escapes them; it means the same."""
+    """Escape the control characters of JSON; its meaning is unchanged."""
     return _CONTROL_BYTES.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), data)
 
 
 def amount(count: int, noun: str = "", plural: str = "") -> str:
-    """A count with thousands apart, and its noun: ``1 record``, ``35,463 records``."""
+    """Format a count with thousands separators and a noun: ``1 record``, ``35,463 records``."""
     if not noun:
         return f"{count:,}"
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def duration(ns: int) -> str:
-    """A length of time in its natural unit, to the microsecond's thousandth at most."""
+    """Format nanoseconds, exactly, in the largest unit that fits."""
     for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
         if abs(ns) >= size:
             sign = "-" if ns < 0 else ""
@@ -77,7 +77,7 @@ def duration(ns: int) -> str:
 
 
 def hex_context(source: Source, offset: int) -> list[str]:
-    """The two words at an offset, as hex."""
+    """Format the two words at an offset as hex."""
     start = offset // 8 * 8
     data = source.read(start, 16)
     words = [data[at : at + 8].hex(" ") for at in range(0, len(data), 8)]
@@ -85,7 +85,7 @@ def hex_context(source: Source, offset: int) -> list[str]:
 
 
 def place(path: str, offset: int | None, record: int | None) -> str:
-    """``boot.fxt @ 0x00000068, record 6``, as far as known."""
+    """Format a place, as far as known: ``boot.fxt @ 0x00000068, record 6``."""
     where = printable(path)
     if offset is not None:
         where += f" @ 0x{offset:08x}"
@@ -95,7 +95,7 @@ def place(path: str, offset: int | None, record: int | None) -> str:
 
 
 def sparkline(counts: Sequence[int], width: int) -> str:
-    """Counts as blocks, in at most ``width`` columns; anything above zero shows."""
+    """Draw counts as blocks, in at most ``width`` columns; nonzero counts are visible."""
     if len(counts) > width:
         edges = [len(counts) * at // width for at in range(width + 1)]
         counts = [sum(counts[a:b]) for a, b in itertools.pairwise(edges)]
@@ -105,9 +105,9 @@ def sparkline(counts: Sequence[int], width: int) -> str:
 
 
 class TerminalFile:
-    """A binary file in front of a terminal: control characters become escapes.
+    """A binary file that escapes control characters before a terminal.
 
-    With ``colours``, all but those that set colours: for what escapes a capture's strings itself.
+    With ``colours``, escape sequences for colours pass; the caller must escape strings itself.
     """
 
     def __init__(self, terminal: BinaryIO, *, colours: bool = False) -> None:
@@ -116,14 +116,14 @@ class TerminalFile:
         self.flush = terminal.flush
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Write, escaped."""
+        """Write escaped bytes."""
         shown = self._control.sub(lambda found: _escape(found[0].decode()).encode(), bytes(data))
         self._terminal.write(shown)
         return len(data)
 
 
 def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:
-    """Rows in aligned columns, as wide as the first hundred need."""
+    """Yield rows in aligned columns, as wide as the first hundred rows need."""
     first: list[Sequence[str]] = []
     rows = iter(rows)
     for row in rows:
@@ -146,16 +146,16 @@ def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[
 
 
 def wrapped(label: str, text: str, *, indent: int, columns: int) -> list[str]:
-    """A labelled text in lines that end between words, the later ones under the first."""
+    """Wrap a text between words, with a label before the first line and the rest indented."""
     room = max(columns - indent, NARROW)
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
     return [(label if not at else "").ljust(indent) + line for at, line in enumerate(lines)]
 
 
 def fitted(rows: Sequence[Sequence[str]], columns: int, *, gap: int = 2) -> list[str]:
-    """Short rows in aligned columns within a width; cells that are too wide continue below."""
+    """Format short rows in aligned columns within a width; wide cells are wrapped."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    # The widest column gives way first; a word that does not fit is broken only then.
+    # Shrink the widest column first, so that words are broken only if necessary.
     while sum(widths) + gap * (len(widths) - 1) > columns and max(widths) > NARROW:
         widths[widths.index(max(widths))] -= 1
     lines = []

@@ -1,4 +1,4 @@
-"""``fxf verify``: every departure from the format, each with its place."""
+"""``fxf verify``: lists every violation of the format with its place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 UNLISTED = "FXF0104"
 SHOWN = 3
-"""Findings of one code that are shown without -v."""
+"""Findings per code that are shown without -v."""
 
 
 @_command(captures=True, name="verify", short_help="List every violation of the format.")
@@ -69,7 +69,7 @@ def command(session: Session, files: tuple[str, ...], reader: str | None) -> Exi
 
 
 def _all(diagnostics: Diagnostics) -> list[Diagnostic]:
-    """What was found, in order of place, and how much of it is not listed."""
+    """Return the findings by offset, then an entry per code for the findings not listed."""
     from fxframework.model.diagnostics import Diagnostic
 
     found = diagnostics.sorted()

@@ -1,4 +1,4 @@
-"""``fxf view``: captures in the Perfetto UI, in a browser on this machine."""
+"""``fxf view``: shows captures in the Perfetto UI, in a browser on this machine."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from fxframework.viewer import Viewer
 
 LOOK = 0.1
-"""Seconds between two looks at whether the UI has loaded."""
+"""Seconds between two checks whether the UI has loaded."""
 NAME = 60
-"""Characters of the inputs' names that the UI shows."""
+"""The most characters of the inputs' names that the UI shows."""
 START = 4096
 """Bytes at the start of a file in which Chrome JSON is recognised."""
 PACKET = 0x0A
@@ -87,18 +87,18 @@ def _make(
     names: Selection,
     trace: Path,
 ) -> ExitCode:
-    """Write the trace that the UI is to show."""
+    """Write the trace for the UI."""
     with contextlib.ExitStack() as stack:
         captures = []
         for text in files:
             try:
                 captures.append(stack.enter_context(session.open(text, also=None)))
             except NoReaderError:
-                if not _pass_on(session, text, trace):
+                if not _copy_perfetto_file(session, text, trace):
                     raise
                 if len(files) > 1:
                     raise UsageError(
-                        "a trace of Perfetto cannot be merged with captures",
+                        "a Perfetto trace cannot be merged with captures",
                         path=text,
                         remedy="show it alone",
                     ) from None
@@ -119,8 +119,8 @@ def _make(
         return worst(*(session.status(capture) for capture in captures))
 
 
-def _pass_on(session: Session, text: str, trace: Path) -> bool:
-    """Copy a file that Perfetto reads itself; False for any other."""
+def _copy_perfetto_file(session: Session, text: str, trace: Path) -> bool:
+    """Copy a file that Perfetto reads directly; return False for other files."""
     format, path = session.named(text)
     if format is not None:
         return False
@@ -137,7 +137,7 @@ def _pass_on(session: Session, text: str, trace: Path) -> bool:
 
 
 def _is_packets(start: bytes, size: int) -> bool:
-    """Whether bytes begin with a packet of a Perfetto trace: field 1, of a length that fits."""
+    """Return whether bytes begin with a packet of a Perfetto trace: field 1, a valid length."""
     length, shift = 0, 0
     for at, byte in enumerate(start[1:11], 2):
         length |= (byte & 0x7F) << shift
@@ -148,13 +148,13 @@ def _is_packets(start: bytes, size: int) -> bool:
 
 
 def _is_chrome(start: bytes) -> bool:
-    """Whether bytes begin as Chrome JSON does."""
+    """Return whether bytes begin like Chrome JSON."""
     text = start.lstrip()
     return text.startswith((b"{", b"[")) and (b'"traceEvents"' in text or b'"ph"' in text)
 
 
 def _show(session: Session, viewer: Viewer, nbytes: int, *, opens: bool) -> None:
-    """Print where the UI is, and open a browser there if one can be found."""
+    """Print the URL of the UI, and open it in a browser if one is found."""
     screen = session.screen
     if session.settings.json:
         screen.json("view", {"url": viewer.url, "bytes": nbytes})
@@ -166,11 +166,11 @@ def _show(session: Session, viewer: Viewer, nbytes: int, *, opens: bool) -> None
 
 
 def open_browser(url: str) -> bool:
-    """Open a URL in a browser with a window; whether there is one."""
+    """Open a URL in a graphical browser; return whether there is one."""
     shows = sys.platform in {"darwin", "win32"} or any(
         os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     )
-    if not shows:  # a browser within this terminal could not run the UI
+    if not shows:  # a text browser could not run the UI
         return False
     import webbrowser
 

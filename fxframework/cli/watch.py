@@ -1,4 +1,4 @@
-"""``fxf watch``: how the state that another program is writing changes."""
+"""``fxf watch``: shows how a state changes while another program writes it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from fxframework.registry import LiveSnapshot, Reader
 
 INTERVAL = 0.25
-"""Seconds between two looks."""
+"""Default seconds between two snapshots."""
 MARKS = {"added": "+", "removed": "-", "changed": "~"}
 COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
 
 Key = tuple[str, int]
-"""A path, and which of its entries."""
+"""A path, and the number of the entry among those of the path."""
 Change = tuple[str, "Entry | None", "Entry | None"]
-"""What became of an entry: a word of MARKS, what it was, what it is."""
+"""A change of an entry: a key of MARKS, the old entry, the new one."""
 
 
 @_command(name="watch", short_help="Show how a live capture changes.")
@@ -70,27 +70,27 @@ def command(
 
 
 def pause(seconds: float) -> None:
-    """Wait until it is time to look again."""
+    """Wait until the next snapshot."""
     time.sleep(seconds)
 
 
 class _Watch:
-    """A file, and what it said at the last look."""
+    """A watched file, and its entries in the last snapshot."""
 
     def __init__(self, session: Session, text: str, selectors: tuple[str, ...]) -> None:
         self._session = session
         self._selectors = selectors
         format, path = session.named(text)
         self._path = Path(path)
-        self._reader = self._found(format, path)
+        self._reader = self._find_reader(format, path)
         session.check_reader_options(self._reader)
         self._data: bytes | None = None
         self._known: Mapping[Key, Entry] | None = None
         self._losses = ""
         self.status = ExitCode.OK
 
-    def _found(self, format: str | None, path: str) -> Reader:
-        """The reader of the file; UsageError where it reads no states."""
+    def _find_reader(self, format: str | None, path: str) -> Reader:
+        """Return the reader of the file. Raises UsageError if its captures are not states."""
         host = self._session.host
         if path == "-" or "://" in path:
             raise UsageError(
@@ -112,7 +112,7 @@ class _Watch:
         return reader
 
     def look(self) -> None:
-        """Look at the file, and show what has changed since the last look."""
+        """Take a snapshot, and show what changed since the last one."""
         snapshot = self._snapshot()
         if snapshot is None or snapshot.data == self._data:
             return
@@ -136,12 +136,12 @@ class _Watch:
                 self.status = worst(self.status, session.status(whole))
 
     def _snapshot(self) -> LiveSnapshot | None:
-        """A consistent copy; None, with a warning, where there is none."""
-        assert self._reader.snapshot is not None  # noqa: S101 (`_found` has asked)
+        """Return a consistent copy; None, with a warning, if there is none."""
+        assert self._reader.snapshot is not None  # noqa: S101 (checked by `_find_reader`)
         try:
             return self._reader.snapshot(self._path)
         except FxError as error:
-            # The first look says whether it can be watched at all.
+            # A failure of the first snapshot means that the file cannot be watched.
             if self._data is None or self._session.settings.strict:
                 raise
             self._session.screen.warn(error.code, f"{self._path}: {error.message}")
@@ -153,7 +153,7 @@ class _Watch:
         from fxframework.io.source import Source
 
         settings = self._session.settings
-        # Not Source.open: these bytes are not gzip.
+        # Do not use Source.open: these bytes are not gzip.
         source = Source(np.frombuffer(snapshot.data, np.uint8), name=str(self._path))
         return self._session.host.read(
             source, self._reader, strict=settings.strict, options=settings.options
@@ -162,7 +162,7 @@ class _Watch:
     def _show(self, generation: int, what: str, before: Entry | None, after: Entry | None) -> None:
         screen = self._session.screen
         entry = after or before
-        assert entry is not None  # noqa: S101 (one of the two is there)
+        assert entry is not None  # noqa: S101 (one of the two is given)
         if self._session.settings.json:
             line: dict[str, Any] = {"generation": generation, "change": what, "path": entry.path}
             for name, one in (("before", before), ("after", after)):
@@ -178,7 +178,7 @@ class _Watch:
 
 
 def _numbered(capture: Capture) -> dict[Key, Entry]:
-    """The entries of a capture; those of one path by their order."""
+    """Return the entries of a capture by path and order within the path."""
     times: Counter[str] = Counter()
     found: dict[Key, Entry] = {}
     for entry in capture.entries() or ():
@@ -188,7 +188,7 @@ def _numbered(capture: Capture) -> dict[Key, Entry]:
 
 
 def _changes(before: Mapping[Key, Entry], after: Mapping[Key, Entry]) -> Iterator[Change]:
-    """What became of entries: those that are gone, and the others in their order."""
+    """Yield the changes of entries: removed ones first, then the others in order."""
     for key, entry in before.items():
         if key not in after:
             yield "removed", entry, None

@@ -1,1 +1,1 @@
-"""Datasets: many captures as one partitioned Parquet dataset, made in parallel and asked in SQL."""
+"""Datasets: many captures converted in parallel to one partitioned Parquet dataset, for SQL."""

@@ -1,4 +1,4 @@
-"""Batch: captures into a dataset: what is to do, what was done before, and the report."""
+"""Batch: converts many captures into a dataset, resumes, and reports."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from fxframework.registry import LIMIT_OPTIONS, parse_options
 __all__ = ["BatchReport", "batch"]
 
 TASK_ITEMS, TASK_BYTES = 16, 64 << 20
-"""Captures, and bytes of them, that a task has at most; a larger capture is a task of its own."""
+"""The most captures and bytes per task; a larger capture is a separate task."""
 
 
 @attrs.frozen(kw_only=True)
 class BatchReport:
-    """What a batch did."""
+    """The result of a batch."""
 
     out: str
     entries: Sequence[Entry]
     """All captures of the dataset, in the order of their names."""
     done: int
-    """Captures that this run converted; the others were finished before."""
+    """Number of captures that this run converted; the others were finished before."""
     nbytes: int
-    """Their bytes as stored."""
+    """Stored bytes of the converted captures."""
     seconds: float
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """Captures of each outcome."""
+        """Number of captures by outcome."""
         counts = Counter(entry.outcome for entry in self.entries)
         return {outcome: counts[outcome] for outcome in (OK, LOSSES, FAILED)}
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """Rows of each table."""
+        """Number of rows by table."""
         rows: Counter[str] = Counter()
         for entry in self.entries:
             rows.update(entry.rows)
@@ -54,7 +54,7 @@ class BatchReport:
 
 
 Progress = Callable[[int, int, int, int, Entry | None], None]
-"""Called with captures done and in all, bytes done and in all, and the one that was finished."""
+"""Called with captures done and total, bytes done and total, and the finished capture."""
 
 
 def batch(
@@ -73,17 +73,17 @@ def batch(
     """Convert captures of any formats into one dataset, a folder or an address.
 
     ``inputs`` are files, folders, patterns, ``@LIST`` files and addresses. Every table is a folder
-    ``table=NAME`` of Parquet files, one a capture; each has the columns ``capture`` (an id),
-    ``capture_file`` and ``capture_host`` in front. ``_manifest.jsonl`` says what became of each
-    capture. One that cannot be read is reported there, and does not stop the others.
+    ``table=NAME`` of Parquet files, one per capture, whose first columns are ``capture`` (an id),
+    ``capture_file`` and ``capture_host``. ``_manifest.jsonl`` has the outcome of each capture. A
+    capture that cannot be read is reported there and does not stop the others.
 
-    ``jobs`` are the processes (one for each processor), ``engine`` is ``pool``, ``dask`` or
-    ``dask=ADDRESS``. ``resume`` goes on where a batch ended: finished captures that have not
-    changed since are kept. ``force`` replaces a dataset. ``host`` names the host of the captures,
-    ``{folder}`` in it their folder. ``options`` are those of readers, and the limits.
+    ``jobs`` is the number of processes (default: one per processor), ``engine`` is ``pool``,
+    ``dask`` or ``dask=ADDRESS``. ``resume`` continues a batch: finished captures that have not
+    changed are kept. ``force`` replaces a dataset. ``host`` is the host of the captures, in which
+    ``{folder}`` stands for their folder. ``options`` are those of readers, and the limits.
 
-    Raises UsageError for inputs, engines and options that do not exist, and where ``resume`` finds
-    a dataset of other options; WriteRefusedError where ``out`` is not empty; MissingExtraError.
+    Raises UsageError for inputs, engines and options that do not exist, and for ``resume`` with
+    other options than before; WriteRefusedError if ``out`` is not empty; MissingExtraError.
     """
     begin = time.perf_counter()
     words = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
@@ -122,12 +122,12 @@ def batch(
 
 
 def _absolute(root: str) -> str:
-    """A path that means the same in every process."""
-    return root if "://" in root else os.path.abspath(root)  # noqa: PTH100 (no links are followed)
+    """Return an absolute path, valid in every process; addresses are unchanged."""
+    return root if "://" in root else os.path.abspath(root)  # noqa: PTH100 (do not resolve links)
 
 
 def _check(recipe: Recipe) -> None:
-    """Refuse a format or an option that no reader has, before anything is read."""
+    """Raise UsageError for a format or an option that no reader has."""
     from fxframework.conversion import check_options
     from fxframework.host import default_host
 
@@ -146,7 +146,7 @@ def _check(recipe: Recipe) -> None:
 
 
 def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict[str, Entry]:
-    """Make the folder fit for this recipe; gives what is finished in it."""
+    """Prepare the folder for this recipe; return the finished captures in it."""
     import orjson
 
     options = {name: str(value) for name, value in sorted(recipe.options.items())}
@@ -155,13 +155,13 @@ def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict
     known = store.read(DATASET)
     if known is None and store.names():
         raise WriteRefusedError(
-            "the folder is not empty, and is not a dataset",
+            "the folder is neither empty nor a dataset",
             path=store.root,
             remedy="name another folder with --out",
         )
     if known is not None and not (resume or force):
         raise WriteRefusedError(
-            "it is a dataset already",
+            "it is already a dataset",
             path=store.root,
             remedy="continue it: --resume on the command line, resume=True in Python; or replace "
             "it: --force, force=True",
@@ -170,7 +170,7 @@ def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict
         store.clear()
     elif known is not None and known != text:
         raise UsageError(
-            f"the dataset was begun with other options: {known.decode(errors='replace').strip()}",
+            f"the dataset was made with other options: {known.decode(errors='replace').strip()}",
             remedy="give the same -f and -o, or replace the dataset with --force",
         )
     store.write(DATASET, text)
@@ -178,7 +178,7 @@ def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict
 
 
 def _tasks(items: Iterable[Item]) -> Iterator[Items]:
-    """Captures in groups, small ones together."""
+    """Yield captures in groups, small ones together."""
     group: list[Item] = []
     nbytes = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""Engines: where captures are converted: here, in a pool of processes, or on a Dask cluster."""
+"""Engines run conversions: in this process, in a pool of processes, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["DaskEngine", "Engine", "PoolEngine", "SerialEngine", "engine_of"]
 Items = tuple[Item, ...]
 Work = Callable[[Items], list[Entry]]
 AHEAD = 3
-"""Tasks that wait for each worker, so that it never waits."""
+"""Tasks submitted ahead per worker, so that workers are never idle."""
 LOST = Fault(
     code="FXF0003",
-    message="the process that read it ended without a word, twice: it was killed, ran out of "
+    message="the process that read it ended abnormally, twice: it was killed, ran out of "
     "memory, or crashed",
-    remedy="convert it alone with `fxf convert`; -o max_memory=BYTES bounds what it may take",
+    remedy="convert it alone with `fxf convert`; -o max_memory=BYTES bounds its memory",
 )
 
 
@@ -40,28 +40,28 @@ class Engine(abc.ABC):
 
     workers = 1
     lost: tuple[type[BaseException], ...] = ()
-    """What the result of a task raises whose worker ended."""
+    """Exceptions that the result of a task raises if its worker ended."""
 
     @abc.abstractmethod
     def submit(self, work: Work, items: Items) -> Any:
-        """Begin a task; gives its future."""
+        """Start a task; return its future."""
 
     @abc.abstractmethod
     def wait(self, flight: Iterable[Any]) -> set[Any]:
-        """The futures that are done, of which there is one at least."""
+        """Wait until at least one future is done; return those that are."""
 
-    def restart(self) -> None:  # noqa: B027 (most need nothing)
-        """Make the engine usable again after a worker was lost."""
+    def restart(self) -> None:  # noqa: B027 (optional)
+        """Restart the engine after a worker was lost."""
 
     @abc.abstractmethod
     def close(self, *, cancel: bool) -> None:
-        """Release the workers; ``cancel`` drops what has not begun."""
+        """Release the workers; ``cancel`` drops tasks that have not started."""
 
     def run(self, work: Work, tasks: Iterable[Items]) -> Iterator[list[Entry]]:
-        """The results of tasks as they come; few tasks are handed out ahead.
+        """Yield the results of tasks as they complete.
 
-        Captures of tasks whose worker was lost are tried again, one at a time; one that loses its
-        worker again has failed.
+        If a worker is lost, the captures of its tasks are retried one at a time; a capture that
+        loses its worker again has failed.
         """
         queue = deque(tasks)
         flight: dict[Any, Items] = {}
@@ -85,9 +85,9 @@ class Engine(abc.ABC):
                 flight.clear()
                 self.restart()
                 for item in suspects:
-                    yield self._alone(work, item)
+                    yield self._retry(work, item)
 
-    def _alone(self, work: Work, item: Item) -> list[Entry]:
+    def _retry(self, work: Work, item: Item) -> list[Entry]:
         future = self.submit(work, (item,))
         try:
             result: list[Entry] = future.result()
@@ -109,7 +109,7 @@ class Engine(abc.ABC):
 
 
 class SerialEngine(Engine):
-    """This process, one capture after the other."""
+    """Converts captures one after the other in this process."""
 
     def submit(self, work: Work, items: Items) -> Any:
         """Run the task."""
@@ -118,24 +118,24 @@ class SerialEngine(Engine):
         return future
 
     def wait(self, flight: Iterable[Any]) -> set[Any]:
-        """All of them."""
+        """Return all futures, which are done."""
         return set(flight)
 
     def close(self, *, cancel: bool) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no workers."""
 
 
 class PoolEngine(Engine):
-    """Processes of this machine."""
+    """Converts captures in processes of this machine."""
 
     lost = (BrokenProcessPool,)
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pool = self._made()
+        self._pool = self._new_pool()
 
-    def _made(self) -> futures.ProcessPoolExecutor:
-        # Never a bare fork: pyarrow has threads.
+    def _new_pool(self) -> futures.ProcessPoolExecutor:
+        # Do not fork this process: pyarrow has threads.
         methods = multiprocessing.get_all_start_methods()
         method = "forkserver" if "forkserver" in methods else "spawn"
         return futures.ProcessPoolExecutor(
@@ -143,18 +143,18 @@ class PoolEngine(Engine):
         )
 
     def submit(self, work: Work, items: Items) -> Any:
-        """Hand the task to the pool, which may start a process for it."""
+        """Submit the task to the pool, which may start a process for it."""
         with _without_main():
             return self._pool.submit(work, items)
 
     def wait(self, flight: Iterable[Any]) -> set[Any]:
-        """Wait for the first one."""
+        """Wait for the first future."""
         return futures.wait(flight, return_when=futures.FIRST_COMPLETED).done
 
     def restart(self) -> None:
-        """Replace a pool that has lost a process."""
+        """Replace the pool."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._pool = self._made()
+        self._pool = self._new_pool()
 
     def close(self, *, cancel: bool) -> None:
         """End the processes."""
@@ -163,9 +163,9 @@ class PoolEngine(Engine):
 
 @contextlib.contextmanager
 def _without_main() -> Iterator[None]:
-    """Start processes without the caller's main module, which they would run again.
+    """Hide the caller's main module from new processes, which would run it again.
 
-    A script may so call ``fxframework.batch`` at its top level: no task needs anything of it.
+    This allows a script to call ``fxframework.batch`` at its top level.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -176,7 +176,7 @@ def _without_main() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """End this process when that of the batch ends, however it does: it would wait forever."""
+    """End this worker process when the parent process ends; otherwise it would wait forever."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -189,7 +189,7 @@ def _end_with_parent() -> None:
 
 
 class DaskEngine(Engine):
-    """A Dask cluster: one at an address, or one of processes that is made here."""
+    """Converts captures on a Dask cluster: at an address, or a local one."""
 
     def __init__(self, address: str, workers: int) -> None:
         try:
@@ -221,20 +221,20 @@ class DaskEngine(Engine):
         self.workers = max(1, sum(self._client.nthreads().values()))
 
     def submit(self, work: Work, items: Items) -> Any:
-        """Hand the task to the scheduler."""
+        """Submit the task to the scheduler."""
         return self._client.submit(work, items, pure=False)
 
     def wait(self, flight: Iterable[Any]) -> set[Any]:
-        """Wait for the first one."""
+        """Wait for the first future."""
         return set(self._wait(list(flight), return_when="FIRST_COMPLETED").done)
 
     def close(self, *, cancel: bool) -> None:  # noqa: ARG002 (leaving the cluster drops its tasks)
-        """Leave the cluster; end it if it was made here."""
+        """Disconnect from the cluster; stop it if it is local."""
         self._stack.close()
 
 
 def engine_of(text: str, jobs: int) -> Engine:
-    """The engine that ``pool``, ``dask`` or ``dask=ADDRESS`` names. Raises UsageError."""
+    """Return the engine for ``pool``, ``dask`` or ``dask=ADDRESS``. Raises UsageError."""
     name, _, address = text.partition("=")
     if name == "dask":
         return DaskEngine(address, jobs)

@@ -1,4 +1,4 @@
-"""Inputs: the captures that files, folders, patterns, lists and addresses name."""
+"""Inputs: expands files, folders, patterns, lists and addresses to captures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DIGITS = 16
 """Hexadecimal digits of a capture's id: 64 bits of the SHA-256 of its name."""
 WEB = ("http", "https")
 VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
-"""What file systems call the mark of a file's state, the best first."""
+"""Keys of a file's version in the metadata of file systems, the best first."""
 
 
 Facts = Mapping[str, Any] | None
-"""What a file system says of a file; None where it is not asked yet."""
+"""Metadata of a file; None if not fetched yet."""
 
 
 @attrs.frozen(kw_only=True)
@@ -36,26 +36,27 @@ class Item:
     file: str
     host: str = ""
     size: int = -1
-    """Bytes as stored; -1 where that is not known."""
+    """Stored bytes; -1 if unknown."""
     version: str = ""
-    """A mark that changes with the file: its time of modification, or an entity tag."""
+    """A value that changes with the file: its modification time or an entity tag."""
 
     @property
     def capture(self) -> str:
-        """The capture's id, which only its name decides."""
+        """The capture's id, derived from its name."""
         return hashlib.sha256(self.file.encode(errors="surrogateescape")).hexdigest()[:DIGITS]
 
 
 def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]:
-    """The captures that some words name, each once, in the order of their names.
+    """Expand words to distinct captures, sorted by name.
 
-    A word is a file, a folder (its files, and those below it), a pattern with ``*``, ``?`` or
-    ``[]`` (``**`` goes down), ``@LIST`` (a file of words, one a line, each with a tab and its host
-    if it has one), or an address. ``host`` names the host of all others; ``{folder}`` in it is the
-    name of the folder of each. Files of the dataset ``out`` and hidden files are left out.
+    A word is a file, a folder (with all files below it), a pattern with ``*``, ``?`` or ``[]``
+    (``**`` matches nested folders), ``@LIST`` (a file with one word per line, optionally followed
+    by a tab and its host), or an address. ``host`` is the host of the others, in which
+    ``{folder}`` stands for the folder of the file. Hidden files and files of the dataset ``out``
+    are ignored.
 
-    A file that is not there is an Item too: its conversion fails, not the batch. Raises UsageError
-    for a pattern that nothing matches, UnreadableError for a list that cannot be read.
+    A missing file is returned, too, so that its conversion fails and not the batch. Raises
+    UsageError for a pattern without matches, UnreadableError for a list that cannot be read.
     """
     found: dict[str, tuple[str, Facts]] = {}
     for word in words:
@@ -69,7 +70,7 @@ def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]
 
 
 def _lines(name: str) -> Iterator[tuple[str, str]]:
-    """Names and hosts of a list; empty lines and those with ``#`` first are skipped."""
+    """Yield names and hosts of a list; skip empty lines and those that begin with ``#``."""
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8", "surrogateescape")
     except OSError as error:
@@ -83,7 +84,7 @@ def _lines(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _files(name: str, out: str) -> Iterator[tuple[str, Facts]]:
-    """The files that one name stands for, with what a listing says of each."""
+    """Yield the files for a name, with metadata if a listing has it."""
     if is_address(name):
         yield from _addresses(name)
     else:
@@ -91,7 +92,7 @@ def _files(name: str, out: str) -> Iterator[tuple[str, Facts]]:
 
 
 def _paths(name: str, out: str) -> Iterator[str]:
-    """The files that a path, a folder or a pattern stands for."""
+    """Yield the files for a path, a folder or a pattern."""
     path = Path(name)
     if path.is_dir():
         yield from _below(path, out)
@@ -113,12 +114,12 @@ def _paths(name: str, out: str) -> Iterator[str]:
 
 
 def _dataset(out: str) -> Path | None:
-    """The folder of the dataset, if it is on this machine."""
+    """Return the folder of the dataset; None for an address."""
     return Path(out).resolve() if out and not is_address(out) else None
 
 
 def _below(folder: Path, out: str) -> Iterator[str]:
-    """The files of a folder and below it, without hidden ones and those of a dataset."""
+    """Yield all files below a folder, except hidden files and those of the dataset."""
     dataset = _dataset(out)
     for at, folders, names in os.walk(folder):
         here = Path(at)
@@ -131,9 +132,9 @@ def _below(folder: Path, out: str) -> Iterator[str]:
 
 
 def _addresses(name: str) -> Iterator[tuple[str, Facts]]:
-    """The addresses that one stands for: itself, its files, or what matches its pattern.
+    """Yield the addresses for an address: itself, its files, or the matches of its pattern.
 
-    A listing has sizes and versions: so no file is asked for by itself.
+    A listing includes sizes and versions, so files need no separate requests.
     """
     fs, path = file_system(name)
     scheme = name.partition("://")[0]
@@ -155,7 +156,7 @@ def _addresses(name: str) -> Iterator[tuple[str, Facts]]:
 
 
 def _host(file: str, template: str) -> str:
-    """The host of a file: as the template says, or that of its address."""
+    """Return the host of a file: from the template, or from its address."""
     if not template:
         return urlsplit(file).hostname or "" if is_address(file) else ""
     folder = file.rstrip("/").rpartition("/")[0].rpartition("/")[2]
@@ -163,7 +164,7 @@ def _host(file: str, template: str) -> str:
 
 
 def _item(file: str, host: str, facts: Facts) -> Item:
-    """A capture with its size and version, where they can be had."""
+    """Return a capture with its size and version, if available."""
     try:
         if is_address(file):
             fs, path = file_system(file)
@@ -174,5 +175,5 @@ def _item(file: str, host: str, facts: Facts) -> Item:
         return Item(file=file, host=host, size=status.st_size, version=str(status.st_mtime_ns))
     except FxError:
         raise
-    except Exception:  # noqa: BLE001 (its conversion says what is wrong)
+    except Exception:  # noqa: BLE001 (its conversion reports the error)
         return Item(file=file, host=host)

@@ -1,4 +1,4 @@
-"""Manifest: what became of each capture of a dataset, one line of JSON each."""
+"""Manifest: the outcome of each capture of a dataset, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fxframework.dataset.inputs import Item
 __all__ = ["FAILED", "LOSSES", "OK", "Entry", "Fault"]
 
 OK, LOSSES, FAILED = "ok", "losses", "failed"
-"""Outcomes: all was read; data was lost, the rest is in the dataset; nothing is."""
+"""Outcomes: all data was converted; some data was lost; nothing was converted."""
 
 
 @attrs.frozen(kw_only=True)
@@ -29,28 +29,28 @@ class Entry:
     """One capture of a dataset."""
 
     capture: str
-    """Its id: what the column ``capture`` and the names of its files hold."""
+    """Its id, as in the column ``capture`` and in the names of its files."""
     file: str
     host: str
     size: int
-    """Bytes as stored; -1 where that is not known."""
+    """Stored bytes; -1 if unknown."""
     version: str
-    """``Item.version``: by it and the size ``--resume`` sees whether a file has changed."""
+    """``Item.version``; with the size, it shows ``--resume`` whether the file has changed."""
     outcome: str
     """``ok``, ``losses`` or ``failed``."""
     format: str = ""
     rows: Mapping[str, int] = attrs.field(factory=dict)
-    """Rows of each table of the format, those without rows too."""
+    """Number of rows by table of the format, including empty tables."""
     findings: Mapping[str, int] = attrs.field(factory=dict)
-    """Findings of each code."""
+    """Number of findings by code."""
     error: Fault | None = None
     written: int = 0
     """Bytes of its Parquet files."""
     seconds: float = 0.0
-    """Time that its conversion took."""
+    """Duration of its conversion."""
 
     def to_json(self) -> bytes:
-        """The entry as a line of JSON."""
+        """Return the entry as a line of JSON."""
         import orjson
 
         fields = attrs.asdict(self)
@@ -59,7 +59,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, line: bytes) -> Entry:
-        """The entry of a line. Raises ValueError for any other line."""
+        """Parse a line. Raises ValueError for an invalid line."""
         import orjson
 
         fields: dict[str, Any] = orjson.loads(line)
@@ -70,7 +70,7 @@ class Entry:
             raise ValueError(str(wrong)) from wrong
 
     def holds(self, item: Item) -> bool:
-        """Whether this is the finished conversion of an input as it is now."""
+        """Return whether this is the finished conversion of an input in its current state."""
         return self.outcome != FAILED and (self.size, self.version, self.host) == (
             item.size,
             item.version,
@@ -79,7 +79,7 @@ class Entry:
 
     @classmethod
     def failed(cls, item: Item, fault: Fault, *, seconds: float = 0.0) -> Entry:
-        """The entry of a capture of which nothing is in the dataset."""
+        """Return the entry of a capture whose conversion failed."""
         return cls(
             capture=item.capture, file=item.file, host=item.host, size=item.size,
             version=item.version, outcome=FAILED, error=fault, seconds=seconds,

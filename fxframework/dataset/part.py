@@ -1,4 +1,4 @@
-"""Part: one capture as Parquet files, one a table, in bounded memory."""
+"""Part: writes a capture as Parquet files, one per table, in bounded memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "Recipe", "convert_items"]
 
 COLUMNS = ("capture", "capture_file", "capture_host")
-"""Columns in front of each table's own: the capture's id, its file and its host."""
+"""Columns before each table's own: the capture's id, its file and its host."""
 WHOLE_BYTES = 32 << 20
 """Captures of up to this many bytes are decoded at once, larger ones in batches."""
 ROWS = 1 << 18
@@ -39,18 +39,18 @@ ROWS = 1 << 18
 
 @attrs.frozen(kw_only=True)
 class Recipe:
-    """How captures are converted; the same for all captures of a dataset."""
+    """Settings of the conversion, the same for all captures of a dataset."""
 
     out: str
     folder: str = ""
-    """What relative names of captures are relative to, on every worker."""
+    """The folder to which relative names of captures refer, on every worker."""
     format: str | None = None
     options: Mapping[str, Any] = attrs.field(factory=dict)
-    """Options of readers, and limits. A capture takes those that its reader has."""
+    """Options of readers, and limits; each capture uses those that its reader has."""
 
 
 def convert_items(recipe: Recipe, items: tuple[Item, ...]) -> list[Entry]:
-    """Convert some captures, one after the other. Never raises for what is wrong with one."""
+    """Convert captures one after the other. Errors of captures are in the entries."""
     return [_convert(recipe, item) for item in items]
 
 
@@ -70,7 +70,7 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
 
 
 def _fault(error: Exception, host: Host) -> Fault:
-    """An exception as the manifest holds it."""
+    """Convert an exception to a Fault of the manifest."""
     if isinstance(error, MemoryError):
         error = FxError("there is not enough memory", code="FXF0003", remedy="-o max_memory=BYTES")
     if isinstance(error, OSError):
@@ -85,7 +85,7 @@ def _fault(error: Exception, host: Host) -> Fault:
 
 
 def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
-    """Write the files of a capture, all or none. Raises what reading and writing raise."""
+    """Write the files of a capture, all or none. Raises the errors of reading and writing."""
     with _opened(recipe, item, host) as capture, contextlib.ExitStack() as sinks:
         require_readable(capture)
         rows: dict[str, int] = {}
@@ -124,14 +124,14 @@ def _opened(recipe: Recipe, item: Item, host: Host) -> Capture:
 
 
 def _parts(capture: Capture, table: str, recipe: Recipe) -> Iterator[Table]:
-    """The rows of a table: at once where the capture is small, else in batches."""
+    """Yield the rows of a table: at once if the capture is small, else in batches."""
     if capture.source.size <= WHOLE_BYTES and not recipe.options.get("max_memory"):
         return iter([capture.table(table)])
     return capture.batches(table, ROWS)
 
 
 class _TableFile:
-    """The Parquet file of a table of a capture; there is none where the table has no rows."""
+    """The Parquet file of a table of a capture, created with the first rows."""
 
     def __init__(
         self, store: Store, item: Item, table: str, sinks: contextlib.ExitStack, budget: Budget
@@ -169,7 +169,7 @@ class _TableFile:
 
 
 def _with_capture(table: pa.Table, item: Item) -> pa.Table:
-    """A table with the columns of its capture in front, and strings of one type."""
+    """Return a table with the columns of its capture in front, and uniform string types."""
     import numpy as np
     import pyarrow as pa
 
@@ -188,7 +188,7 @@ def _with_capture(table: pa.Table, item: Item) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    r"""A column of strings as UTF-8; bytes that are not UTF-8 as ``\xNN``."""
+    r"""Convert a column of strings to UTF-8; invalid bytes become ``\xNN``."""
     import pyarrow as pa
 
     kind = column.type

@@ -1,4 +1,4 @@
-"""Query: SQL over a dataset: its tables, and joined forms of them, as views of duckdb."""
+"""Query: SQL over the tables of a dataset, and joined forms of them, as views of duckdb."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ SIGNED = {TYPES["int32"], TYPES["int64"]}
 
 
 def is_dataset(name: str) -> bool:
-    """Whether a folder, or an address, holds a dataset."""
+    """Return whether a folder or an address is a dataset."""
     from pathlib import Path
 
     if not is_address(name):
         return (Path(name) / DATASET).is_file()
     if "." in name.rstrip("/").rpartition("/")[2]:
-        return False  # the address of a capture: not asked for twice
+        return False  # the address of a capture: avoid a request
     return Store(name).read(DATASET) is not None
 
 
 class DatasetQueries(Queries):
-    """The views of a dataset: every table of every capture that is finished.
+    """The views of a dataset: every table of every finished capture.
 
     Each view has the columns ``capture``, ``capture_file`` and ``capture_host``; ``captures`` is
     the manifest. Only the columns and row groups that a query needs are read.
@@ -60,7 +60,7 @@ class DatasetQueries(Queries):
 
     @property
     def views(self) -> dict[str, tuple[str, ...]]:
-        """The views that queries may name, each with its columns (a joined one: those known)."""
+        """The views with their columns; of a joined view, those that are known in advance."""
         found: dict[str, tuple[str, ...]] = {"captures": tuple(_manifest([]).column_names)}
         for name in self._tables:
             found[name] = tuple(self._schema(name).names)
@@ -86,7 +86,7 @@ class DatasetQueries(Queries):
         return [entry for entry in self._entries if entry.rows.get(table)]
 
     def _schema(self, table: str) -> pa.Schema:
-        """The columns of a table: those of one file of each format, or of the standard table."""
+        """Return the columns of a table: of a file of each format, or of the standard table."""
         if table not in self._schemas:
             import pyarrow as pa
             from pyarrow import parquet
@@ -106,7 +106,7 @@ class DatasetQueries(Queries):
         return self._schemas[table]
 
     def _table_schema(self, table: str) -> TableSchema | None:
-        """The schema of a table without rows, as the reader of a capture without bytes has it."""
+        """Return the schema of a table without rows, from the reader of an empty capture."""
         from fxframework.host import default_host
 
         formats = {entry.format for entry in self._entries if table in entry.rows}
@@ -138,10 +138,10 @@ class DatasetQueries(Queries):
             dataset.dataset(files, schema=schema, format="parquet", filesystem=self._store.files),
         )
 
-    # --- joined views ---
+    # --- Joined views ---
 
     def _joined(self, table: str) -> str:
-        """The query of a table with ids and names beside, and its arguments as a struct."""
+        """Return the query of a table joined with ids, names, and its arguments as a struct."""
         own = set(self._schema(table).names)
         columns, joins = ["t.*"], []
         for column, prefix in THREAD_COLUMNS.items():
@@ -153,7 +153,7 @@ class DatasetQueries(Queries):
             given[f"{prefix}thread_name"] = f"{who}.name"
             columns += [f"{what} as {name}" for name, what in given.items() if name not in own]
             joins.append(
-                f"left join ({self._people()}) {who} "
+                f"left join ({self._thread_query()}) {who} "
                 f"on {who}.capture = t.capture and {who}.id = t.{column}"
             )
         if "args" in self._tables and table in TABLE_CODES:
@@ -167,8 +167,8 @@ class DatasetQueries(Queries):
                 )
         return f"select {', '.join(columns)} from {table} t {' '.join(joins)}"  # noqa: S608 (our own)
 
-    def _people(self) -> str:
-        """The query of threads with the names of their processes."""
+    def _thread_query(self) -> str:
+        """Return the query of threads with the names of their processes."""
         if "processes" not in self._tables:
             return "select *, null::varchar as process_name from threads"
         return (
@@ -178,7 +178,7 @@ class DatasetQueries(Queries):
         )
 
     def _arguments(self, table: str) -> str | None:
-        """The struct of the arguments of a row; None where no row has any."""
+        """Return the expression of the struct of a row's arguments; None if no row has any."""
         mine = f'from args where "table" = {TABLE_CODES[table]}'
         found = self._connection.sql(
             f"select coalesce(name, ''), list(distinct type), max(uint) filter (type in "
@@ -205,7 +205,7 @@ class DatasetQueries(Queries):
 
 
 def _value(first: str, types: set[int], signed: int | None, unsigned: int | None) -> str:
-    """The value of an argument, of its own type where all of one name have one, else as text."""
+    """Return the expression of an argument: of the common type of its name, else text."""
     null, double, boolean = TYPES["null"], TYPES["double"], TYPES["bool"]
     types = types - {null}
     large = 1 << 63
@@ -231,7 +231,7 @@ def _value(first: str, types: set[int], signed: int | None, unsigned: int | None
 
 
 def _empty_schema(schema: TableSchema | None) -> Any:
-    """The columns of a standard table of which there is no file."""
+    """Return the columns of a table without files."""
     import numpy as np
     import pyarrow as pa
 
@@ -248,7 +248,7 @@ def _empty_schema(schema: TableSchema | None) -> Any:
 
 
 def _manifest(entries: Iterable[Entry]) -> pa.Table:
-    """The manifest as a table; rows and findings as maps."""
+    """Return the manifest as a table; rows and findings are maps."""
     import pyarrow as pa
 
     counts = pa.map_(pa.string(), pa.int64())

@@ -1,9 +1,9 @@
-"""Store: the folder of a dataset, here or at an address, and where in it things are.
+"""Store: the files of a dataset, in a local folder or at an address.
 
 DATASET/table=slices/ID.parquet   the rows of one table of one capture
 DATASET/_manifest.jsonl           an Entry for each capture, once the batch is complete
 DATASET/_done/ID.json             an Entry for each capture that is finished, until then
-DATASET/_dataset.json             what all captures were converted with
+DATASET/_dataset.json             the settings of the conversion
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MANIFEST, DONE, DATASET = "_manifest.jsonl", "_done", "_dataset.json"
 TABLE = "table="
 PARQUET = ".parquet"
 READERS = 16
-"""Small files at an address that are fetched, or sent, at once."""
+"""Small files at an address to fetch or send in parallel."""
 
 
 def table_folder(table: str) -> str:
-    """The folder of a table, in the style of Hive."""
+    """Return the folder of a table, in the style of Hive."""
     return TABLE + table
 
 
@@ -58,15 +58,15 @@ class Store:
     @staticmethod
     @functools.lru_cache(maxsize=8)
     def at(root: str) -> Store:
-        """The store of an address or folder, made once in a process."""
+        """Return the cached store of an address or folder."""
         return Store(root)
 
     def place(self, name: str) -> str:
-        """The path of a file within the file system ``files``."""
+        """Return the path of a file within the file system ``files``."""
         return f"{self.path}/{name}"
 
     def sink(self, name: str) -> Sink:
-        """An output there: whole or not there, over what there was."""
+        """Open an output, which atomically replaces an existing file."""
         if self.remote:
             return open_sink(f"{self.root}/{name}", force=True)
         target = Path(self.place(name))
@@ -74,7 +74,7 @@ class Store:
         return Sink.open(target, force=True)
 
     def commit(self, sinks: Iterable[Sink]) -> None:
-        """Give outputs their names; those at an address are sent at once. Raises FxError."""
+        """Commit outputs; those at an address are sent in parallel. Raises FxError."""
         if not self.remote:
             for sink in sinks:
                 sink.commit()
@@ -88,7 +88,7 @@ class Store:
             sink.write(data)
 
     def read(self, name: str) -> bytes | None:
-        """A small file; None where it is not there."""
+        """Read a small file; return None if it does not exist."""
         try:
             with self.files.open_input_stream(self.place(name)) as file:
                 return bytes(file.read())
@@ -104,30 +104,30 @@ class Store:
         return list(self.files.get_file_info(selector))
 
     def names(self, folder: str = "") -> list[str]:
-        """The names of files and folders in a folder; none where it is not there."""
+        """Return the sorted names of files and folders in a folder, which need not exist."""
         return sorted(info.base_name for info in self._listed(folder))
 
     def tables(self) -> list[str]:
-        """The tables of which there are files."""
+        """Return the tables that have a folder."""
         return [name.removeprefix(TABLE) for name in self.names() if name.startswith(TABLE)]
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self.files.delete_file(self.place(name))
 
-    # --- captures ---
+    # --- Captures ---
 
     def parquet(self, table: str, capture: str) -> str:
-        """The name of the file of a table's rows of a capture."""
+        """Return the name of the file with the rows of a table of a capture."""
         return f"{table_folder(table)}/{capture}{PARQUET}"
 
     def finish(self, entry: Entry) -> None:
-        """Note that a capture is finished: from here on its files count."""
+        """Record that a capture is finished, which makes its files part of the dataset."""
         self.write(f"{DONE}/{entry.capture}.json", entry.to_json())
 
     def entries(self) -> dict[str, Entry]:
-        """The captures that are finished, by id: of the manifest, and of an unfinished batch.
+        """Return the finished captures by id, from the manifest and from an unfinished batch.
 
         Raises UnreadableError for an invalid line.
         """
@@ -152,7 +152,7 @@ class Store:
         return self.read(f"{DONE}/{name}") or b""
 
     def conclude(self, entries: Iterable[Entry]) -> None:
-        """Write the manifest, and remove what belongs to no capture in it."""
+        """Write the manifest, and remove files that belong to no capture in it."""
         ordered = sorted(entries, key=lambda entry: entry.file)
         self.write(MANIFEST, b"".join(entry.to_json() for entry in ordered))
         for table in self.tables():

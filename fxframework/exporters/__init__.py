@@ -1,1 +1,1 @@
-"""The bundled exporters that need no format, registered through the same hooks as anybody's."""
+"""The bundled exporters for captures of any format, registered through the public hooks."""

@@ -1,4 +1,4 @@
-"""The exporters `arrow`, `parquet` and `duckdb`: tables as they are, for tools of columns."""
+"""The exporters `arrow`, `parquet` and `duckdb`, which write tables for columnar tools."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ __all__ = [
 ]
 
 PREFERRED = ("slices", "logs", "properties", "instants", "counters", "sched", "args")
-"""Tables that a file of one table holds, the first of them that has rows."""
+"""The default for a file of one table is the first of these that has rows."""
 MEMORY = "400MB"
-"""What the database may hold in memory while it is filled."""
+"""Memory limit of the database while it is filled."""
 ROWS = 1 << 20
-"""Rows of a batch of Arrow, of a row group of Parquet."""
+"""Rows of an Arrow batch and of a Parquet row group."""
 Write = Callable[["pa.RecordBatchReader", Sink], None]
 
 
 def open_arrow(sink: Sink, options: Mapping[str, Any]) -> Export:
-    """The exporter `arrow`: an Arrow IPC file of one table, or a folder of all."""
+    """Open the exporter `arrow`: an Arrow IPC file of one table, or a folder of all."""
     kind = _FolderExport if isinstance(sink, Folder) else _TableExport
     return kind(sink, options, ".arrow", write_arrow)
 
 
 def open_parquet(sink: Sink, options: Mapping[str, Any]) -> Export:
-    """The exporter `parquet`: a Parquet file of one table, or a folder of all."""
+    """Open the exporter `parquet`: a Parquet file of one table, or a folder of all."""
     kind = _FolderExport if isinstance(sink, Folder) else _TableExport
     return kind(sink, options, ".parquet", write_parquet)
 
 
 def arrow_schema(capture: Capture, table: str, schema: pa.Schema) -> pa.Schema:
-    """A schema with what each column means: its text and unit, and the names of its numbers."""
+    """Add each column's description, unit and enumeration names to an Arrow schema as metadata."""
     if table not in capture.schemas:
         return schema.with_metadata({"fxframework.table": table})
     known = {column.name: column for column in capture.schemas[table].all_columns}
@@ -95,14 +95,14 @@ def _meaning(column: Column) -> dict[str, str]:
 
 
 class _Rows:
-    """The rows of one table of captures as Arrow, some at a time, all of one schema."""
+    """The rows of one table of several captures as Arrow tables of the same schema."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._parts: list[tuple[Capture, ArrowShape, pa.Table]] = []
 
     def add(self, capture: Capture) -> None:
-        """Look at the rows of a capture, which stays open until ``tables`` are taken."""
+        """Add a capture, which must stay open until ``tables`` is exhausted."""
         from fxframework.model.arrow import ArrowShape
 
         schema = capture.schemas.get(self._name) or STANDARD_TABLES[self._name]
@@ -115,13 +115,13 @@ class _Rows:
         self._parts.append((capture, shape, empty.cast(about)))
 
     def whole(self) -> pa.Table:
-        """No rows, with the schema and the dictionaries of all of them."""
+        """Return an empty table with the common schema and dictionaries."""
         return together([empty for _, _, empty in self._parts]).unify_dictionaries()
 
     def tables(self) -> Iterator[pa.Table]:
-        """``ROWS`` rows each, but the last."""
+        """Yield tables of ``ROWS`` rows each, except the last."""
         held: list[pa.Table] = []
-        for rows in self._fitting():
+        for rows in self._batches():
             held.append(rows)
             while sum(map(len, held)) >= ROWS:
                 joined = _joined(held)
@@ -130,8 +130,8 @@ class _Rows:
         if any(map(len, held)):
             yield _joined(held)
 
-    def _fitting(self) -> Iterator[pa.Table]:
-        """The rows as the captures give them, of one schema, and of one dictionary a column."""
+    def _batches(self) -> Iterator[pa.Table]:
+        """Yield the batches of the captures, with the same schema and one dictionary per column."""
         whole = self.whole()
         captures = [capture for capture, _, _ in self._parts]
         for capture, shape, empty in self._parts:
@@ -143,7 +143,7 @@ class _Rows:
             spare(captures, capture)
 
     def reader(self) -> pa.RecordBatchReader:
-        """The same as Arrow reads it."""
+        """Return the rows as a RecordBatchReader."""
         import pyarrow as pa
 
         batches = (batch for table in self.tables() for batch in table.to_batches())
@@ -151,14 +151,14 @@ class _Rows:
 
 
 def _joined(tables: list[pa.Table]) -> pa.Table:
-    """Tables of one schema and of equal dictionaries, as one whose columns are in one piece."""
+    """Join tables of equal schema and dictionaries into one with contiguous columns."""
     import pyarrow as pa
 
     return pa.concat_tables(tables).combine_chunks()
 
 
 class _TableExport(Export):
-    """Writes one table of each capture, one behind the other."""
+    """Writes one table of all captures to a file."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any], suffix: str, write: Write) -> None:
         super().__init__(sink, options)
@@ -168,7 +168,7 @@ class _TableExport(Export):
         self._rows: _Rows | None = None
 
     def write(self, capture: Capture) -> None:
-        """Take the table of a capture. Raises WriteRefusedError where it has none with rows."""
+        """Add the table of a capture. Raises WriteRefusedError if no table has rows."""
         counts = capture.row_counts()
         name = self._table or next((name for name in PREFERRED if counts.get(name)), "")
         if name not in capture.tables:
@@ -180,7 +180,7 @@ class _TableExport(Export):
                     path=capture.name,
                     remedy=remedy,
                 )
-            raise WriteRefusedError("no table of it has rows", path=capture.name, remedy=remedy)
+            raise WriteRefusedError("none of its tables has rows", path=capture.name, remedy=remedy)
         self._table = name
         self._rows = self._rows or _Rows(name)
         self._rows.add(capture)
@@ -189,14 +189,14 @@ class _TableExport(Export):
                 self._dropped[f"rows of {other}"] += rows
 
     def close(self) -> Mapping[str, int]:
-        """Write the file; gives the rows of the tables that it does not hold."""
+        """Write the file; return the counts of rows of the other tables."""
         if self._rows is not None:
             self._write(self._rows.reader(), self._sink)
         return super().close()
 
 
 class _FolderExport(_TableExport):
-    """Writes each table of the captures to a file of its own, TABLE with the suffix."""
+    """Writes each table of the captures to a separate file, named after the table."""
 
     _sink: Folder
 
@@ -205,16 +205,16 @@ class _FolderExport(_TableExport):
         if self._table:
             raise UsageError(
                 "a folder gets all tables",
-                remedy=f"leave out -o table={self._table}, or name a file as OUT",
+                remedy=f"omit -o table={self._table}, or name a file as OUT",
             )
         self._captures: list[Capture] = []
 
     def write(self, capture: Capture) -> None:
-        """Take every table of a capture."""
+        """Add every table of a capture."""
         self._captures.append(capture)
 
     def close(self) -> Mapping[str, int]:
-        """Write the files; they hold everything that the tables do."""
+        """Write the files, which omit nothing."""
         for name in dict.fromkeys(name for capture in self._captures for name in capture.tables):
             rows = _Rows(name)
             for capture in self._captures:
@@ -226,10 +226,10 @@ class _FolderExport(_TableExport):
 
 
 def together(parts: Sequence[pa.Table]) -> pa.Table:
-    """Tables of several captures as one: a column that one of them lacks is null there.
+    """Join tables of several captures; a column that one of them lacks is null there.
 
-    Dictionaries of strings get one type; where another table has bytes that are not UTF-8 in that
-    column, it is binary in all.
+    Dictionaries of strings get the same type. If a column is binary in one table, it becomes
+    binary in all.
     """
     import pyarrow as pa
 
@@ -255,7 +255,7 @@ def together(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 class _File(io.RawIOBase):
-    """A sink as the file object that pyarrow writes to; closing it does not commit the sink."""
+    """A sink as a file object for pyarrow; closing it does not commit the sink."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -271,12 +271,12 @@ class _File(io.RawIOBase):
         return self._sink.written
 
     def writable(self) -> bool:
-        """As it is."""
+        """Return True."""
         return True
 
 
 def write_arrow(rows: pa.RecordBatchReader, sink: Sink) -> None:
-    """Write an Arrow IPC file; a column has one dictionary in all of the rows."""
+    """Write an Arrow IPC file; a column must have the same dictionary in all batches."""
     import pyarrow as pa
 
     with pa.ipc.new_file(pa.PythonFile(_File(sink), "w"), rows.schema) as writer:
@@ -285,9 +285,9 @@ def write_arrow(rows: pa.RecordBatchReader, sink: Sink) -> None:
 
 
 def parquet_writer(sink: Sink, schema: pa.Schema, *, plain: bool = False) -> Any:
-    """A ``pyarrow.parquet.ParquetWriter``, zstd-compressed; names are dictionary-encoded.
+    """Return a ``pyarrow.parquet.ParquetWriter`` with zstd and dictionary-encoded names.
 
-    A ``plain`` file has the types of Parquet alone, without Arrow's own schema beside.
+    A ``plain`` file has only Parquet types, without the embedded Arrow schema.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -305,14 +305,14 @@ def parquet_writer(sink: Sink, schema: pa.Schema, *, plain: bool = False) -> Any
 
 
 def write_parquet(rows: pa.RecordBatchReader, sink: Sink) -> None:
-    """Write a Parquet file, of a row group for each batch."""
+    """Write a Parquet file with a row group per batch."""
     with parquet_writer(sink, rows.schema) as writer:
         for batch in rows:
             writer.write_batch(batch, row_group_size=ROWS)
 
 
 def write_csv(rows: pa.RecordBatchReader, sink: Sink) -> None:
-    """Write comma-separated values with a header line; nested values as text."""
+    """Write comma-separated values with a header line; nested values become text."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -329,7 +329,7 @@ def write_csv(rows: pa.RecordBatchReader, sink: Sink) -> None:
 
 
 def _written_out(table: pa.Table) -> int:
-    """Bytes of the strings of a table, where each row has its own: a database gets them so."""
+    """Return the bytes of a table's dictionary strings if each row is written out, as in duckdb."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -343,7 +343,7 @@ def _written_out(table: pa.Table) -> int:
 
 
 class DatabaseExport(Export):
-    """Fills a database with every table, in a temporary file, which becomes the output."""
+    """Writes every table to a database in a temporary file, which is copied to the output."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -355,7 +355,7 @@ class DatabaseExport(Export):
         self._stack = contextlib.ExitStack()
         self._path = self._stack.enter_context(scratch_folder("duckdb")) / "capture.duckdb"
         with self._writing():
-            # Beyond its memory it goes on in a file beside the database.
+            # Beyond its memory limit, duckdb uses a file beside the database.
             connection = duckdb.connect(str(self._path), config={"memory_limit": MEMORY})
             self._connection = self._stack.enter_context(connection)
         self._known: set[str] = set()
@@ -363,7 +363,7 @@ class DatabaseExport(Export):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Raise TemporaryFileError where the database cannot be written, and remove its file."""
+        """Convert errors of duckdb to TemporaryFileError, and remove the temporary file."""
         try:
             yield
         except self._error as error:
@@ -372,7 +372,7 @@ class DatabaseExport(Export):
             raise TemporaryFileError(OSError(str(error)), folder=folder) from error
 
     def write(self, capture: Capture) -> None:
-        """Put every table of a capture into the database, with the capture's name in each row."""
+        """Add every table of a capture, with the capture's name in each row."""
         with self._writing():
             self._add(capture)
 
@@ -384,7 +384,7 @@ class DatabaseExport(Export):
                 self._insert(name, table, capture.name)
 
     def _insert(self, name: str, table: pa.Table, whose: str) -> None:
-        """Append rows to a table of the database, which the first ones, or none, create."""
+        """Append rows to a table of the database; the first call for a name creates the table."""
         import pyarrow as pa
 
         if self._sink.budget is not None:
@@ -403,7 +403,7 @@ class DatabaseExport(Export):
         self._known.add(name)
 
     def close(self) -> Mapping[str, int]:
-        """Write the database file; it holds everything that the tables do."""
+        """Copy the database file to the output, which omits nothing."""
         with self._writing():
             self._connection.execute("checkpoint")
             self._connection.close()

@@ -1,12 +1,12 @@
-"""One table as comma-separated values, as RFC 4180 has them, in UTF-8.
+"""The exporter `csv`: one table as comma-separated values (RFC 4180) in UTF-8.
 
-Codes are resolved to strings and numbers of an enumeration to their names. A null is an empty
-field, an empty string a quoted one (``""``). Integers are exact; a double is the shortest text
-that reads back as the same double, or ``NaN``, ``Infinity``, ``-Infinity``. What is not UTF-8
-becomes U+FFFD, which is counted. A pair (`blobs.data`) makes two fields.
+Codes become strings and values of an enumeration their names. A null is an empty field, an empty
+string a quoted one (``""``). Integers are exact; a double is the shortest text that reads back as
+the same double, or ``NaN``, ``Infinity``, ``-Infinity``. Bytes that are not UTF-8 become U+FFFD and
+are counted. A pair (`blobs.data`) becomes two fields.
 
-Rows that name a thread also get its pid and tid and the names of process and thread; rows that
-have arguments get them as one JSON object, in the order of the capture.
+Rows with a thread also get its pid, tid, process name and thread name; rows with arguments get
+them as one JSON object, in the order of the capture.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ PREFERRED = (
     "threads",
     "processes",
 )
-"""The first of these that has rows is exported where no table is asked for."""
+"""The default table is the first of these that has rows."""
 NOT_UTF8 = "strings that are not UTF-8, in part"
 I64 = NDArray[np.int64]
 ASCII = 0x7F
 CONTINUED = 0x80
-"""Bits 6 and 7 of a byte that continues a character in UTF-8."""
+"""Bits 6 and 7 of a UTF-8 continuation byte."""
 FORMULA = "=+-@\t\r"
-"""What a spreadsheet takes for the beginning of a formula; some skip what separates words."""
+"""Characters that start a formula in spreadsheets; some skip leading tabs and line ends."""
 PIECE = 1 << 20
-"""Bytes that are written at a time."""
+"""Bytes written at a time."""
 LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
-"""From the first to below the second, orjson and Python write a double in the same way."""
+"""In this range of magnitudes, orjson and Python format doubles identically."""
 
 Objects = tuple[I64, I64, I64, NDArray[np.uint8], I64]
 Column = tuple[str, I64]
@@ -78,14 +78,14 @@ class CsvExport(Export):
     def write(self, capture: Capture) -> None:
         """Write one table of a capture.
 
-        Raises WriteRefusedError for a second capture, and where there are no rows; UsageError for
+        Raises WriteRefusedError for a second capture, and for a table without rows; UsageError for
         a table that the capture does not have.
         """
-        self._take_only("a CSV file holds one table of one capture")
+        self._only_one_capture("a CSV file holds one table of one capture")
         counts = capture.row_counts()
         name = self._options["table"] or _main_table(capture, counts)
         cells = _CellMaker(capture, self._delimiter, neutral=self._options["spreadsheet"])
-        makers = [_own(cells)]
+        makers = [_own_columns(cells)]
         if self._options["threads"] and "threads" in capture.schemas:
             makers.append(_ThreadColumns(capture, cells))
         batches = capture.batches(name)
@@ -129,7 +129,7 @@ class CsvExport(Export):
                 self._dropped[f"rows of {table}"] += count
 
     def close(self) -> Mapping[str, int]:
-        """The tables that were left out, with their rows, and the strings that changed."""
+        """Return the counts of omitted rows by table, and of changed strings."""
         return dict(self._dropped)
 
 
@@ -145,34 +145,34 @@ def _main_table(capture: Capture, counts: Mapping[str, int]) -> str:
 # --- Cells -------------------------------------------------------------------------------------
 
 
-class _Letters:
-    """Texts one behind the other, that grow; ``bounds`` say where each begins and the last ends."""
+class _TextBuffer:
+    """A growing buffer of texts, with the bounds between them."""
 
     def __init__(self) -> None:
-        self._letters = np.empty(1 << 12, np.uint8)
+        self._data = np.empty(1 << 12, np.uint8)
         self._bounds = np.zeros(1 << 8, np.int64)
         self._count = 0
 
     def add(self, data: bytes) -> int:
-        """Add a text; gives its number."""
+        """Add a text; return its number."""
         start = int(self._bounds[self._count])
         end = start + len(data)
-        if end > self._letters.size:
-            self._letters = np.resize(self._letters, 2 * end)
+        if end > self._data.size:
+            self._data = np.resize(self._data, 2 * end)
         if self._count + 2 > self._bounds.size:
             self._bounds = np.resize(self._bounds, 2 * self._bounds.size)
-        self._letters[start:end] = np.frombuffer(data, np.uint8)
+        self._data[start:end] = np.frombuffer(data, np.uint8)
         self._count += 1
         self._bounds[self._count] = end
         return self._count - 1
 
     def arrays(self) -> tuple[NDArray[np.uint8], I64]:
-        """The letters and the bounds of all texts."""
-        return self._letters, self._bounds[: self._count + 1]
+        """Return the bytes of all texts, and their bounds (one more than texts)."""
+        return self._data, self._bounds[: self._count + 1]
 
 
 class _ByCode:
-    """Texts that are made of the strings of a pool, each once: their numbers by code."""
+    """Numbers of texts made from the strings of a pool, by code; each text is made once."""
 
     def __init__(
         self,
@@ -185,11 +185,11 @@ class _ByCode:
         self._pool = pool
         self._add = add
         self._make = make
-        # Behind that of null; -1 for what is not made yet.
+        # Index 0 is null, index code + 1 a string; -1 if its text is not made yet.
         self._places = np.full(1, null, np.int64)
 
     def numbers(self, codes: NDArray[Any]) -> I64:
-        """The numbers of the texts of these codes, same shape."""
+        """Return the numbers of the texts of these codes, in the same shape."""
         if self._places.size <= len(self._pool):
             more = np.full(2 * len(self._pool) + 2 - self._places.size, -1, np.int64)
             self._places = np.append(self._places, more)
@@ -204,27 +204,27 @@ class _ByCode:
 
 
 class _CellMaker:
-    """Makes fields of columns; each pooled string is quoted once."""
+    """Converts columns to fields; each pooled string is quoted once."""
 
     def __init__(self, capture: Capture, delimiter: str, *, neutral: bool) -> None:
         self._pool = capture.strings
         self._neutral = neutral
         self._special = f'{delimiter}"\r\n'
-        self._made = _Letters()
+        self._made = _TextBuffer()
         self._words: dict[str, int] = {}
         self._fields = _ByCode(self._pool, self.add, self._field, null=self.word(""))
         nothing = np.zeros(1, np.int64)
         self.objects: Objects = nothing, nothing, nothing, np.zeros(1, np.uint8), nothing
-        """What the column of the kind a means (``Cells.load_objects``)."""
+        """The data of a column of kind "a" (``Cells.load_objects``)."""
         self._parts: list[tuple[NDArray[np.uint8], I64]] = []
         self.not_utf8 = 0
 
     def pooled(self) -> tuple[NDArray[np.uint8], I64]:
-        """The texts that columns of the kind p mean."""
+        """Return the texts that columns of kind "p" refer to."""
         return self._made.arrays()
 
     def texts(self) -> tuple[NDArray[np.uint8], I64]:
-        """The texts of the rows that were made last; they are forgotten then."""
+        """Return the texts of the rows made since the last call, and forget them."""
         parts, self._parts = self._parts, []
         starts = np.cumsum([0, *(letters.size for letters, _ in parts)])
         if not parts:
@@ -235,18 +235,18 @@ class _CellMaker:
         )
 
     def word(self, text: str) -> int:
-        """The number of a text as it is."""
+        """Return the number of a text, which is stored once, without quoting."""
         number = self._words.get(text)
         if number is None:
             number = self._words[text] = self._made.add(text.encode())
         return number
 
     def add(self, text: str) -> int:
-        """The number of a text that is not asked for again."""
+        """Store a text; return its number."""
         return self._made.add(text.encode())
 
     def quoted(self, text: str) -> str:
-        """A text as a field."""
+        """Quote a text as a field."""
         if not text:
             return '""'
         if self._neutral and text[0] in FORMULA:
@@ -256,7 +256,7 @@ class _CellMaker:
         return text
 
     def decoded(self, data: bytes) -> str:
-        """Bytes as text; those that are not UTF-8 are counted."""
+        """Decode bytes; count those that are not UTF-8."""
         try:
             return data.decode()
         except UnicodeDecodeError:
@@ -264,29 +264,29 @@ class _CellMaker:
             return data.decode("utf-8", "replace")
 
     def codes(self, codes: NDArray[Any]) -> Column:
-        """Codes of the pool as fields."""
+        """Return the fields of codes of the pool."""
         return "p", self._fields.numbers(codes)
 
     def _field(self, data: bytes) -> str:
         return self.quoted(self.decoded(data))
 
     def lines(self, letters: NDArray[np.uint8], bounds: I64, kind: str) -> Column:
-        """Texts of these rows: letters, and where each begins and the last one ends."""
+        """Return the fields of texts, given by their bytes and bounds."""
         first = sum(bounds.size for _, bounds in self._parts)
         self._parts.append((letters, bounds))
         return kind, np.arange(first, first + bounds.size - 1)
 
     def strings(self, texts: Sequence[str], kind: str) -> Column:
-        """The same of a list."""
+        """Return the fields of a list of texts."""
         data = [text.encode("utf-8", "replace") for text in texts]
         bounds = np.zeros(len(data) + 1, np.int64)
         np.cumsum([len(each) for each in data], out=bounds[1:])
         return self.lines(np.frombuffer(b"".join(data), np.uint8), bounds, kind)
 
     def doubles(self, column: NDArray[np.float64], quote: str) -> Column:
-        """Doubles of these rows; ``quote`` is put around those that are not finite."""
+        """Return the fields of doubles; ``quote`` surrounds those that are not finite."""
         size = np.abs(column)
-        # orjson writes these as Python does, and all at once.
+        # orjson formats these identically to Python, but all at once.
         alike = (size == 0) | ((size >= LEAST_ALIKE) & (size < MOST_ALIKE))
         found = orjson.dumps(np.where(alike, column, 0.0), option=orjson.OPT_SERIALIZE_NUMPY)
         text = np.frombuffer(found, np.uint8)[1:-1]
@@ -301,7 +301,7 @@ class _CellMaker:
         return kind, numbers
 
     def text_column(self, column: TextColumn) -> Column:
-        """A column of texts; each that is not UTF-8 is changed."""
+        """Return the fields of a text column; invalid UTF-8 is replaced."""
         bounds = column.offsets - column.offsets[0]
         letters = column.data[int(column.offsets[0]) : int(column.offsets[-1])]
         if letters.size and int(letters.max()) > ASCII:
@@ -317,7 +317,7 @@ class _CellMaker:
         return self.lines(letters, bounds, "t")
 
     def column(self, table: Table, name: str) -> dict[str, Column]:
-        """A column as one field a row, or as two."""
+        """Return the one or two fields of a column, by name."""
         column = table[name]
         kind = table.schema.column(name)
         if isinstance(column, TextColumn):
@@ -343,7 +343,7 @@ class _CellMaker:
         return {name: _numbers(column)}
 
     def named(self, names: Mapping[int, str], value: int) -> str:
-        """A number of an enumeration as a field: its name, or itself."""
+        """Return a value of an enumeration as a field: its name, or the number."""
         name = names.get(value)
         return self.quoted(name) if name else str(value)
 
@@ -355,8 +355,8 @@ def _numbers(column: NDArray[Any]) -> Column:
 Maker = Callable[[Table, Iterable[str]], dict[str, Column]]
 
 
-def _own(cells: _CellMaker) -> Maker:
-    """The table's own columns."""
+def _own_columns(cells: _CellMaker) -> Maker:
+    """Return a function that makes the table's own columns."""
 
     def make(batch: Table, _present: Iterable[str]) -> dict[str, Column]:
         made: dict[str, Column] = {}
@@ -371,7 +371,7 @@ def _own(cells: _CellMaker) -> Maker:
 
 
 class _ThreadColumns:
-    """pid, tid, and the names of process and thread, beside each column that holds a thread."""
+    """Adds pid, tid, process name and thread name for each column that holds a thread."""
 
     def __init__(self, capture: Capture, cells: _CellMaker) -> None:
         self._cells = cells
@@ -390,7 +390,7 @@ class _ThreadColumns:
                 has = (found >= 0) & (pids[found] == self._koids[0])
                 processes[has] = codes[found[has]]
         self._names = [processes, names]
-        # The numbers of the fields of each thread; -1 where they are not made yet.
+        # The numbers of the fields of each thread; -1 if not made yet.
         self._made = np.full((4, self._ids.size + 1), -1, np.int64)
         self._made[:, -1] = cells.word("")
 
@@ -408,14 +408,14 @@ class _ThreadColumns:
         return made
 
     def _rows(self, numbers: I64) -> I64:
-        """The row of each thread; the one behind the last for a thread that is not known."""
+        """Return the row of each thread; one past the last for an unknown thread."""
         if not self._ids.size:
             return np.zeros(numbers.size, np.int64)
         rows = np.minimum(np.searchsorted(self._ids, numbers), self._ids.size - 1)
         return np.where(self._ids[rows] == numbers, rows, self._ids.size)
 
     def _make(self, rows: I64) -> None:
-        """Make the fields of threads that have none yet."""
+        """Make the missing fields of threads."""
         new = rows[self._made[0][rows] < 0]
         for place, koids in enumerate(self._koids):
             self._made[place][new] = [self._cells.add(str(koid)) for koid in koids[new].tolist()]
@@ -427,7 +427,7 @@ class _ThreadColumns:
 
 
 class _ArgsColumn:
-    """The arguments of each row as a JSON object."""
+    """Adds the arguments of each row as a JSON object."""
 
     def __init__(self, capture: Capture, table: str, cells: _CellMaker) -> None:
         self._args = ArgumentStream(capture, table)
@@ -438,7 +438,7 @@ class _ArgsColumn:
         self._bytes = _ByCode(pool, cells.add, lambda data: f'""{data.hex()}""', null=null)
 
     def _json(self, data: bytes) -> str:
-        """A string of JSON within a field that is quoted."""
+        """Return a JSON string escaped for a quoted field."""
         return orjson.dumps(self._cells.decoded(data)).decode().replace('"', '""')
 
     def parts(self, batches: Iterable[Table]) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""The call graph of a capture in the language of Graphviz."""
+"""The exporter `dot`: the call graph of a capture in the language of Graphviz."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fxframework.model.capture import Capture
 __all__ = ["SHOWN", "DotExport"]
 
 SHOWN = ("edge_label", "vertex_label", "edge_color", "vertex_color")
-"""Options that say which figure is shown there."""
+"""Options that select the figure to show."""
 
 
 class DotExport(Export):
@@ -19,9 +19,9 @@ class DotExport(Export):
     def write(self, capture: Capture) -> None:
         """Write the graph of a capture.
 
-        Raises WriteRefusedError for a second one, and where there are no calls.
+        Raises WriteRefusedError for a second capture, and for one without calls.
         """
-        self._take_only("a graph is that of one capture")
+        self._only_one_capture("a graph shows one capture")
         self._dropped += left_out(capture)
         graph = call_graph(capture, by=self._options["by"])
         if not graph.nodes:

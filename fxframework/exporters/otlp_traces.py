@@ -1,6 +1,6 @@
-"""OpenTelemetry traces out of slices: spans with their parents, flows as links, as OTLP/JSON.
+"""The exporter `otlp-traces`: slices as OpenTelemetry spans, flows as links, in OTLP/JSON.
 
-There is a resource for each process in each batch of slices, which bounds the memory.
+To bound memory, each batch of slices writes its own resource for each process.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ __all__ = ["TraceExport"]
 
 NOBODY = Person(0, 0, None, None)
 OWN_KEYS = frozenset({"thread.id", "thread.name", "fuchsia.category", "fuchsia.unfinished"})
-"""Keys that this exporter writes; an argument of such a name gets a number."""
+"""Keys that this exporter writes; arguments of these names get a number appended."""
 UNNAMED = "fuchsia.unnamed"
-"""Key of an argument with an empty name, which attributes cannot have."""
+"""Key for arguments with an empty name, which attributes cannot have."""
 NO_OFFSET = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
 EARLY = "times before 1970"
 INTERNAL = 1
-"""Kind of a span: neither side of a request, as far as anybody knows."""
+"""Kind of all spans: not known to be a side of a request."""
 
 
 class _Attributes(Arguments):
-    """The arguments of slices as attributes."""
+    """Converts the arguments of slices to attributes."""
 
     def of_span(self, places: range) -> str:
-        """Attributes as JSON, each with the comma before it; repeated names are numbered."""
+        """Return attributes as JSON, each preceded by a comma; repeated names are numbered."""
         taken: Counter[str] = Counter()
         parts = []
         for name, value in self.members(places):
@@ -71,14 +71,14 @@ class _Attributes(Arguments):
 
 
 class TraceExport(Export):
-    """Writes one TracesData object of the slices of all captures."""
+    """Writes the slices of all captures as one TracesData object."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._between = '{"resourceSpans":['
 
     def write(self, capture: Capture) -> None:
-        """Add the spans of a capture. Raises WriteRefusedError where it has no slices."""
+        """Write the spans of a capture. Raises WriteRefusedError if it has no slices."""
         spans = Spans.of(capture)
         if not len(spans):
             raise WriteRefusedError(
@@ -108,13 +108,13 @@ class TraceExport(Export):
         self._between = ",\n"
 
     def close(self) -> Mapping[str, int]:
-        """End the object; gives what has no place in it, by name, with counts."""
+        """End the object; return the counts of what could not be written, by name."""
         self._sink.write(f"{self._between if self._between[0] == '{' else ''}]}}\n".encode())
         return super().close()
 
 
 class _Spans:
-    """Makes spans of the rows of a capture."""
+    """Converts the slices of a capture to spans."""
 
     def __init__(self, capture: Capture, spans: Spans, offset: int, dropped: Counter[str]) -> None:
         self._spans = spans
@@ -128,15 +128,15 @@ class _Spans:
                 self._links[int(target)].append(int(source))
 
     def of(self, batch: Table) -> dict[tuple[int, str | None], list[str]]:
-        """Spans as JSON, by id and name of their process."""
+        """Return the spans of a batch as JSON, by id and name of their process."""
         spans = self._spans
         found: dict[tuple[int, str | None], list[str]] = defaultdict(list)
         rows = batch.array("row")
         places = spans.places(rows)
-        whom = [self._people.get(each, NOBODY) for each in batch.array("thread").tolist()]
+        persons = [self._people.get(each, NOBODY) for each in batch.array("thread").tolist()]
         columns = (
             places.tolist(),
-            whom,
+            persons,
             batch.texts("name"),
             batch.texts("category"),
             self._times(spans.start[places]),
@@ -167,7 +167,7 @@ class _Spans:
         return f'"traceId":"{trace}","spanId":"{span}"{parent}'
 
     def _linked(self, place: int) -> str:
-        """The spans from which flows come into one, each with the comma before it."""
+        """Return links to the spans whose flows end in this one, each preceded by a comma."""
         pairs = (self._spans.ids(source) for source in self._links.get(place, ()))
         return "".join(f',{{"traceId":"{trace}","spanId":"{span}"}}' for trace, span in pairs)
 
@@ -180,5 +180,5 @@ class _Spans:
 
 
 def _listed(name: str, items: str) -> str:
-    """A member that is a list of items, where there are any."""
+    """Return a JSON member with a list of items; the empty string if there are none."""
     return f',"{name}":[{items[1:]}]' if items else ""

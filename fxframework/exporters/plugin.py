@@ -1,4 +1,4 @@
-"""Hook implementations: records as JSON lines, both ways, tables as CSV, and profiles of calls."""
+"""Registration of the records format and of the bundled exporters for all formats."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DEPTH = Option(
 
 
 def _figure(name: str, shown: str, default: str) -> Option:
-    """An option that chooses a measure of the graph."""
+    """Return an option that selects a measure of the graph."""
     figures = f"{', '.join(FIGURES[:-1])} or {FIGURES[-1]}"
     return Option(name, default, f"{shown}: {figures}", choices=FIGURES)
 
@@ -56,7 +56,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def sniff(probe: Probe) -> Confidence:
-    """CERTAIN where the first line is the header of a records file."""
+    """Return CERTAIN if the first line is the header of a records file, else NONE."""
     first, _, _ = probe.head.partition(b"\n")
     if b'"fxframework"' not in first:
         return Confidence.NONE
@@ -73,7 +73,7 @@ def sniff(probe: Probe) -> Confidence:
 
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
-    """Records files, whatever the format of their records."""
+    """Return the reader of records files."""
     return [
         Reader(
             format="records",
@@ -90,7 +90,7 @@ def fx_readers() -> Iterable[Reader]:
 
 @hookimpl
 def fx_writers() -> Iterable[Writer]:
-    """Bytes that no reader could make anything of."""
+    """Return the writer of opaque records."""
     return [
         Writer(
             format="records",
@@ -287,10 +287,10 @@ EXPORTERS = (
         ),
     ),
 )
-"""The exporters of every capture, and of captures with some tables."""
+"""The bundled exporters."""
 
 
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
-    """Exporters that need no format: of records, tables, calls and reports."""
+    """Return the bundled exporters."""
     return EXPORTERS

@@ -1,4 +1,4 @@
-"""Records as JSON lines, out of any capture and back into the same bytes (docs/records.md)."""
+"""Records as JSON lines: export of any capture, and conversion back to the same bytes."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from fxframework.registry import Option, RecordWriter, Writer
 __all__ = ["VERSION", "OpaqueCapture", "RecordsExport", "open_raw_writer", "open_records"]
 
 VERSION = 1
-"""Of the records file: the header line says it."""
+"""Version of the records file format, in the header line."""
 INVALID_LINE = "FXF0103"
 IGNORED_OPTION = "FXF0105"
 EXPANSION = 64
-"""Bytes that a byte of a records file may stand for; ``Limits.max_claimed`` comes on top."""
+"""Bytes of output allowed per byte of a records file, in addition to ``Limits.max_claimed``."""
 
 
-# --- Out ---------------------------------------------------------------------------------------
+# --- Export ------------------------------------------------------------------------------------
 
 
 class RecordsExport(Export):
@@ -49,7 +49,7 @@ class RecordsExport(Export):
 
     def write(self, capture: Capture) -> None:
         """Write a capture's records. Raises WriteRefusedError for a second capture."""
-        self._take_only("a records file holds one capture")
+        self._only_one_capture("a records file holds one capture")
         if self._options.get("header", True):
             self._sink.write(_header(capture))
         for chunk in capture.records_json():
@@ -71,7 +71,7 @@ def _header(capture: Capture) -> bytes:
 
 
 def _reading(capture: Capture) -> dict[str, Any]:
-    """The portable options that a capture was read with, where they differ from the defaults."""
+    """Return the portable reader options of a capture that differ from the defaults."""
     given = capture.request.options
     if not given:
         return {}
@@ -84,20 +84,20 @@ def _reading(capture: Capture) -> dict[str, Any]:
     }
 
 
-# --- Back --------------------------------------------------------------------------------------
+# --- Import ------------------------------------------------------------------------------------
 
 
 def open_records(source: Source, request: OpenRequest) -> Capture:
     """Open a records file as the capture that its records came from.
 
-    The writer of their format turns the records into bytes, which the reader of that format opens,
+    The writer of their format converts the records to bytes, which the reader of that format opens,
     both with the portable options (``Option.portable``) of the header. Invalid lines are findings.
-    Bytes without a header line are an ``OpaqueCapture``, unless the option ``format`` names their
-    format.
+    A file without a header line is opened as an ``OpaqueCapture``, unless the option ``format``
+    names its format.
 
-    Raises NoReaderError for a format that cannot be read and written here, UnreadableError for a
-    records file of a later version, LimitError where the records stand for more bytes than
-    ``max_claimed`` allows, PluginError where the writer raises anything but an FxError.
+    Raises NoReaderError for a format without an installed reader and writer, UnreadableError for a
+    records file of a later version, LimitError if the records represent more bytes than
+    ``max_claimed`` allows, PluginError if the writer raises anything but an FxError.
     """
     lines = _Lines(source)
     first = next(lines, b"")
@@ -132,11 +132,11 @@ def _rebuilt(
             path=source.name,
             remedy="`fxf plugins` lists what is installed",
         )
-    bad = _BadLines(request.limits.max_findings or 1 << 62)
-    settings = _settings(header, "options", writer.options, bad)
-    reading = _settings(header, "reading", reader.options, bad)
+    invalid = _InvalidLines(request.limits.max_findings or 1 << 62)
+    settings = _settings(header, "options", writer.options, invalid)
+    reading = _settings(header, "reading", reader.options, invalid)
     with spool_file() as spool:
-        # What the writer finds is found again, in its place, when the bytes are read.
+        # Discard the writer's findings: reading the bytes repeats them with their offsets.
         unused = Diagnostics(reader.rules() if reader.rules else {}, limit=1)
         sink = _BoundedSink(spool, lines, request.limits)
         target = writer.open(sink, settings, unused)
@@ -145,11 +145,11 @@ def _rebuilt(
                 continue
             record = _parse(line)
             if not isinstance(record, dict):
-                bad.add(lines.offset, lines.number, "not a JSON object")
+                invalid.add(lines.offset, lines.number, "not a JSON object")
                 continue
             claim = record.get("nbytes") if record.get("record") == "padding" else 0
             if isinstance(claim, int) and claim > sink.room:
-                bad.add(lines.offset, lines.number, f"it claims {claim} bytes; {sink.excess}")
+                invalid.add(lines.offset, lines.number, f"it claims {claim} bytes; {sink.excess}")
                 continue
             sink.claimed += claim if isinstance(claim, int) else 0
             try:
@@ -157,7 +157,7 @@ def _rebuilt(
             except (PluginError, LimitError, OutputError):
                 raise
             except FxError as error:
-                bad.add(lines.offset, lines.number, error.message)
+                invalid.add(lines.offset, lines.number, error.message)
             except Exception as error:
                 raise _blamed(host, writer, error, lines, source) from error
         target.close()
@@ -166,7 +166,7 @@ def _rebuilt(
     rebuilt.rebuilt = True
     capture = reader.open(rebuilt, attrs.evolve(request, options=reading))
     try:
-        bad.report(capture.diagnostics)
+        invalid.report(capture.diagnostics)
     except BaseException:
         capture.close()
         raise
@@ -174,7 +174,7 @@ def _rebuilt(
 
 
 def _blamed(host: Host, writer: Writer, error: Exception, lines: _Lines, source: Source) -> FxError:
-    """The error of a writer that raised what no writer should."""
+    """Return the error for an unexpected exception of a writer."""
     made = host.blame(error) or PluginError(
         f"{type(error).__name__}: {error}, raised by the writer of {writer.format}",
         remedy=f"report it to the authors of {host.owner(writer).origin}, with this line",
@@ -185,18 +185,18 @@ def _blamed(host: Host, writer: Writer, error: Exception, lines: _Lines, source:
 
 
 class _BoundedSink(Sink):
-    """Gathers what the records stand for, up to what a records file of its size may claim."""
+    """Collects the bytes of the records, up to the bound for a records file of its size."""
 
     def __init__(self, spool: Spool, lines: _Lines, limits: Limits) -> None:
         super().__init__(cast("IO[bytes]", spool), name="a temporary file")
         self._lines = lines
         self._bound = limits.max_claimed
         self.claimed = 0
-        """Bytes of padding that were claimed so far, of which the writer may hold some back."""
+        """Bytes of padding claimed so far; the writer may still buffer some of them."""
 
     @property
     def room(self) -> int:
-        """Bytes that may follow."""
+        """Remaining bytes."""
         if not self._bound:
             return 1 << 62
         taken = max(self.written, self.claimed)
@@ -204,15 +204,15 @@ class _BoundedSink(Sink):
 
     @property
     def excess(self) -> str:
-        """What is wrong with more bytes than there is room for."""
+        """The reason for rejecting more bytes."""
         return f"max_claimed allows {self._bound} more than {EXPANSION} times the file's size"
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes; LimitError beyond the bound."""
+        """Append bytes. Raises LimitError beyond the bound."""
         room = self._bound + EXPANSION * self._lines.end - self.written
         if self._bound and len(data) > room:
             raise LimitError(
-                f"its records stand for too many bytes: {self.excess}",
+                f"its records represent too many bytes: {self.excess}",
                 path=self._lines.name,
                 offset=self._lines.offset,
                 remedy="raise the limit with -o max_claimed=BYTES",
@@ -221,27 +221,27 @@ class _BoundedSink(Sink):
 
 
 def _settings(
-    header: Mapping[str, Any], key: str, known: Iterable[Option], bad: _BadLines
+    header: Mapping[str, Any], key: str, known: Iterable[Option], invalid: _InvalidLines
 ) -> dict[str, Any]:
-    """The options that a header has under a key; those that are not taken are findings."""
+    """Return the options under a key of the header; invalid options are findings."""
     options = {option.name: option for option in known}
     settings = {name: option.default for name, option in options.items()}
     given = header.get(key, {})
     for name, value in (given if isinstance(given, dict) else {}).items():
         if name not in options:
-            bad.add(0, 1, f"the header's option {name!r} is unknown")
+            invalid.add(0, 1, f"the header's option {name!r} is unknown")
         elif not options[name].portable:
-            bad.ignored.append(name)
+            invalid.ignored.append(name)
         else:
             try:
                 settings[name] = options[name].accept(value)
             except UsageError as error:
-                bad.add(0, 1, f"in the header, {error.message}")
+                invalid.add(0, 1, f"in the header, {error.message}")
     return settings
 
 
 def _parse(line: bytes) -> Any:
-    """The JSON value of a line; None where the line is not JSON."""
+    """Parse a line as JSON; return None if it is invalid."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -249,7 +249,7 @@ def _parse(line: bytes) -> Any:
 
 
 class _Lines(Iterator[bytes]):
-    """The lines of a source; ``offset`` and ``number`` are those of the last one given."""
+    """Iterates over the lines of a source; ``offset`` and ``number`` locate the last line."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -263,7 +263,7 @@ class _Lines(Iterator[bytes]):
 
     @property
     def end(self) -> int:
-        """The offset behind the last line given."""
+        """The offset after the last line."""
         return self._next
 
     def __next__(self) -> bytes:
@@ -276,7 +276,7 @@ class _Lines(Iterator[bytes]):
                 self._ready, self._rest = [self._rest], b""
                 break
             self._source.release(max(0, self._at - 2 * CHUNK), self._at - len(chunk))
-            # A line may be as long as the file: it is put together once, when it ends.
+            # A line may be as long as the file, so join its pieces only once.
             pieces = [self._rest, chunk]
             while b"\n" not in chunk and chunk:
                 chunk = self._source.read(self._at, CHUNK)
@@ -293,12 +293,12 @@ class _Lines(Iterator[bytes]):
         return line.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else line
 
 
-class _BadLines:
-    """Invalid lines: the first ones are described, all are counted."""
+class _InvalidLines:
+    """Collects invalid lines: the first are described, all are counted."""
 
     def __init__(self, limit: int) -> None:
         self.ignored: list[str] = []
-        """Options of the header that only the command line can set."""
+        """Options of the header that are not portable."""
         self._limit = limit
         self._kept: list[tuple[int, str]] = []
         self._more = 0
@@ -318,7 +318,7 @@ class _BadLines:
             diagnostics.add(INVALID_LINE, times=self._more)
 
 
-# --- Bytes that nothing is known of ------------------------------------------------------------
+# --- Bytes of an unknown format ----------------------------------------------------------------
 
 
 @attrs.frozen
@@ -330,7 +330,7 @@ class OpaqueRecord:
     raw: bytes
 
     def to_json(self) -> dict[str, Any]:
-        """As record JSON shows damage."""
+        """Return the JSON of a damaged record."""
         return {
             "record": "damaged",
             "offset": self.offset,
@@ -341,7 +341,7 @@ class OpaqueRecord:
 
 
 class OpaqueCapture(Capture):
-    """What `-f records` gives for bytes that are not a records file: one damaged record."""
+    """Bytes that are not a records file, opened with `-f records`: one damaged record."""
 
     format = "records"
 
@@ -351,17 +351,17 @@ class OpaqueCapture(Capture):
         if source.size:
             diagnostics.add(
                 INVALID_LINE,
-                "there is no header line; -o format=NAME says what the records are of",
+                "there is no header line; -o format=NAME names the format of the records",
                 offset=0,
             )
 
     def records(self) -> Iterator[Record]:
-        """One damaged record, or none where there are no bytes."""
+        """Yield one damaged record; none if there are no bytes."""
         if self.source.size:
             yield OpaqueRecord(0, self.source.size, self.source.read(0, self.source.size))
 
     def summary(self) -> Summary:
-        """One damaged record."""
+        """Return a summary with one damaged record."""
         count = int(self.source.size > 0)
         return Summary(
             records=count,
@@ -372,10 +372,10 @@ class OpaqueCapture(Capture):
         )
 
     def scan(self) -> None:
-        """There is nothing more to find."""
+        """Do nothing: all findings are known."""
 
     def _table(self, name: str) -> Table:
-        raise AssertionError(name)  # there are none but `diagnostics`
+        raise AssertionError(name)  # it has only `diagnostics`
 
     def _batches(self, name: str, rows: int) -> Iterator[Table]:
         raise AssertionError(name, rows)
@@ -383,10 +383,10 @@ class OpaqueCapture(Capture):
 
 def open_raw_writer(
     sink: Sink,
-    options: Mapping[str, Any],  # noqa: ARG001 (what every writer takes)
+    options: Mapping[str, Any],  # noqa: ARG001 (the signature of all writers)
     diagnostics: Diagnostics,  # noqa: ARG001
 ) -> RecordWriter:
-    """The writer of such records."""
+    """Open a writer for opaque records."""
     return _RawWriter(sink)
 
 
@@ -397,7 +397,7 @@ class _RawWriter:
         self._sink = sink
 
     def write(self, record: Any) -> None:
-        """Write the bytes of a damaged record; WriteRefusedError for any other."""
+        """Write the bytes of a damaged record. Raises WriteRefusedError for any other."""
         shown = record if isinstance(record, dict) else record.to_json()
         if shown.get("record") != "damaged":
             raise WriteRefusedError("only damaged records can be written without a format")
@@ -405,10 +405,10 @@ class _RawWriter:
             raw = bytes.fromhex(shown["raw"])
         except (KeyError, TypeError, ValueError):
             raise WriteRefusedError(
-                "a damaged record has its bytes in hex, as raw",
-                remedy="leave such records as they are",
+                "a damaged record must have its bytes in hex, as raw",
+                remedy="do not edit damaged records",
             ) from None
         self._sink.write(raw)
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: nothing is buffered."""

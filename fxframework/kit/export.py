@@ -35,7 +35,7 @@ class Export(abc.ABC):
         """Return the counts of what could not be written, by name."""
         return {what: count for what, count in self._dropped.items() if count > 0}
 
-    def _take_only(self, what: str) -> None:
+    def _only_one_capture(self, what: str) -> None:
         """Raise WriteRefusedError with the message ``what`` for a second capture."""
         if self._used:
             raise WriteRefusedError(what, remedy="convert the inputs one by one")

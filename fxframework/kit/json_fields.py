@@ -133,7 +133,7 @@ class JsonFields:
         """Return an integer."""
         value = self.need(key)
         if type(value) is not int:
-            raise self.wrong(key, "a whole number")
+            raise self.wrong(key, "an integer")
         return value
 
     def within(self, key: str, least: int, most: int) -> int:
@@ -154,11 +154,11 @@ class JsonFields:
         """Return a string, from its ``_bytes_hex`` field if that decodes to the shown string."""
         text = self.need(key)
         if not isinstance(text, str):
-            raise self.wrong(key, "a text")
+            raise self.wrong(key, "a string")
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise self.wrong(key, "a text without lone surrogates") from None
+            raise self.wrong(key, "a string without lone surrogates") from None
         beside = f"{key}_bytes_hex"
         if beside in self.given:
             data = self.octets(beside)
@@ -212,7 +212,7 @@ class JsonFields:
                 "0401", f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
             )
         if type(value) is not int:
-            raise self.wrong(key, "a name or a whole number")
+            raise self.wrong(key, "a name or an integer")
         if not 0 <= value <= limit:
             raise unfit(self.refuse, self.what, key, value, 0, limit)
         return next((name for name, number in numbers.items() if number == value), value)

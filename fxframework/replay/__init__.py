@@ -1,6 +1,6 @@
-"""Replay: scenarios run against emulated devices, and what came of them.
+"""Replay: runs scenarios on emulated devices.
 
-``replay(path)`` runs one and gives its ``Report``. Nothing heavy is imported until it is used.
+``replay(path)`` runs a scenario and returns its ``Report``. Modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fxframework.replay.runner import replay
     from fxframework.replay.scenario import Scenario, ScenarioError, json_schema, load, parse
 
-_HOMES = {
+_MODULES = {
     "Report": "report",
     "Scenario": "scenario",
     "ScenarioError": "scenario",
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

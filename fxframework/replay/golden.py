@@ -1,4 +1,4 @@
-"""Golden files: an output is the same as it was when somebody last looked at it."""
+"""Golden files: comparison of outputs with reviewed copies."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from fxframework.kit.steps import Outcome, Run
 __all__ = ["compare", "difference"]
 
 CONTEXT = 8
-"""Bytes of binary outputs that are shown where they differ."""
+"""Bytes of binary outputs to show at a difference."""
 SHOWN = 100
-"""Characters of a line that are shown."""
+"""The most characters to show of a line."""
 
 
 def compare(run: Run, output: str, golden: str = "") -> Outcome:
-    """Compare an output with its golden file, or write that if the run is to.
+    """Compare an output with its golden file, or write the file if the run updates golden files.
 
-    Without a name the file is that of the output in the folder beside the scenario.
+    The default golden file has the output's name, in the golden folder beside the scenario.
     """
     data = run.output(output)
     if not run.own_seed:
-        return Outcome.skipped("golden files are those of the scenario's own seed")
+        return Outcome.skipped("golden files apply only to the scenario's own seed")
     if golden:
         path = run.file(golden)
     elif run.golden is not None:
         path = run.golden / output
     else:
         raise UsageError(
-            "the scenario is in no file, so that there is nothing beside it",
+            "the scenario is not in a file, so it has no folder of golden files",
             remedy="name the golden file with `golden`",
         )
     if run.update_golden:
@@ -48,7 +48,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
 def _update(run: Run, path: Path, output: str, data: bytes) -> Outcome:
     name = _name(run, path)
     if path.exists() and path.read_bytes() == data:
-        return Outcome.ok(f"{name} stays as it is", bytes=len(data))
+        return Outcome.ok(f"{name} is unchanged", bytes=len(data))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     written: dict[str, str] = run.shared("golden.written", dict)
@@ -57,14 +57,14 @@ def _update(run: Run, path: Path, output: str, data: bytes) -> Outcome:
 
 
 def _name(run: Run, path: Path) -> str:
-    """The file as a report names it, on every machine the same."""
+    """Return the name of the file in reports, the same on every machine."""
     if run.folder is not None and path.is_relative_to(run.folder):
         return path.relative_to(run.folder).as_posix()
     return path.name
 
 
 def difference(wanted: bytes, found: bytes) -> str:
-    """Where two outputs differ first: a line of texts, bytes of others."""
+    """Describe the first difference of two outputs: a line of texts, or bytes."""
     at = next(
         (at for at, (one, other) in enumerate(zip(wanted, found, strict=False)) if one != other),
         min(len(wanted), len(found)),

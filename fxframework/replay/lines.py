@@ -1,7 +1,7 @@
-"""Lines: where each value of a TOML text is, for messages about it.
+"""Lines: finds the line of each value in a TOML text, for messages.
 
-``tomllib`` says of a value what it is, and not where. ``lines_of`` goes through a text that
-``tomllib`` has read, so it only has to know where headers, keys, strings and brackets are.
+``tomllib`` does not report positions. ``lines_of`` scans a text that ``tomllib`` has accepted, so
+it only needs to recognize headers, keys, strings and brackets.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PLAIN = re.compile(r"[^,\]}\n#]*")
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Lines, from 1, by the path of what begins there: ``step[3].args.count``."""
+    """Return the line, from 1, of each path, such as ``step[3].args.count``."""
     return _Walk(text).lines
 
 
 def line_of(lines: dict[str, int], path: str) -> int | None:
-    """The line of a path, or else of the nearest that contains it."""
+    """Return the line of a path, or else of the nearest enclosing path; None if there is none."""
     while path:
         if path in lines:
             return lines[path]
@@ -35,7 +35,7 @@ def line_of(lines: dict[str, int], path: str) -> int | None:
 
 
 class _Walk:
-    """Goes through a text once."""
+    """A scan of a text."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[str, int] = {}
@@ -65,7 +65,7 @@ class _Walk:
         self.lines.setdefault(path, self._text.count("\n", 0, self._at) + 1)
 
     def _header(self, name: str, *, array: bool, rounds: dict[str, int]) -> str:
-        """Enter a table; gives its path."""
+        """Enter a table; return its path."""
         path = ""
         parts = [part.strip("\"'") for part in PART.findall(name)]
         for number, part in enumerate(parts):
@@ -79,9 +79,9 @@ class _Walk:
         return path
 
     def _pair(self, table: str) -> None:
-        """A key and its value."""
+        """Scan a key and its value."""
         found = KEY.match(self._text, self._at)
-        assert found is not None  # noqa: S101 (the caller has looked)
+        assert found is not None  # noqa: S101 (checked by the caller)
         path = table
         for part in PART.findall(found[1]):
             path = f"{path}.{part}" if path else part

@@ -1,4 +1,4 @@
-"""Hook implementations: the steps that every scenario has. Light: they load when they are used."""
+"""Registration of the steps that every scenario can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = (
 
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
-    """Decode, expect, export, compare."""
+    """Return the built-in steps."""
     return [
         StepKind(
             name=name,

@@ -1,7 +1,7 @@
-"""Report: what came of a scenario, for people (text), for programs (JSON) and for CI (JUnit XML).
+"""Report: the results of a scenario as text, as JSON and as JUnit XML.
 
-All of it follows from the scenario and the seed, but for the seconds, which every form can leave
-out, so that a report can be compared byte for byte.
+All of it is determined by the scenario and the seed, except durations, which can be omitted so
+that reports can be compared byte for byte.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from fxframework.kit.steps import Status
 __all__ = ["VERSION", "Report", "StepReport", "junit"]
 
 VERSION = 1
-"""Of the report as JSON."""
+"""Version of the report as JSON."""
 MARKS = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}
 
 
 @attrs.frozen(kw_only=True)
 class StepReport:
-    """A step and what came of it."""
+    """The result of a step."""
 
     index: int
-    """Its number, from 0; -1 of a device that could not be opened."""
+    """Its number, from 0; -1 for a device that could not be opened."""
     do: str
-    """The name of its kind, or the place of the device."""
+    """The name of its kind, or the path of the device."""
     status: Status
     message: str = ""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
     seconds: float = attrs.field(default=0.0, eq=False)
-    """How long it took."""
+    """Its duration."""
     error: BaseException | None = attrs.field(default=None, eq=False, repr=False)
-    """What it raised."""
+    """The exception that it raised."""
 
     @property
     def name(self) -> str:
-        """Its place in the scenario, and its kind; of a device only the place."""
+        """Its path in the scenario and its kind; for a device only the path."""
         return self.do if self.index < 0 else f"step[{self.index}] {self.do}"
 
     def to_json(self, *, timing: bool = True) -> dict[str, Any]:
-        """The step as JSON values."""
+        """Return the step as JSON values; ``timing`` includes its duration."""
         out = {
             "index": self.index,
             "do": self.do,
@@ -59,12 +59,12 @@ class StepReport:
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """What came of a scenario."""
+    """The results of a scenario."""
 
     scenario: str
     """Its name."""
     file: str
-    """The name of its file; empty where it is in none."""
+    """The name of its file; empty if it is not in a file."""
     seed: int
     own_seed: bool
     """Whether the seed is the scenario's own."""
@@ -72,7 +72,7 @@ class Report:
     outputs: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
     """Outputs by name."""
     goldens: Mapping[str, str] = attrs.field(factory=dict)
-    """Golden files that were written, by the output's name."""
+    """Golden files that were written, by output."""
 
     @property
     def ok(self) -> bool:
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def seconds(self) -> float:
-        """How long all steps took."""
+        """Total duration of all steps."""
         return sum(step.seconds for step in self.steps)
 
     @property
@@ -90,7 +90,7 @@ class Report:
         return tuple(step for step in self.steps if step.status == "failed")
 
     def to_json(self, *, timing: bool = True) -> dict[str, Any]:
-        """The report as JSON values; ``timing`` is whether it says how long things took."""
+        """Return the report as JSON values; ``timing`` includes durations."""
         out: dict[str, Any] = {
             "fxframework": "replay",
             "version": VERSION,
@@ -110,7 +110,7 @@ class Report:
         return out
 
     def to_text(self, *, timing: bool = True, verbose: bool = True) -> str:
-        """The report in a few lines: a line for each step, those that are ok if ``verbose``."""
+        """Return the report as text with a line per step; steps that are ok only if ``verbose``."""
         took = f" in {self.seconds:.2f} s" if timing else ""
         verdict = "ok" if self.ok else f"FAILED ({len(self.failures)} of {len(self.steps)} steps)"
         lines = [f"{self.scenario} (seed {self.seed}): {verdict}{took}"]
@@ -125,7 +125,7 @@ class Report:
 
 
 def junit(reports: Iterable[Report], *, timing: bool = True) -> str:
-    """JUnit XML: a test suite for each scenario, a test case for each step."""
+    """Return JUnit XML with a test suite per scenario and a test case per step."""
     root = ET.Element("testsuites")
     for report in reports:
         skipped = sum(step.status == "skipped" for step in report.steps)
@@ -157,7 +157,7 @@ def junit(reports: Iterable[Report], *, timing: bool = True) -> str:
 
 
 def _xml(text: str) -> str:
-    """The text without what XML cannot hold, which is escaped."""
+    """Escape characters that XML cannot contain."""
     return "".join(
         each if each in "\t\n" or " " <= each < "\ud800" or "\ue000" <= each < "\ufffe"
         or each >= "\U00010000" else f"\\x{ord(each):02x}"

@@ -1,4 +1,4 @@
-"""Runner: opens a scenario's devices, runs its steps, and gives the report."""
+"""Runner: opens a scenario's devices, runs its steps, and returns the report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["GOLDEN", "open_device", "prepare", "replay"]
 GOLDEN = ".golden"
 """Suffix of the folder of golden files beside a scenario."""
 REPORT = "report.json"
-"""The report in the folder of outputs; without times, so that it is the same every time."""
+"""The report in the output folder, without durations, so that it is reproducible."""
 
 
 def replay(
@@ -35,15 +35,15 @@ def replay(
     update_golden: bool = False,
     force: bool = False,
 ) -> Report:
-    """Run a scenario: a file, or one that was loaded.
+    """Run a scenario, given as a file or as a loaded scenario.
 
-    ``out`` is the folder in which outputs and the report are left; without one they are in the
-    Report. ``seed`` replaces the scenario's own; golden files are then not compared.
-    ``update_golden`` writes them.
+    ``out`` is the folder for outputs and the report; without it they are only in the Report.
+    ``seed`` replaces the scenario's own; golden files are then not compared. ``update_golden``
+    writes them.
 
-    What a step meets is in the report, never raised. Raises ScenarioError and UnreadableError for
-    a scenario that cannot be run, WriteRefusedError where ``out`` holds something already, unless
-    ``force`` is given, and UsageError for golden files of another seed.
+    Errors of steps are in the report and are not raised. Raises ScenarioError and UnreadableError
+    for a scenario that cannot be run, WriteRefusedError if ``out`` is not empty and ``force`` is
+    not given, and UsageError for updating golden files with another seed.
     """
     if host is None:
         from fxframework.host import default_host
@@ -54,8 +54,8 @@ def replay(
     own_seed = seed is None or seed == scenario.seed
     if update_golden and not own_seed:
         raise UsageError(
-            f"golden files are those of the scenario's own seed, {scenario.seed}, not of {seed}",
-            remedy="leave out --seed, or --update-golden",
+            f"golden files apply only to the scenario's own seed, {scenario.seed}, not to {seed}",
+            remedy="omit --seed or --update-golden",
         )
     folder = None if out is None else prepare(Path(out), force=force)
     path = scenario.path
@@ -82,7 +82,7 @@ def replay(
 
 
 def prepare(out: Path, *, force: bool = False) -> Path:
-    """Make the folder of outputs. Raises WriteRefusedError where there is something in it."""
+    """Create the output folder. Raises WriteRefusedError if it is not empty, unless forced."""
     try:
         if out.exists() and not out.is_dir():
             raise WriteRefusedError(
@@ -90,9 +90,9 @@ def prepare(out: Path, *, force: bool = False) -> Path:
             )
         if not force and out.is_dir() and any(out.iterdir()):
             raise WriteRefusedError(
-                "the folder holds something already",
+                "the folder is not empty",
                 path=str(out),
-                remedy="name another one with --out, or replace what is in it: --force on the "
+                remedy="name another one with --out, or replace its files: --force on the "
                 "command line, force=True in Python",
             )
         out.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def prepare(out: Path, *, force: bool = False) -> Path:
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
-    """Write a file of a folder: whole or not at all, and never packed, as a Sink would do."""
+    """Write a file of a folder atomically, without the compression of a Sink."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
@@ -125,8 +125,8 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
             )
             stopped = f"{place} could not be opened"
             if device.name == TARGET:
-                break  # the others are parts of it
-    # Captures close their sources when the run is over.
+                break  # the other devices need it
+    # Close the captures at the end of the run.
     stack.callback(_close, run)
     for step in scenario.steps:
         if stopped:
@@ -151,10 +151,10 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
 
 
 def open_device(device: Device, run: Run, stack: contextlib.ExitStack) -> Exception | None:
-    """Open a device, which ``stack`` closes; gives what went wrong, None where nothing did."""
+    """Open a device, which ``stack`` closes; return the exception, None on success."""
     try:
         opened = device.kind.open(device.parameters, run, device.name)
-    except Exception as error:  # noqa: BLE001 (a plugin's; it is reported)
+    except Exception as error:  # noqa: BLE001 (code of plugins; reported)
         return error
     if device.name == TARGET:
         run.target = opened
@@ -180,8 +180,8 @@ def _step(step: Step, run: Run) -> StepReport:
             elif not isinstance(outcome, Outcome):
                 raise TypeError(f"the step returned {outcome!r}, not an Outcome")
         except MissingExtraError:
-            raise  # not the scenario's fault: the command ends with the line that installs it
-        except Exception as caught:  # noqa: BLE001 (whatever a step meets is reported)
+            raise  # ends the command with the install line
+        except Exception as caught:  # noqa: BLE001 (reported)
             error = caught
             outcome = Outcome.failed(_message(caught))
     return StepReport(
@@ -206,7 +206,7 @@ def _stopwatch() -> Iterator[list[float]]:
 
 
 def _message(error: BaseException) -> str:
-    """The message of an exception in a report, with its notes and its remedy."""
+    """Return the message of an exception for a report, with its notes and remedy."""
     text = str(error)
     notes: Any = getattr(error, "__notes__", ())
     if isinstance(error, FxError):

@@ -1,7 +1,7 @@
-"""Scenario: a TOML file as checked objects; all that is wrong with one in a single message.
+"""Scenario: loads a TOML file as checked objects, and reports all faults together.
 
-Nothing runs before the whole file is understood: keys and their types, the names of step and
-device kinds, and what steps refer to. ``json_schema`` says the same to an editor.
+The whole file is checked before anything runs: keys and their types, the names of step and device
+kinds, and references of steps. ``json_schema`` describes the same rules to editors.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ __all__ = [
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 TARGET = "target"
 """The device kind whose parameters are the table of that name."""
-SAID = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-"""The simple types, as messages say them."""
+TYPE_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+"""The simple types, as named in messages."""
 SHOWN = 60
-"""Characters of a wrong value that a message shows."""
+"""The most characters of an invalid value to show in a message."""
 
 
 @attrs.frozen(order=True)
 class Fault:
-    """One thing that is wrong with a scenario."""
+    """A fault of a scenario."""
 
     path: str
-    """Where, such as ``step[3].args.count``; steps are counted from 0."""
+    """Its place, such as ``step[3].args.count``; steps are counted from 0."""
     message: str
     line: int | None = None
-    """The line of the TOML text, from 1, as far as known."""
+    """The line of the TOML text, from 1; None if unknown."""
 
     def __str__(self) -> str:
         where = "" if self.line is None else f"line {self.line}: "
@@ -63,7 +63,7 @@ class Fault:
 
 
 class ScenarioError(UsageError):
-    """A scenario cannot be run; ``faults`` are all the reasons."""
+    """A scenario is invalid; ``faults`` has all reasons."""
 
     def __init__(self, faults: Sequence[Fault], *, path: str | None = None) -> None:
         self.faults = tuple(faults)
@@ -71,7 +71,7 @@ class ScenarioError(UsageError):
         super().__init__(
             str(self.faults[0]) if len(self.faults) == 1 else several,
             path=path,
-            remedy="`fxf replay --schema` says what a scenario may hold",
+            remedy="`fxf replay --schema` prints the schema of scenarios",
         )
 
     def __str__(self) -> str:
@@ -109,13 +109,13 @@ class Step:
 
     @property
     def path(self) -> str:
-        """Its place in the scenario."""
+        """Its path in the scenario."""
         return f"step[{self.index}]"
 
 
 @attrs.frozen(kw_only=True)
 class Scenario:
-    """What is to be run. The first device is the target, where there is one."""
+    """A loaded scenario. The first device is the target, if there is one."""
 
     name: str
     seed: int
@@ -126,7 +126,7 @@ class Scenario:
 
 
 def load(path: str | Path, host: Host) -> Scenario:
-    """The scenario in a file. Raises UnreadableError, and ScenarioError for all that is wrong."""
+    """Load a scenario from a file. Raises UnreadableError, and ScenarioError with all faults."""
     path = Path(path)
     try:
         text = path.read_text("utf-8")
@@ -140,7 +140,7 @@ def load(path: str | Path, host: Host) -> Scenario:
 
 
 def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
-    """The scenario in a text; ``path`` is its file. Raises ScenarioError."""
+    """Parse a scenario from a text; ``path`` is its file. Raises ScenarioError with all faults."""
     where = None if path is None else str(path)
     try:
         document = tomllib.loads(text)
@@ -155,7 +155,7 @@ def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
 
 
 def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = None) -> Scenario:
-    """The scenario in a TOML document that was loaded. Raises ScenarioError, without lines."""
+    """Convert a loaded TOML document to a scenario. Raises ScenarioError, without lines."""
     reading = _Reading(host)
     scenario = reading.scenario(document, path)
     if reading.faults or scenario is None:
@@ -164,13 +164,13 @@ def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = 
 
 
 class _Reading:
-    """Reads one document and gathers what is wrong with it."""
+    """Converts one document and collects its faults."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.faults: list[Fault] = []
         self.kinds: dict[str, str] = {}
-        """The kind of each declared device by its name."""
+        """The kind of each declared device, by name."""
 
     def fault(self, path: str, message: str) -> None:
         self.faults.append(Fault(path, message))
@@ -237,13 +237,13 @@ class _Reading:
     def kind(
         self, given: Any, key: str, path: str, known: Mapping[str, Any], noun: str
     ) -> Any | None:
-        """The descriptor that an entry names."""
+        """Return the descriptor that an entry names; None, with a fault, if there is none."""
         if not isinstance(given, dict):
             self.fault(path, f"is {_shown(given)}, not a table")
         elif key not in given:
             self.fault(f"{path}.{key}", f"is missing: the name of a {noun}")
         elif not isinstance(given[key], str):
-            self.fault(f"{path}.{key}", f"is {_shown(given[key])}, not a text")
+            self.fault(f"{path}.{key}", f"is {_shown(given[key])}, not a string")
         elif given[key] not in known:
             name = given[key]
             hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known)) or 'none'}"
@@ -255,7 +255,7 @@ class _Reading:
     def parameters(self, kind: StepKind | DeviceKind, given: Any, path: str) -> Any:
         try:
             wanted = NoParameters if kind.parameters is None else kind.parameters()
-        except Exception as error:  # noqa: BLE001 (somebody else's code)
+        except Exception as error:  # noqa: BLE001 (code of plugins)
             self.fault(path, f"its parameters cannot be loaded: {type(error).__name__}: {error}")
             return None
         return self.structured(given, wanted, path)
@@ -263,27 +263,27 @@ class _Reading:
     def structured(self, given: Any, wanted: type, path: str) -> Any:
         try:
             return _converter().structure(given, wanted)
-        except Exception as error:  # noqa: BLE001 (cattrs gathers whatever is raised)
+        except Exception as error:  # noqa: BLE001 (cattrs groups all exceptions)
             self.faults.extend(_faults(error, path))
             return None
 
-    # --- what names what ---
+    # --- References ---
 
     def references(self, devices: list[Device], steps: list[Step], folder: Path | None) -> None:
-        """Check that names are there before they are used, and each is made once."""
+        """Check that names are defined before they are used, and each only once."""
         known: dict[str, set[str]] = {"device": set(), "capture": set(), "output": set()}
         self.kinds = {device.name: device.kind.name for device in devices}
         for device in devices:
             path = device.name if device.name == TARGET else f"device.{device.name}"
             self.check_names(device.parameters, path, known, folder)
             known["device"].add(device.name)
-        # A device or step that could not be read may have made any name.
-        sure = len(self.faults) == 0
+        # With other faults, a name may be defined by a device or step that could not be read.
+        complete = len(self.faults) == 0
         for step in steps:
-            self.check_names(step.parameters, step.path, known, folder, sure=sure)
+            self.check_names(step.parameters, step.path, known, folder, complete=complete)
 
     def named(self, refers: str, known: dict[str, set[str]]) -> tuple[str, set[str]]:
-        """What a parameter refers to in a few words, and the names that fit."""
+        """Return a noun phrase for what a parameter refers to, and the valid names."""
         noun, kinds = referred(refers)
         if noun == "input":
             return "output or device", known["output"] | known["device"]
@@ -299,7 +299,7 @@ class _Reading:
         known: dict[str, set[str]],
         folder: Path | None,
         *,
-        sure: bool = True,
+        complete: bool = True,
     ) -> None:
         made = []
         for field, value in _named_values(parameters):
@@ -309,7 +309,7 @@ class _Reading:
                 file = Path(value) if folder is None else folder / value
                 if not file.is_file():
                     self.fault(place, f"there is no file {value!r} beside the scenario")
-            elif refers is not None and sure:
+            elif refers is not None and complete:
                 noun, there = self.named(refers, known)
                 if value in known["device"] - there and refers != "output":
                     own = self.kinds.get(value)
@@ -323,7 +323,7 @@ class _Reading:
                 if fault:
                     self.fault(place, fault)
                 elif value in known[makes]:
-                    self.fault(place, f"the {makes} {value!r} is there already")
+                    self.fault(place, f"the {makes} {value!r} already exists")
                 made.append((makes, value))
         for makes, value in made:
             known[makes].add(value)
@@ -331,11 +331,11 @@ class _Reading:
 
 @attrs.frozen
 class NoParameters:
-    """The parameters of a kind that has none."""
+    """The parameters of a kind without parameters."""
 
 
 def _named_values(parameters: Any) -> Iterator[tuple[attrs.Attribute[Any], str]]:
-    """The fields of parameters that name something, with each name."""
+    """Yield the fields that name something, with each name."""
     if parameters is None or not attrs.has(type(parameters)):
         return
     for field in attrs.fields(type(parameters)):
@@ -347,17 +347,17 @@ def _named_values(parameters: Any) -> Iterator[tuple[attrs.Attribute[Any], str]]
                 yield field, each
 
 
-# --- TOML values as objects --------------------------------------------------------------------
+# --- Conversion of TOML values to objects ------------------------------------------------------
 
 
-class _WrongError(ValueError):
-    """A value that is not what it should be; the message goes behind its path."""
+class _InvalidValueError(ValueError):
+    """An invalid value; the message follows its path."""
 
 
 @functools.cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
-    for wanted in SAID:
+    for wanted in TYPE_NAMES:
         converter.register_structure_hook(wanted, _simple)
     converter.register_structure_hook(Duration, _duration)
     converter.register_structure_hook_factory(
@@ -377,7 +377,7 @@ def _simple(value: Any, wanted: type) -> Any:
     if wanted is float and type(value) is int:
         return float(value)
     if type(value) is not wanted:
-        raise _WrongError(f"is {_shown(value)}, not {SAID[wanted]}")
+        raise _InvalidValueError(f"is {_shown(value)}, not {TYPE_NAMES[wanted]}")
     return value
 
 
@@ -385,12 +385,12 @@ def _duration(value: Any, _: type) -> Duration:
     try:
         found = nanoseconds(value)
     except ValueError as error:
-        raise _WrongError(str(error)) from None
+        raise _InvalidValueError(str(error)) from None
     return found
 
 
 def _key(name: str) -> str:
-    """The name of a field in a scenario."""
+    """Return the name of a field in a scenario."""
     return name.rstrip("_")
 
 
@@ -407,10 +407,10 @@ def _table_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any]
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise _WrongError(f"is {_shown(value)}, not a table")
+            raise _InvalidValueError(f"is {_shown(value)}, not a table")
         made = make(value, wanted)
         wrong = [
-            _Placed(_key(field.name), _WrongError(fault))
+            _Placed(_key(field.name), _InvalidValueError(fault))
             for field in attrs.fields(wanted)
             if (fault := _bounds(field, getattr(made, field.name)))
         ]
@@ -422,13 +422,13 @@ def _table_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any]
 
 
 def _bounds(field: attrs.Attribute[Any], value: Any) -> str:
-    """What ``parameter`` said a value must be, and it is not."""
+    """Return how a value violates the bounds or choices of its ``parameter``, or an empty text."""
     least, choices = field.metadata.get("least"), field.metadata.get("choices")
     if least is not None and isinstance(value, int | float) and value < least:
-        return f"is {value}, and must be {least} or more"
+        return f"is {value}, but must be {least} or more"
     most = field.metadata.get("most")
     if most is not None and isinstance(value, int | float) and value > most:
-        return f"is {value}, and must be {most} or less"
+        return f"is {value}, but must be {most} or less"
     if choices and isinstance(value, str) and value not in choices:
         hint = did_you_mean(value, choices)
         return f"is {value!r}, not one of {', '.join(choices)}{hint}"
@@ -452,7 +452,7 @@ def _list_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any],
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
-            raise _WrongError(f"is {_shown(value)}, not a list")
+            raise _InvalidValueError(f"is {_shown(value)}, not a list")
         found = _each(enumerate(value), lambda each: converter.structure(each, inner))
         made = [each for _, each in found]
         return tuple(made) if origin is tuple else made
@@ -465,7 +465,7 @@ def _mapping_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, An
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise _WrongError(f"is {_shown(value)}, not a table")
+            raise _InvalidValueError(f"is {_shown(value)}, not a table")
         if inner is Any:
             return dict(value)
         return dict(_each(value.items(), lambda each: converter.structure(each, inner)))
@@ -474,20 +474,20 @@ def _mapping_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, An
 
 
 def _each(pairs: Any, make: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
-    """What is made of each value; everything that is wrong with any at once."""
+    """Convert each value; raise all errors together, with their keys."""
     made, wrong = [], []
     for key, value in pairs:
         try:
             made.append((key, make(value)))
-        except Exception as error:  # noqa: BLE001 (gathered, with its place)
+        except Exception as error:  # noqa: BLE001 (raised together)
             wrong.append(_Placed(key, error))
     if wrong:
         raise ExceptionGroup("", wrong)
     return made
 
 
-class _Placed(Exception):  # noqa: N818 (it carries one)
-    """What is wrong with one item of a list or table."""
+class _Placed(Exception):  # noqa: N818 (a wrapper)
+    """The error of one item of a list or table, with its key."""
 
     def __init__(self, key: int | str, error: Exception) -> None:
         super().__init__(key, error)
@@ -496,7 +496,7 @@ class _Placed(Exception):  # noqa: N818 (it carries one)
 
 
 def _tag(member: Any) -> str:
-    """The key by which a table says which member of a union it is: its first field's."""
+    """Return the key that identifies a member of a union: the name of its first field."""
     return _key(attrs.fields(member)[0].name)
 
 
@@ -509,31 +509,35 @@ def _union_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any]
 
         def structure(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
-                raise _WrongError(f"is {_shown(value)}, not a table")
+                raise _InvalidValueError(f"is {_shown(value)}, not a table")
             found = [key for key in value if key in tags]
             if len(found) != 1:
                 if found:
-                    raise _WrongError(f"is both {' and '.join(map(repr, found))}; make it two")
+                    raise _InvalidValueError(
+                        f"is both {' and '.join(map(repr, found))}; make it two"
+                    )
                 hint = next(filter(None, (did_you_mean(key, tags) for key in value)), "")
-                raise _WrongError(f"is {_shown(value)}, not one of {', '.join(sorted(tags))}{hint}")
+                raise _InvalidValueError(
+                    f"is {_shown(value)}, not one of {', '.join(sorted(tags))}{hint}"
+                )
             return converter.structure(value, tags[found[0]])
 
         return structure
 
     def choose(value: Any, _: Any) -> Any:
-        # Of simple types the value says itself which one it is.
+        # A value of a simple type matches directly.
         if type(value) in members:
             return value
         wrong: list[str] = []
         for member in members:
             try:
                 return converter.structure(value, member)
-            except Exception as error:  # noqa: BLE001 (another member may take it)
+            except Exception as error:  # noqa: BLE001 (another member may match)
                 wrong.extend(fault.message for fault in _faults(error, ""))
-        if all(member in SAID for member in members):
-            *some, last = (SAID[member] for member in members)
+        if all(member in TYPE_NAMES for member in members):
+            *some, last = (TYPE_NAMES[member] for member in members)
             wrong = [f"is {_shown(value)}, not {', '.join(some)} or {last}"]
-        raise _WrongError("; ".join(dict.fromkeys(wrong)))
+        raise _InvalidValueError("; ".join(dict.fromkeys(wrong)))
 
     return choose
 
@@ -544,7 +548,7 @@ def _shown(value: Any) -> str:
 
 
 def _faults(error: BaseException, path: str) -> Iterator[Fault]:
-    """All that was found wrong, each with its path."""
+    """Yield all faults in an exception, each with its path."""
     if isinstance(error, _Placed):
         at = f"[{error.key}]" if isinstance(error.key, int) else f".{error.key}"
         yield from _faults(error.error, path + at)
@@ -618,7 +622,7 @@ def _kind_schema(
 
 
 def _schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type of parameters."""
+    """Return the JSON schema of a type."""
     simple: dict[Any, dict[str, Any]] = {
         bool: {"type": "boolean"},
         int: {"type": "integer"},
@@ -636,9 +640,9 @@ def _schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         own = getattr(wanted, "json_schema", None)
         return {} if own is None else dict(own())
     if attrs.has(wanted):
-        name = f"{wanted.__module__}.{wanted.__qualname__}"  # plugins do not know each other's
+        name = f"{wanted.__module__}.{wanted.__qualname__}"  # unique across plugins
         if name not in definitions:
-            definitions[name] = {}  # a class may hold lists of its own kind
+            definitions[name] = {}  # a class may contain itself
             definitions[name] = _table_schema(wanted, definitions)
         return {"$ref": f"#/$defs/{name}"}
     arguments = typing.get_args(wanted)
@@ -655,7 +659,7 @@ def _schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def described(field: attrs.Attribute[Any]) -> str:
-    """The help of a parameter, with what its text may name."""
+    """Return the help of a parameter, with the kinds of device that it accepts."""
     text: str = field.metadata.get("help", "")
     _, kinds = referred(field.metadata.get("refers", "device"))
     return f"{text} (a device of kind {' or '.join(kinds)})" if kinds else text

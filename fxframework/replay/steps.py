@@ -1,4 +1,4 @@
-"""The steps that every scenario has, whatever the format: decode, expect, export, compare."""
+"""The steps for all formats: decode, expect, export, compare."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 LISTED = 5
-"""Findings or values that a message lists."""
+"""The most findings or values to list in a message."""
 
 
 # --- decode ------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ class Decode:
 
 
 def decode(given: Decode, run: Run) -> Outcome:
-    """Open the bytes with the reader that fits, and read all of it."""
+    """Open the bytes with the named or detected reader, and read all of them."""
     options = {
         name: str(run.file(value))
         if isinstance(value, str) and run.file(value).is_file()
@@ -72,7 +72,7 @@ def decode(given: Decode, run: Run) -> Outcome:
 def open_bytes(
     host: Host, data: bytes, name: str, format: str, options: Mapping[str, Any]
 ) -> Capture:
-    """A capture of some bytes, of the format that is named or detected from them and the name."""
+    """Open bytes as a capture, of the given format or detected from the bytes and the name."""
     source = host.source(data)
     source.name = name
     return host.open(source, format=format or None, options=options)
@@ -91,7 +91,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 Number = int | float
 Value = bool | int | float | str
-"""What a column may hold: codes are texts, numbers of an enumeration their names."""
+"""A value of a column: codes are strings, values of an enumeration their names."""
 
 
 @attrs.frozen
@@ -133,18 +133,18 @@ class Expect:
     )
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is said of a table where none is named."""
+        """Raise ValueError for an expectation about a table if no table is named."""
         given = [
             name
             for name in ("where", "rows", "at_least", "at_most", "equals", "values", "columns")
             if getattr(self, name) not in (None, {})
         ]
         if given and not self.table:
-            raise ValueError(f"{given[0]} is said of a table; name it with table = …")
+            raise ValueError(f"{given[0]} needs a table; name it with table = …")
 
 
 def expect(given: Expect, run: Run) -> Outcome:
-    """Compare a capture with what is expected; report all differences."""
+    """Check the expectations of a capture; report all differences."""
     capture = run.capture(given.capture)
     capture.scan()
     wrong = [*_wrong_whole(given, capture), *_wrong_findings(given, capture, run)]
@@ -167,7 +167,7 @@ def _wrong_whole(given: Expect, capture: Capture) -> Iterator[str]:
     if given.records is not None and summary.records != given.records:
         yield f"there are {summary.records:,} records, not {given.records:,}"
     for kind, count in given.kinds.items():
-        # Either of one kind (`event instant`), or of all that begin so (`event`).
+        # A full kind (`event instant`) or its first word (`event`).
         fitting = [name for name in summary.kinds if f"{name} ".startswith(f"{kind} ")]
         found = sum(summary.kinds[name] for name in fitting)
         if found != count:
@@ -179,10 +179,10 @@ def _wrong_findings(given: Expect, capture: Capture, run: Run) -> Iterator[str]:
     found = capture.diagnostics.counts
     expected = run.findings.setdefault(given.capture, set())
     for code in given.findings or ():
-        run.host.rule(code)  # that there is such a code
+        run.host.rule(code)  # raises for an unknown code
         expected.add(code)
         if code not in found:
-            yield f"{code} is expected, and was not found"
+            yield f"{code} is expected, but was not found"
     worst: dict[str, str] = {}
     for finding in capture.diagnostics.sorted():
         if finding.severity >= Severity.WARNING and finding.code not in expected:
@@ -195,7 +195,7 @@ def _wrong_findings(given: Expect, capture: Capture, run: Run) -> Iterator[str]:
 
 
 def _chosen(table: Table, where: Mapping[str, Any]) -> Table:
-    """The rows that have these values."""
+    """Return the rows that have these values."""
     if not where:
         return table
     import numpy as np
@@ -234,7 +234,7 @@ def _wrong_rows(given: Expect, table: Table) -> Iterator[str]:
 def _wrong_column(column: str, bounds: Range, table: Table) -> Iterator[str]:
     values = table.plain(column)
     if any(not isinstance(value, int | float) for value in values):
-        raise UsageError(f"column {column!r} holds no numbers", remedy="see `equals` and `values`")
+        raise UsageError(f"column {column!r} is not numeric", remedy="use `equals` or `values`")
     found = {"sum": sum(values), "min": min(values, default=None), "max": max(values, default=None)}
     for name, value in found.items():
         wanted = getattr(bounds, name)
@@ -271,7 +271,7 @@ class Export:
 
 
 def export(given: Export, run: Run) -> Outcome:
-    """Write captures with an exporter, or one with its format's own writer."""
+    """Write captures with an exporter, or one capture with the writer of its format."""
     from fxframework.conversion import plan
 
     names = [*([given.capture] if given.capture else []), *given.captures]
@@ -306,5 +306,5 @@ class Compare:
 
 
 def compare(given: Compare, run: Run) -> Outcome:
-    """Compare with the golden file, or write it."""
+    """Compare the output with its golden file, or write the file."""
     return golden.compare(run, given.output, given.golden)

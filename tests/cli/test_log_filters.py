@@ -174,7 +174,7 @@ def test_a_writer_that_cuts_by_itself_does_not_choose_logs(
     host._items["writers"] = [(item(made), plugin) for made, plugin in entries]
     done = run_cli("convert", "--kernel", logs, tmp_path / "out.toylog", host=host)
     assert done.exit_code == ExitCode.USAGE
-    assert "cannot be selected by its logs" in done.stderr
+    assert "log options cannot select a part of" in done.stderr
 
 
 def test_help_has_them_under_a_title(host: Host) -> None:

@@ -183,4 +183,4 @@ def test_what_help_does_not_list_says_why(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(folder)
     done = run_cli("info", "boot.fxt", "--since", "1s")
     assert done.exit_code == ExitCode.USAGE
-    assert "looks at the whole of a capture" in done.stderr
+    assert "processes whole captures" in done.stderr

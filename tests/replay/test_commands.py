@@ -47,7 +47,7 @@ def test_what_stands_there_is_kept_unless_forced(host: Host, here: Path) -> None
     assert run_cli("replay", "good.toml", host=host).exit_code == 0
     again = run_cli("replay", "good.toml", host=host)
     assert again.exit_code == 1
-    assert "holds something already" in again.stderr
+    assert "the folder is not empty" in again.stderr
     assert run_cli("replay", "good.toml", "--force", host=host).exit_code == 0
 
 
@@ -109,7 +109,7 @@ def test_a_seed_and_golden_files(host: Host, here: Path) -> None:
     seeded = run_cli("replay", "g.toml", "--out", "4", "--seed", "8", "-v", host=host)
     assert seeded.exit_code == 0
     assert "good (seed 8)" in seeded.text
-    assert "skipped: golden files are those" in seeded.text
+    assert "skipped: golden files apply only" in seeded.text
     both = run_cli("replay", "g.toml", "--out", "5", "--seed", "8", "--update-golden", host=host)
     assert both.exit_code == 2
 

@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Runner) -> None:
         ('{ log = "m", severity = 256 }', ".severity", "must be 255 or less"),
         ('{ log = "m", line = 3 }', "", "give `file` too"),
         ('{ log = "m", keys = { k = { koid = 3 } } }', ".keys.k", "double, int64, null, string"),
-        ('{ log = "m", keys = { k = { string = 3 } } }', ".keys.k", "no value"),
+        ('{ log = "m", keys = { k = { string = 3 } } }', ".keys.k", "not a value"),
         ('{ datagram = "xyz" }', "", "non-hexadecimal"),
         ('{ slice = "s" }', "", "not one of datagram, log, loop, migrate, run"),
         ('{ loop = 2, body = [{ instant = "i" }] }', ".body[0]", "not one of"),

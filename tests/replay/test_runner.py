@@ -176,7 +176,7 @@ def test_outputs_and_the_report_are_left_in_the_folder(mine: Host, tmp_path: Pat
     assert (out / "0.txt").read_bytes() == report.outputs["0.txt"]
     assert orjson.loads((out / "report.json").read_bytes()) == report.to_json(timing=False)
     before = (out / "report.json").read_bytes()
-    with pytest.raises(WriteRefusedError, match="holds something"):
+    with pytest.raises(WriteRefusedError, match="is not empty"):
         ran(mine, "work", out=out)
     ran(mine, "work", "fail", out=out, force=True)
     assert (out / "report.json").read_bytes() == before
@@ -306,7 +306,7 @@ def test_golden_files_are_written_and_compared(run: Callable[..., Report], tmp_p
 
 def test_a_scenario_in_no_file_names_its_golden_files(host: Host) -> None:
     report = replay(parse('[scenario]\nname = "x"\n' + GOLDEN, host), host=host)
-    assert "nothing beside it" in report.failures[0].message
+    assert "no folder of golden files" in report.failures[0].message
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ def thread(script: str) -> str:
         (RUN + 'for = "0.3ns"\n', "step[0].for", "a duration"),
         (RUN + 'for = "-1s"\n', "step[0].for", "0 or more"),
         (RUN + "budget = 0\n", "step[0].budget", "1 or more"),
-        (RUN + "crashes = 1.0\n", "step[0].crashes", "is 1.0, not a whole number"),
-        (RUN + 'crashes = "1"\n', "step[0].crashes", "is '1', not a whole number"),
+        (RUN + "crashes = 1.0\n", "step[0].crashes", "is 1.0, not an integer"),
+        (RUN + 'crashes = "1"\n', "step[0].crashes", "is '1', not an integer"),
         (RUN + "for = 1\nuntil = 2\n", "step[0]", "exclude each other"),
         ('[[step]]\ndo = "target.rum"\n', "step[0].do", "did you mean 'target.run'?"),
-        ("[[step]]\ndo = 1\n", "step[0].do", "is 1, not a text"),
+        ("[[step]]\ndo = 1\n", "step[0].do", "is 1, not a string"),
         ("[[step]]\nfor = 1\n", "step[0].do", "is missing"),
         ("step = [1]\n", "step[0]", "is 1, not a table"),
         ('step = "x"\n', "step", "is 'x', not tables [[step]]"),
@@ -74,7 +74,7 @@ def thread(script: str) -> str:
             "`store`, `offset`",
         ),
         ("[target]\ncpu = 2\n" + RUN, "target.cpu", "did you mean 'cpus'?"),
-        ("[target]\noffsets = [1, 'x']\n" + RUN, "target.offsets[1]", "not a whole number"),
+        ("[target]\noffsets = [1, 'x']\n" + RUN, "target.offsets[1]", "not an integer"),
         ("[target]\noffsets = 3\n" + RUN, "target.offsets", "not a list"),
         ("target = 3\n" + RUN, "target", "is 3, not a table"),
         (thread("3"), "step[0].script", "is 3, not a list"),
@@ -85,10 +85,10 @@ def thread(script: str) -> str:
         (
             thread("[{ loop = 1, body = [{ run = 1 }, { instant = 'x', args = { n = [] } }] }]"),
             "step[0].script[0].body[1].args.n",
-            "no value",
+            "not a value",
         ),
         (thread("[{ flow = 'start', name = 'f', id = 1 }]"), "step[0].script[0].flow", "begin"),
-        (thread("[{ flow = 'end', name = 'f', id = 1.5 }]"), "step[0].script[0].id", "or a text"),
+        (thread("[{ flow = 'end', name = 'f', id = 1.5 }]"), "step[0].script[0].id", "or a string"),
         (
             '[[step]]\ndo = "target.snapshot"\ndevice = "x"\nas = "a"\n',
             "step[0].device",
@@ -112,7 +112,7 @@ def thread(script: str) -> str:
         (
             '[[step]]\ndo = "target.archive"\nas = "a"\n' * 2,
             "step[1].as",
-            "the output 'a' is there already",
+            "the output 'a' already exists",
         ),
         (
             '[[step]]\ndo = "trace.replay"\ncapture = "none.fxt"\nas = "a"\n',
@@ -366,7 +366,7 @@ def test_every_type_of_parameters_wrong(mine: Host) -> None:
         "step[0].table.a[1]", "step[0].table.b", "step[0].either", "step[0].colour",
         "step[0].ratio", "step[0].free", "step[0].class_", "step[1]",
     }  # fmt: skip
-    assert found["step[0].either"] == "is 1.5, not a whole number or a text"
+    assert found["step[0].either"] == "is 1.5, not an integer or a string"
     assert found["step[0].colour"] == "is 'green', no colour"
     assert "ZeroDivisionError" in found["step[1]"]
 

@@ -371,10 +371,10 @@ CAPTURE = APP + MANY + RUN + LAST + DECODE
             'table = "args"\nwhere = { name = "n" }\ncolumns = { int = { max = 48 } }',
             "int: the max is 49, not 48",
         ),
-        ('table = "args"\ncolumns = { name = { max = 48 } }', "column 'name' holds no numbers"),
+        ('table = "args"\ncolumns = { name = { max = 48 } }', "column 'name' is not numeric"),
         ('table = "args"\ncolumns = { number = { max = 48 } }', "no column 'number'"),
         ('table = "nothing"', "no table 'nothing'"),
-        ('findings = ["FXT0001"]', "FXT0001 is expected, and was not found"),
+        ('findings = ["FXT0001"]', "FXT0001 is expected, but was not found"),
         ('findings = ["FXT9999"]', "unknown code 'FXT9999'"),
     ],
 )

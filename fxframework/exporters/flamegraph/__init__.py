@@ -1,1 +1,1 @@
-"""The flame graph: calls as one picture that zooms."""
+"""The exporter `flamegraph` and the style and script of its pictures."""

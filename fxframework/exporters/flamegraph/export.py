@@ -1,7 +1,7 @@
-"""The exporter `flamegraph`: an SVG that holds all it needs, and zooms and searches in a browser.
+"""The exporter `flamegraph`: a self-contained SVG that zooms and searches in a browser.
 
-A frame is a function on a path of calls; it is as wide as it took, those that it called included.
-The threads are on top, and calls below those that made them.
+A frame is a function on a path of calls; its width is its time, including its callees. Threads are
+at the top, and callees below their callers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = ["FlameExport"]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 WIDTH, ROW, TOP = 1200, 17, 44
-"""Pixels: of the picture, of a level, above the first level."""
+"""Pixels: width of the picture, height of a level, space above the first level."""
 NARROWEST = 0.1
-"""Pixels; siblings that are narrower become one frame."""
+"""Pixels; narrower siblings are drawn as one frame."""
 LETTER = 7
-"""Pixels of a character, about."""
+"""Approximate width of a character in pixels."""
 UNITS = {"ns": "ns", "count": "calls", "ticks": "ticks"}
-UNFIT = re.compile(
+INVALID = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-"""What XML cannot hold, and what would change the order of the characters around it."""
+"""Characters that XML cannot contain, or that change the text direction."""
 NARROW = "frames narrower than 0.1 px, which are drawn together"
 
 
@@ -50,12 +50,12 @@ class FlameExport(Export):
         self._names: list[str] = []
 
     def write(self, capture: Capture) -> None:
-        """Take the calls of a capture. Raises WriteRefusedError where it has none."""
+        """Add the calls of a capture. Raises WriteRefusedError if it has none."""
         self._trees.append(stacks_of(capture, self._options, self._dropped))
         self._names.append(capture.name)
 
     def close(self) -> Mapping[str, int]:
-        """Write the picture; gives what it leaves out, by name, with counts."""
+        """Write the picture; return the counts of what is omitted, by name."""
         if self._trees:
             picture = _Picture(merged(self._trees), self._options["weight"])
             self._dropped[NARROW] = picture.narrow
@@ -65,7 +65,7 @@ class FlameExport(Export):
 
 
 class _Picture:
-    """The frames of a tree and their places."""
+    """The frames of a tree and their positions."""
 
     def __init__(self, tree: CallTree, weight: str) -> None:
         own = tree.count if weight == "count" else tree.own
@@ -82,14 +82,14 @@ class _Picture:
             np.add.at(self._weights, parent[level], self._weights[level])
         self.total = float(self._weights[self._levels[0]].sum())
         self.narrow = 0
-        """Frames that are not drawn by themselves."""
+        """Number of frames that are not drawn separately."""
         self._frames = list(self._placed(parent))
 
     def _placed(self, parent: I64) -> Iterator[tuple[int, float, float, str, float]]:
-        """Frames as level, left edge and width in pixels, name and weight."""
+        """Yield frames: level, left edge and width in pixels, name and weight."""
         scale = WIDTH / self.total if self.total else 0.0
         widths = self._weights * scale
-        if not self.total:  # no call took any time: the picture shows the threads
+        if not self.total:  # no call took any time: show the threads
             widths[self._levels[0]] = WIDTH / self._levels[0].size
         left = np.zeros(widths.size)
         wide = np.zeros(widths.size, np.bool_)
@@ -116,15 +116,15 @@ class _Picture:
                 yield (number, left[node], widths[node], self._name(node), self._weights[node])
             thin = ~wide[level]
             self.narrow += int(np.count_nonzero(thin))
-            yield from self._gathered(number, level[thin], whose[thin], left, widths)
+            yield from self._merged_narrow(number, level[thin], whose[thin], left, widths)
 
     def _name(self, node: int) -> str:
-        return _fit(self._tree.name(node)) or "(no name)"
+        return _valid(self._tree.name(node)) or "(no name)"
 
-    def _gathered(
+    def _merged_narrow(
         self, number: int, thin: I64, whose: I64, left: F64, widths: F64
     ) -> Iterator[tuple[int, float, float, str, float]]:
-        """One frame for the narrow children of each frame, where it is wide enough itself."""
+        """Yield one frame for the narrow children of each frame, if it is wide enough."""
         if not thin.size:
             return
         first = np.flatnonzero(np.diff(whose, prepend=whose[0] - 1))
@@ -136,7 +136,7 @@ class _Picture:
             yield number, left[thin[first[at]]], float(sums[at]), name, float(weights[at])
 
     def svg(self, title: str) -> Iterator[str]:
-        """The picture, piece by piece."""
+        """Yield the picture, piece by piece."""
         folder = resources.files("fxframework.exporters.flamegraph")
         levels = max((frame[0] for frame in self._frames), default=0) + 1
         height = TOP + levels * ROW + 24
@@ -146,7 +146,7 @@ class _Picture:
             f'viewBox="0 0 {WIDTH} {height}">\n'
             f"<style>{folder.joinpath('graph.css').read_text('utf-8')}</style>\n"
             f'<text x="{WIDTH / 2}" y="20" text-anchor="middle" font-size="16">'
-            f"{escape(_fit(title))}</text>\n"
+            f"{escape(_valid(title))}</text>\n"
             f'<text id="back" x="8" y="20"></text><text id="find" x="{WIDTH - 60}" y="20">Search'
             f'</text><text id="matched" x="{WIDTH - 8}" y="{height - 8}" text-anchor="end"></text>'
             f'<text x="8" y="{height - 8}">{self._note()}</text>\n'
@@ -175,12 +175,12 @@ class _Picture:
         )
 
 
-def _fit(name: str) -> str:
-    """A name as text of XML, in the order of its characters."""
-    return UNFIT.sub("\N{REPLACEMENT CHARACTER}", name)
+def _valid(name: str) -> str:
+    """Replace the invalid characters of a name."""
+    return INVALID.sub("\N{REPLACEMENT CHARACTER}", name)
 
 
 def _colour(name: str) -> str:
-    """A warm colour that a name always has."""
+    """Return a warm colour determined by the name."""
     number = zlib.crc32(name.encode("utf-8", "replace"))
     return f"hsl({number % 50},{60 + (number >> 8) % 30}%,{58 + (number >> 16) % 14}%)"

@@ -40,7 +40,7 @@ class TreeJsonExport(TreeExport):
 
     def write(self, capture: Capture) -> None:
         """Write one capture. Raises WriteRefusedError for a second one."""
-        self._take_only("tree-json holds one tree")
+        self._only_one_capture("tree-json holds one tree")
         super().write(capture)
 
     def _pieces(self, capture: Capture) -> Iterator[str]:

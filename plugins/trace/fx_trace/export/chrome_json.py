@@ -166,7 +166,7 @@ class JsonExport(Export):
 
         Raises WriteRefusedError for a second one, and where there is nothing to write.
         """
-        self._take_only("Chrome JSON holds one capture")
+        self._only_one_capture("Chrome JSON holds one capture")
         capture.scan()
         survey = FirstPass(capture)
         names = KernelNames(capture)

@@ -33,7 +33,7 @@ class SingleExport(EventExport):
 
         Raises WriteRefusedError for a second one, and where there is not even a header.
         """
-        self._take_only(f"{self.what} holds one capture")
+        self._only_one_capture(f"{self.what} holds one capture")
         if whole_of(capture).version is None:
             raise nothing_to_write(capture)
         self._write(capture)
