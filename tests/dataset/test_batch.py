@@ -169,7 +169,7 @@ def test_resume_converts_what_is_new_changed_or_failed(tmp_path: Path) -> None:
     fxf.batch(folder, out, jobs=1, force=True, max_string=10)
     with pytest.raises(WriteRefusedError, match="already a dataset"):
         fxf.batch(folder, out, jobs=1)
-    with pytest.raises(WriteRefusedError, match="not a dataset"):
+    with pytest.raises(WriteRefusedError, match="nor a dataset"):
         fxf.batch(folder, folder, jobs=1, force=True)
     bounded = fxf.batch(folder, tmp_path / "bounded", jobs=1, max_output=10)
     assert {each.error.code for each in bounded.entries if each.error} >= {"FXF0003"}
