@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from fxframework.kernels.buffers import full, grown, room, view
 
@@ -50,17 +51,26 @@ class Output:
 
     def add(self, literal: bytes) -> int:
         """Take one more literal; gives its number."""
+        return self.add_all([literal])
+
+    def add_all(self, literals: Sequence[bytes]) -> int:
+        """Take more literals; gives the number of the first."""
         number = self.count
         start = self.bounds[number]
-        end = start + len(literal)
-        if number + 2 > len(self.bounds):
-            self.bounds = grown(self.bounds, 2 * len(self.bounds), number + 1)
+        joined = b"".join(literals)
+        end = start + len(joined)
+        count = number + len(literals)
+        if count + 1 > len(self.bounds):
+            self.bounds = grown(self.bounds, 2 * count + FEW, number + 1)
         if end > len(self.literals):
             self.literals = grown(self.literals, 2 * end, start)
-        np.asarray(self.literals)[start:end] = np.frombuffer(literal, np.uint8)
-        self.count = number + 1
-        self.bounds[self.count] = end
-        return number
+        np.asarray(self.literals)[start:end] = np.frombuffer(joined, np.uint8)
+        for literal in literals:
+            start += len(literal)
+            number += 1
+            self.bounds[number] = start
+        self.count = count
+        return count - len(literals)
 
     def forget(self, count: int) -> None:
         """Forget the literals but the first ones."""
@@ -231,6 +241,11 @@ class Output:
             self.grow(nbytes)
         np.asarray(self.data)[self.used : self.used + nbytes] = np.frombuffer(data, np.uint8)
         self.used += nbytes
+
+    def written(self) -> NDArray[np.uint8]:
+        """What was written since the last ``take``, as a view."""
+        written: NDArray[np.uint8] = np.asarray(self.data)[: self.used]
+        return written
 
     def take(self) -> bytes:
         """What was written since the last call."""

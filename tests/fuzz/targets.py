@@ -370,6 +370,53 @@ def log_lines(data: bytes) -> None:
     packets.out.take()
 
 
+def nesting(data: bytes) -> None:
+    """Nest events of Chrome JSON, in pieces, and compare the order with that of lists."""
+    from fx_trace.export.chrome_json import ENDLESS
+    from fx_trace.export.nesting import Nesting
+
+    count = len(data) // 6
+    what, threads, parents, rows, until, sizes = _exact(data[: 6 * count], "u1").reshape(6, count)
+    places = np.array(
+        [what % 3, threads % 5, parents % 9 - 1.0, rows % 9 - 1.0, until, sizes // 2], np.int64
+    )
+    places[4, until > 250] = ENDLESS
+    ends = np.cumsum(sizes.astype(np.int64) + 1)
+    letters = np.resize(np.frombuffer(b"0123456789", np.uint8), int(ends[-1]) if count else 1)
+    times = np.arange(count)
+    kernel = Nesting(5, 1 + len(data) % 64)
+    written = []
+    for some in (slice(0, count // 2), slice(count // 2, count)):
+        own = (letters, (ends - sizes)[some], sizes[some].astype(np.int64), times[some])
+        kernel.load(own, places[:, some])
+        while kernel.run():
+            written.append(kernel.out.take())
+    while kernel.finish():
+        written.append(kernel.out.take())
+    written.append(kernel.out.take())
+
+    expected: list[bytes] = []
+    stacks: list[list[tuple[int, int, bytes]]] = [[] for _ in range(5)]
+    for at, (kind, thread, parent, row, end, tail) in enumerate(places.T.tolist()):
+        text = letters[ends[at] - sizes[at] : ends[at]].tobytes()
+        stack = stacks[thread]
+        if kind == 0:
+            while stack and stack[-1][0] != parent:
+                expected.append(stack.pop()[2])
+            expected.append(text[: len(text) - tail])
+            stack.append((row, end, text[len(text) - tail :]))
+            continue
+        if kind == 1 and row >= 0 and any(each[0] == row for each in stack):
+            while stack[-1][0] != row:
+                expected.append(stack.pop()[2])
+        elif kind == 1:
+            while stack and stack[-1][1] != ENDLESS and stack[-1][1] <= at:
+                expected.append(stack.pop()[2])
+        expected.append(text)
+    expected += [text for stack in (*stacks[1:], stacks[0]) for *_, text in reversed(stack)]
+    assert b"".join(written).replace(b",\n", b"") == b"".join(expected)
+
+
 def strings(data: bytes) -> None:
     """Check UTF-8, and enter strings of changing lengths into a pool."""
     from fxframework.kernels.utf8 import Utf8
@@ -565,6 +612,7 @@ TARGETS: dict[str, Target] = {
     "trace-bounds": Target(trace_bounds, "trace", ("trace",), split_words, 2),
     "log-lines": Target(log_lines, "log", ("log",), split_words, 2),
     "strings": Target(strings, "strings", (), None),
+    "nesting": Target(nesting, "strings", (), None),
     "cells": Target(csv_cells, "strings", (), None),
     "log-kernels": Target(log_kernels, "log", LOGS, split_words, 2),
     "inspect-kernels": Target(inspect_kernels, "inspect", ("inspect",), split_blocks, 2),

@@ -17,7 +17,7 @@ from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.native import is_compiled
 from fxframework.testing.kernels import plain_kernels
 
-NAMES = ("columns", "maps", "notes", "pools", "sorting", "utf8")
+NAMES = ("columns", "maps", "notes", "parts", "pools", "sorting", "templates", "utf8")
 INT64 = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.one_of(st.binary(max_size=40), st.text(max_size=12).map(str.encode))
 
@@ -283,3 +283,73 @@ def test_a_plain_kernel_runs_above_a_compiled_base() -> None:
             return 42
 
     assert Plain().run() == 42
+
+
+# --- Templates ---------------------------------------------------------------------------------
+
+
+def as_seconds(ns: int) -> str:
+    whole, part = divmod(abs(ns), 10**9)
+    return f"{('-' if ns < 0 else '') + str(whole):>6}.{part:09d}"
+
+
+def as_length(ns: int) -> str:
+    for size, digits, unit in ((10**9, 9, "s"), (10**6, 6, "ms"), (1000, 3, "us")):
+        if ns >= size:
+            decimals = f"{ns % size:0{digits}d}".rstrip("0")
+            return f"{ns // size}{'.' * bool(decimals)}{decimals}{unit}"
+    return f"{ns}ns"
+
+
+def as_micros(ns: int) -> str:
+    return f"{'-' * (ns < 0)}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
+
+
+EDGES = [
+    0,
+    -1,
+    999,
+    1000,
+    1001,
+    10**6 - 1,
+    10**6,
+    1_234_000,
+    10**9,
+    61 * 10**9 + 1,
+    2**63 - 1,
+    -(2**63),
+]
+
+
+@given(values=st.lists(st.one_of(INT64, st.integers(-3000, 10**10)), max_size=6).map(EDGES.__add__),
+       texts=st.lists(st.binary(max_size=9), min_size=1, max_size=5))  # fmt: skip
+def test_templates_write_what_python_formats(
+    helpers: Helpers, values: list[int], texts: list[bytes]
+) -> None:
+    parts, rows = helpers.parts, len(values)
+    made = helpers.templates.Templates(b"(", b", ", b")")
+    column = np.array(values)
+    numbers = np.array([made.text(texts[row % len(texts)]) for row in range(rows)])
+    starts, ends = made.write(rows, b"m", (parts.SIGNED, column))
+    made.hold(starts, ends)
+    stops = np.minimum(np.arange(rows) + 2, rows)
+    kinds = ("SIGNED", "NATURAL", "HEX", "MICROS", "SECONDS", "LENGTH")
+    shown = [part for kind in kinds for part in (b"|", (getattr(parts, kind), column))]
+    starts, ends = made.write(
+        rows, (parts.TEXT, numbers), (parts.MARK, 0), *shown, b"|", (parts.SIGNED, 7),
+        (parts.MEMBERS, np.arange(rows)), (parts.MEMBERS_END, stops),
+    )  # fmt: skip
+    letters = made.letters().tobytes()
+    for row, value in enumerate(values):
+        natural = value % 2**64
+        text = "|".join(
+            ["", str(value), str(natural), f"{natural:x}", as_micros(value), as_seconds(value),
+             as_length(value), "7"]
+        )  # fmt: skip
+        members = ", ".join(f"m{values[at]}" for at in range(row, stops[row]))
+        expected = texts[row % len(texts)] + f"{text}({members})".encode()
+        assert letters[starts[row] : ends[row]] == expected
+        assert made.marks[row] - starts[row] == len(texts[row % len(texts)])
+    assert not made.forget(1 << 20)
+    assert made.forget(0)
+    assert made.letters().size == 0

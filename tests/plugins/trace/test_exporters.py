@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import random
 import struct
@@ -16,15 +17,17 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import layout, plugin
-from fx_trace.export import blobs, chrome_json, text, time_order, windows
+from fx_trace.export import blobs, chrome_json, items, text, time_order, windows
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
+from fxframework.testing.kernels import plain_kernels
 
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
 T = [1000, 1001]
 Shown = dict[str, Any]
+EXPORTS: dict[str, Any] = {"json": chrome_json.JsonExport, "text": text.TextExport}
 
 
 def trace(*records: Shown) -> bytes:
@@ -51,7 +54,7 @@ def export(which: str, data: bytes | Capture) -> tuple[bytes, Mapping[str, int]]
     sink = Sink.memory()
     opened = data if isinstance(data, Capture) else fxf.open(data, format="trace")
     with opened as capture:
-        session = {"json": chrome_json.JsonExport, "text": text.TextExport}[which](sink, {})
+        session = EXPORTS[which](sink, {})
         session.write(capture)
         return sink.getvalue(), session.close()
 
@@ -409,27 +412,6 @@ def test_text_shows_threads_that_were_never_registered() -> None:
     assert line == "0.000000005 <thr#9> instant cat:i"
 
 
-@pytest.mark.parametrize(
-    ("ns", "shown"),
-    [
-        (0, "0ns"),
-        (999, "999ns"),
-        (1000, "1us"),
-        (1001, "1.001us"),
-        (1_234_567, "1.234567ms"),
-        (5_000_000_000, "5s"),
-        (61_000_000_001, "61.000000001s"),
-    ],
-)
-def test_lengths_are_exact(ns: int, shown: str) -> None:
-    assert text._duration(ns) == shown
-
-
-@pytest.mark.parametrize(("ns", "shown"), [(-1, "-0.000000001"), (1_500_000_000, "1.500000000")])
-def test_times_are_exact(ns: int, shown: str) -> None:
-    assert text._seconds(ns).strip() == shown
-
-
 # --- Both ----------------------------------------------------------------------------------------
 
 
@@ -458,8 +440,41 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
     monkeypatch.setattr(windows, "ROWS", 7)
     assert export(which, data) == expected
     monkeypatch.setattr(time_order, "WAITING", 20)
-    monkeypatch.setattr(time_order, "PIECE", 50)
+    for events, nbytes in ((7, 1 << 18), (1 << 12, 150)):
+        monkeypatch.setattr(time_order, "PIECE", events)
+        monkeypatch.setattr(time_order, "PIECE_BYTES", nbytes)
+        assert export(which, data) == expected
+    monkeypatch.setattr(chrome_json, "PIECE", 100)
+    monkeypatch.setattr(items, "KEPT", 50)
     assert export(which, data) == expected
+
+
+def test_ends_that_wait_for_long_keep_their_arguments() -> None:
+    """Slices of two threads in turn, so that no end is written in the order that they began."""
+    records = [event("duration_begin", 0, "s0", thread=[1, 2])]
+    count = 1500
+    for number in range(1, count):
+        text = [("end", "string", f"{number - 1} " + "x" * 1000)]
+        begun, ended = [1, 2 + number % 2], [1, 2 + (number - 1) % 2]
+        records.append(event("duration_begin", 2 * number, f"s{number}", thread=begun))
+        records.append(event("duration_end", 2 * number + 1, f"s{number - 1}", text, thread=ended))
+    events, _, _ = chrome(*records)
+    ends = [each["args"]["end"].split()[0] for each in events if each["ph"] == "E"]
+    assert sorted(map(int, ends)) == list(range(count - 1))
+    assert [each["name"] for each in events if each["ph"] == "E"] == [f"s{end}" for end in ends]
+
+
+@pytest.mark.parametrize("which", ["json", "text"])
+def test_plain_kernels_write_the_same(which: str) -> None:
+    data = _long(60)
+    expected = export(which, data)
+    with plain_kernels():
+        module = importlib.import_module(EXPORTS[which].__module__)
+        sink = importlib.import_module("fxframework.io.sink").Sink.memory()
+        session = getattr(module, EXPORTS[which].__name__)(sink, {})
+        with importlib.import_module("fxframework").open(data, format="trace") as capture:
+            session.write(capture)
+        assert (sink.getvalue(), session.close()) == expected
 
 
 @settings(max_examples=20, deadline=None)

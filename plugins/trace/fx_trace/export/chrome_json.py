@@ -6,7 +6,7 @@ import base64
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,38 +14,37 @@ import orjson
 from numpy.typing import NDArray
 
 from fx_trace.export.first_pass import (
-    ENDLESS,
     TIMED,
     FirstPass,
     KernelNames,
     ThreadNames,
     dropped_records,
-    ends_of,
     refusal,
 )
 from fx_trace.export.items import (
     ASYNC,
     ASYNC_SCOPE,
-    CODE,
     COMPLETE,
     LEGACY,
     NEVER,
-    PLAIN_FORMS,
-    REAL,
-    UNSIGNED,
     WAKEUP,
-    Forms,
-    ItemMaker,
-    argument_values,
+    EventMaker,
+    Events,
+    Made,
+    Members,
+    groups,
 )
 from fx_trace.export.json_text import json_string
+from fx_trace.export.nesting import Nesting
 from fx_trace.export.sched_text import HEADER, SchedText
 from fx_trace.export.time_order import InTime
-from fx_trace.export.windows import Members, by_offset, last_offset, windows
+from fx_trace.export.windows import last_offset, windows
 from fx_trace.layout import ArgType, BlobType
 from fxframework.io.sink import Sink
+from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SIGNED, TEXT
+from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.templates import Part
 from fxframework.kit.export import Export
-from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
@@ -70,59 +69,19 @@ the whole file for the object that Fuchsia's tools write and read. It passes ove
 escape. Of the two members, which then have one name, other parsers take the last: the object.
 """
 FTRACE_KEY = "systemTraceEvents"
-_PHASES = ("s", "t", "f")
+_PHASES = ('"s"', '"t"', '"f","bp":"e"')
 _SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
+PIECE = 4 << 20
+"""Bytes that are written at a time."""
+SLICE, ON_THREAD, ALONE = range(3)
+"""What an event is, as ``Nesting`` takes it."""
+ENDLESS = -(1 << 63)
+"""The end, as ``Nesting`` takes it, of a slice that was never closed."""
 
 
-def _size(item: Item) -> int:
-    """Characters of an event."""
-    return len(item[-1]) + (len(item[-2]) if item[0] == _SLICE else 0)
-
-
-def _us(ns: I64) -> list[str]:
-    """Nanoseconds as the text of exact microseconds."""
-    if ns.size and int(ns.min()) < 0:
-        return [
-            f"{'-' if value < 0 else ''}{abs(value) // 1000}.{abs(value) % 1000:03d}"
-            for value in ns.tolist()
-        ]
-    whole, part = np.divmod(ns, 1000)
-    return [f"{w}.{p:03d}" for w, p in zip(whole.tolist(), part.tolist(), strict=True)]
-
-
-class _JsonArgs:
-    """Strings and arguments as JSON."""
-
-    def __init__(self, pool: StringPool) -> None:
-        self.texts: Memo[int, str] = Memo(
-            lambda code: "null" if code < 0 else json_string(pool[code])
-        )
-        self._forms: Forms = {
-            **PLAIN_FORMS,
-            ArgType.DOUBLE: (REAL, _double),
-            ArgType.STRING: (CODE, self.texts.__getitem__),
-            ArgType.POINTER: (UNSIGNED, '"0x{:x}"'.format),
-            ArgType.KOID: (UNSIGNED, '"#{}"'.format),
-            ArgType.BLOB: (
-                CODE,
-                lambda code: f'"{base64.b64encode(pool.bytes_of(code)).decode()}"',
-            ),
-        }
-        self.unknown = 0
-        """Arguments of unknown types, which have no value to show."""
-
-    def column(self, table: Table, name: str) -> list[str]:
-        """A code column as JSON strings; null as ``null``."""
-        return [self.texts[code] for code in table.array(name).tolist()]
-
-    def render(self, args: Table) -> list[tuple[str, str] | None]:
-        """Per row: name and value, as JSON."""
-        values = list(argument_values(args, self._forms))
-        self.unknown += values.count(None)
-        return [
-            None if value is None else (name, value)
-            for name, value in zip(self.column(args, "name"), values, strict=True)
-        ]
+def _us(ns: int) -> str:
+    """Nanoseconds as exact microseconds."""
+    return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
 
 def _double(value: float) -> str:
@@ -131,22 +90,6 @@ def _double(value: float) -> str:
     if math.isnan(value):
         return '"NaN"'
     return '"Infinity"' if value > 0 else '"-Infinity"'
-
-
-def _object(members: Iterable[tuple[str, str] | None]) -> str:
-    """``,"args":{…}``; a name that occurs again gets ``#2``, ``#3``, …; nothing for no members."""
-    known = [member for member in members if member is not None]
-    if not known:
-        return ""
-    if len(known) > 1 and len({name for name, _ in known}) < len(known):
-        taken: Counter[str] = Counter()
-        numbered = []
-        for name, value in known:
-            taken[name] += 1
-            again = f'{name[:-1]}#{taken[name]}"' if taken[name] > 1 else name
-            numbered.append((again, value))
-        known = numbered
-    return ',"args":{' + ",".join(f"{name}:{value}" for name, value in known) + "}"
 
 
 class JsonExport(Export):
@@ -175,31 +118,37 @@ class JsonExport(Export):
         self._dropped = dropped_records(capture, survey)
         self._dropped["annotations of pointers and koids"] = survey.annotated
         self._dropped["kernel objects other than processes and threads"] = names.others
-        arguments = _JsonArgs(capture.strings)
         cast = ThreadNames(capture)
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
         self._put(names.metadata(cast))
-        events = _JsonEvents(cast, arguments, survey)
+        events = _JsonEvents(capture.strings, cast, survey)
+        nesting = Nesting(events.threads, PIECE)
+        nesting.comma = bool(self._comma)
 
-        def emit(ready: list[Item]) -> None:
-            self._put(events.placed(ready))
+        def emit(ready: Events) -> None:
+            letters = (ready.data, ready.starts, ready.sizes, ready.times)
+            nesting.load(letters, ready.places)
+            while nesting.run():
+                self._sink.write(nesting.out.take())
 
-        with InTime(emit, orjson.dumps, orjson.loads, _size) as ordered:
+        with InTime(emit) as ordered:
             for window in windows(capture, (*TIMED, "args")):
-                ordered.add(*events.window(window), survey.earliest_after(last_offset(window)))
-        self._put(events.rest())
+                ordered.add(events.window(window), survey.earliest_after(last_offset(window)))
+        while nesting.finish():
+            self._sink.write(nesting.out.take())
+        self._sink.write(nesting.out.take())
+        self._comma = ",\n" if nesting.comma else ""
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")
         if self._sched != "fuchsia":
             self._put_ftrace(capture, SchedText(cast, names))
         if self._sched != "ftrace":
-            self._put_system(capture, cast, names, arguments)
+            self._put_system(capture, names, events)
         branches = self._last_branches(capture)
         if branches:
             self._sink.write(b',"lastBranch":' + orjson.dumps({"records": branches}))
         self._sink.write(b"}\n")
         self._dropped += events.dropped
-        self._dropped["arguments of unknown types"] = arguments.unknown
 
     def _put(self, items: list[str]) -> None:
         if items:
@@ -217,16 +166,16 @@ class JsonExport(Export):
             self._sink.write(b'"')
         self._dropped["context switches before time 0, for Perfetto"] = text.left_out
 
-    def _put_system(
-        self, capture: Capture, cast: ThreadNames, names: KernelNames, arguments: _JsonArgs
-    ) -> None:
+    def _put_system(self, capture: Capture, names: KernelNames, events: _JsonEvents) -> None:
         """Names and context switches for Fuchsia's tools."""
         self._sink.write(b',"' + SYSTEM_KEY.encode() + b'":{"type":"fuchsia","events":[')
         self._comma = ""
         self._put(names.system())
         for window in windows(capture, ("sched", "args")):
             if "sched" in window:
-                self._put(_sched_json(window["sched"], window.get("args"), cast, arguments))
+                text = events.switches(window).text().data
+                self._sink.write(text.data if self._comma else text[len(BETWEEN) :].data)
+                self._comma = ",\n"
         self._sink.write(b"]}")
 
     def _fidl_blobs(self, capture: Capture) -> list[str]:
@@ -246,7 +195,7 @@ class JsonExport(Export):
             self._dropped["large blobs"] -= 1
             out.append(
                 f'{{"ph":"O","id":"","cat":"{FIDL_CATEGORY}","name":{json_string(shown["name"])},'
-                f'"ts":{_us(np.array([ns]))[0]},"pid":{pid},"tid":{tid},"blob":"{payload}"}}'
+                f'"ts":{_us(ns)},"pid":{pid},"tid":{tid},"blob":"{payload}"}}'
             )
         return out
 
@@ -281,17 +230,19 @@ class JsonExport(Export):
         return out
 
 
-_SLICE, _ON_THREAD, _ALONE = range(3)
-_Open = tuple[int, int, str]
-"""A slice that may enclose others: its row, when it ends, and the JSON of that end, if any."""
-Item = tuple[Any, ...]
-"""What it is (one of the three), then what its place among the others needs, then its JSON."""
+BETWEEN = b",\n"
+"""What is between two events."""
 
 
-class _JsonEvents(ItemMaker[Item]):
+class _JsonEvents(EventMaker):
     """Rows as trace events, and their places."""
 
-    def __init__(self, cast: ThreadNames, arguments: _JsonArgs, survey: FirstPass) -> None:
+    around = b',"args":{', b",", b"}"
+    equals = b":"
+    places = 6
+
+    def __init__(self, pool: StringPool, cast: ThreadNames, survey: FirstPass) -> None:
+        super().__init__(survey)
         self.makers = {
             "slices": self._slices,
             "instants": self._instants,
@@ -299,200 +250,210 @@ class _JsonEvents(ItemMaker[Item]):
             "logs": self._logs,
             "counters": self._counters,
         }
-        self._arguments = arguments
-        self.render = arguments.render  # type: ignore[method-assign]
-        self._who = {
-            thread: f'"pid":{cast.pids[thread]},"tid":{tid}' for thread, tid in cast.tids.items()
-        }
-        self._end_args = survey.end_args()
-        self._stacks: dict[int, list[_Open]] = {thread: [] for thread in cast.tids}
         self.dropped: Counter[str] = Counter()
+        self.threads = max(cast.tids) + 2
+        """Places of threads, with one for no thread."""
+        self._pool = pool
+        self.names = self.numbered(self._json)
+        self._tid = self.numbered(lambda thread: f'"tid":{cast.tids[thread]}')
+        self._who = self.numbered(
+            lambda thread: f'"pid":{cast.pids[thread]},"tid":{cast.tids[thread]}'
+        )
+        self._letters = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
+        self._phases = self.numbered(lambda phase: _PHASES[phase])
+        self.forms |= {
+            ArgType.UINT64: self._uint64,
+            ArgType.DOUBLE: self.reals(_double),
+            ArgType.STRING: self.texts("str", self._json),
+            ArgType.POINTER: lambda args, rows: [b'"0x', (HEX, args.array("uint")[rows]), b'"'],
+            ArgType.KOID: lambda args, rows: [b'"#', (NATURAL, args.array("uint")[rows]), b'"'],
+            ArgType.BLOB: self.texts(
+                "str", lambda code: f'"{base64.b64encode(pool.bytes_of(code)).decode()}"'
+            ),
+        }
 
-    def window(self, window: Mapping[str, Table]) -> tuple[I64, list[Item]]:
-        """Times and events of a window, in file order."""
+    def _json(self, code: int) -> str:
+        """The string of a code, as JSON."""
+        return "null" if code < 0 else json_string(self._pool[code])
+
+    # --- Arguments -------------------------------------------------------------------------------
+
+    def _uint64(self, args: Table, rows: I64) -> list[Part]:
+        """Values of 64 bits; Perfetto takes those of counters for signed, but not as doubles."""
+        values = args.array("uint")[rows]
+        large = (values >> 63 != 0) & (args.array("table")[rows] == COUNTERS)
+        if not large.any():
+            return [(NATURAL, values)]
+        texts = [
+            repr(float(value)) if as_double else str(value)
+            for value, as_double in zip(values.tolist(), large.tolist(), strict=True)
+        ]
+        return [(TEXT, self.templates.texts([text.encode() for text in texts]))]
+
+    def named(self, args: Table, keys: I64) -> NDArray[np.int32]:
+        """Numbers of names; one that occurs again in an event gets ``#2`` and so on."""
+        codes = args.array("name")
+        numbers = self.names(codes)[1]
+        owner = np.zeros(numbers.size, np.int64)
+        np.cumsum(keys[1:] != keys[:-1], out=owner[1:])
+        pairs = owner << 32 | numbers
+        order = stable_order(pairs)
+        if order is None:
+            order = np.arange(pairs.size)
+        pairs = pairs[order]
+        again = np.flatnonzero(pairs[1:] == pairs[:-1]) + 1
+        times, last = 1, NONE
+        for place in again.tolist():
+            times = times + 1 if place == last + 1 else 2
+            last = place
+            row = order[place]
+            text = f'{self._json(int(codes[row]))[:-1]}#{times}"'
+            numbers[row] = self.templates.text(text.encode())
+        return numbers
+
+    def members(self, window: Mapping[str, Table]) -> Members:
+        """The arguments of a window as members, by the offset of their record."""
         if "args" in window:
-            self._count_numberless(window["args"], window.get("counters"))
-        return super().window(window)
+            args, counters = window["args"], window.get("counters")
+            unknown = ~np.isin(args.array("type"), list(self.forms))
+            self.dropped["arguments of unknown types"] += int(np.count_nonzero(unknown))
+            # Counters of which no argument is a number have no row, and so no time.
+            offsets = np.unique(args.array("offset")[args.array("table") == COUNTERS])
+            if counters is not None:
+                offsets = np.setdiff1d(offsets, counters.array("offset"))
+            self.dropped["counters without a number"] += int(offsets.size)
+        return super().members(window)
 
-    def rest(self) -> list[str]:
-        """The ends that are still to be written."""
-        return [text for stack in self._stacks.values() for *_, text in reversed(stack) if text]
+    # --- Events ----------------------------------------------------------------------------------
 
-    def placed(self, items: Iterable[Item]) -> list[str]:
-        """The JSON of events that come in order of time, and of the ends before and between."""
-        out: list[str] = []
-        put = out.append
-        stacks = self._stacks
-
-        def close(stack: list[_Open]) -> None:
-            text = stack.pop()[2]
-            if text:
-                put(text)
-
-        for item in items:
-            what = item[0]
-            if what == _SLICE:
-                _, thread, parent, row, until, end, text = item
-                stack = stacks[thread]
-                while stack and stack[-1][0] != parent:
-                    close(stack)
-                put(text)
-                stack.append((row, until, end))
-                continue
-            if what == _ON_THREAD:
-                _, thread, now, row, _ = item
-                stack = stacks[thread]
-                if row >= 0 and any(entry[0] == row for entry in stack):
-                    while stack[-1][0] != row:
-                        close(stack)
-                else:
-                    while stack and stack[-1][1] <= now:
-                        close(stack)
-            put(item[-1])
-        return out
-
-    def _heads(self, table: Table, times: list[str]) -> list[str]:
+    def _head(self, table: Table, rows: I64, ts: I64) -> list[Part]:
         """The members that every event has."""
-        who = self._who
         return [
-            f'{{"cat":{category},"name":{name},"ts":{ts},{who[thread]}'
-            for category, name, ts, thread in zip(
-                self._arguments.column(table, "category"),
-                self._arguments.column(table, "name"),
-                times,
-                table.array("thread").tolist(),
-                strict=True,
-            )
+            b'{"cat":',
+            self.names(table.array("category")[rows]),
+            b',"name":',
+            self.names(table.array("name")[rows]),
+            b',"ts":',
+            (MICROS, ts[rows]),
+            b",",
+            self._who(table.array("thread")[rows]),
         ]
 
-    def _slices(self, table: Table, members: Members) -> list[Item]:
-        ts, dur = table.array("ts"), table.array("dur")
+    def _slices(self, table: Table, made: Made, own: Members) -> None:
+        ts, dur, kind = table.array("ts"), table.array("dur"), table.array("kind")
         ends = ts + np.maximum(dur, 0)
-        later_args = ends_of(self._end_args, table, self._arguments.render)
-        items: list[Item] = []
-        for begin, finish, (offset, row, parent, thread, kind, number), length, end in zip(
-            self._heads(table, _us(ts)),
-            self._heads(table, _us(ends)),
-            table.tuples("offset", "row", "parent", "thread", "kind", "id"),
-            dur.tolist(),
-            ends.tolist(),
-            strict=True,
-        ):
-            own = members.get(offset, [])
-            later = later_args.get(row, [])
-            if kind == ASYNC:
-                text = f'{begin},"ph":"b","id":{number}{_object(own)}}}'
-                if length != NEVER:
-                    text += f',\n{finish},"ph":"e","id":{number}{_object(later)}}}'
-                items.append((_ALONE, text))
-                continue
-            text, close, until = f'{begin},"ph":"B"{_object(own)}}}', "", ENDLESS
-            if kind == COMPLETE:
-                if length == NEVER:
-                    self.dropped["ends of complete events that lie before their begins"] += 1
-                    length = 0
-                span = f"{length // 1000}.{length % 1000:03d}"
-                text = f'{begin},"ph":"X","dur":{span}{_object(own)}}}'
-                until = end
-            elif length != NEVER:
-                close = f'{finish},"ph":"E"{_object(later)}}}'
-                until = end
-            items.append((_SLICE, thread, parent, row, until, close, text))
-        return items
-
-    def _instants(self, table: Table, members: Members) -> list[Item]:
-        items: list[Item] = []
-        for head, (offset, thread, ts, scope, number) in zip(
-            self._heads(table, _us(table.array("ts"))),
-            table.tuples("offset", "thread", "ts", "scope", "id"),
-            strict=True,
-        ):
-            args = _object(members.get(offset, []))
-            if scope == ASYNC_SCOPE:
-                items.append((_ALONE, f'{head},"ph":"n","id":{number}{args}}}'))
+        thread, parent, row = (table.array(name) for name in ("thread", "parent", "row"))
+        places = (np.full(ts.size, SLICE), thread + 1, parent, row, ends, 0)
+        for place, column in enumerate(places):
+            made.places[place] = column
+        for group, rows in groups(2 * kind.astype(np.int64) + (dur == NEVER)):
+            closed = not group & 1
+            begin, finish = self._head(table, rows, ts), self._head(table, rows, ends)
+            mine = own.of(table.array("offset")[rows])
+            later = self.ends.of(row[rows])
+            if group >> 1 == ASYNC:
+                number: Part = (NATURAL, table.array("id")[rows])
+                parts: list[Part] = [*begin, b',"ph":"b","id":', number, *mine, b"}"]
+                if closed:
+                    parts += [BETWEEN, *finish, b',"ph":"e","id":', number, *later, b"}"]
+                made.write(rows, *parts)
+                made.places[0, rows] = ALONE
+            elif group >> 1 == COMPLETE:
+                length = np.maximum(dur[rows], 0)
+                made.write(rows, *begin, b',"ph":"X","dur":', (MICROS, length), *mine, b"}")
+                if not closed:
+                    late = "ends of complete events that lie before their begins"
+                    self.dropped[late] += int(rows.size)
             else:
-                letter = _SCOPE_LETTERS.get(scope, "t")
-                text = f'{head},"ph":"i","s":"{letter}"{args}}}'
-                items.append((_ON_THREAD, thread, ts, NONE, text))
-        return items
+                self._begins(made, rows, [*begin, b',"ph":"B"', *mine, b"}"],
+                             [*finish, b',"ph":"E"', *later, b"}"] if closed else [])  # fmt: skip
 
-    def _flows(self, table: Table, members: Members) -> list[Item]:
-        items: list[Item] = []
-        for head, (offset, thread, ts, row, phase, number) in zip(
-            self._heads(table, _us(table.array("ts"))),
-            table.tuples("offset", "thread", "ts", "slice", "phase", "id"),
-            strict=True,
-        ):
-            letter = _PHASES[phase]
-            bind = ',"bp":"e"' if letter == "f" else ""
-            args = _object(members.get(offset, []))
-            text = f'{head},"ph":"{letter}"{bind},"id":"{number}"{args}}}'
-            items.append((_ON_THREAD, thread, ts, row, text))
-        return items
+    def _begins(self, made: Made, rows: I64, begin: list[Part], end: list[Part]) -> None:
+        """Begins of slices, each with the text of its end behind it."""
+        if not end:
+            made.write(rows, *begin)
+            made.places[4, rows] = ENDLESS
+            return
+        made.write(rows, *begin, (MARK, 0), *end)
+        made.places[5, rows] = made.ends[rows] - made.templates.marks
 
-    def _counters(self, table: Table, members: Members) -> list[Item]:
-        items: list[Item] = []
-        for head, (offset, number) in zip(
-            self._heads(table, _us(table.array("ts"))), table.tuples("offset", "id"), strict=True
-        ):
-            shown = f',"id":"0x{number:x}"' if number else ""
-            args = _object(
-                # Perfetto takes 64 bits for signed, but not in scientific notation.
-                (member[0], repr(float(member[1]))) if member and _over_int64(member[1]) else member
-                for member in members.get(offset, [])
+    def _instants(self, table: Table, made: Made, own: Members) -> None:
+        scope, ts = table.array("scope"), table.array("ts")
+        self._on_thread(made, table.array("thread"), np.full(ts.size, NONE))
+        for is_async, rows in groups(scope == ASYNC_SCOPE):
+            what: list[Part] = [b',"ph":"i","s":"', self._letters(scope[rows]), b'"']
+            if is_async:
+                what = [b',"ph":"n","id":', (NATURAL, table.array("id")[rows])]
+                made.places[0, rows] = ALONE
+            members = own.of(table.array("offset")[rows])
+            made.write(rows, *self._head(table, rows, ts), *what, *members, b"}")
+
+    def _flows(self, table: Table, made: Made, own: Members) -> None:
+        rows = np.arange(len(table))
+        self._on_thread(made, table.array("thread"), table.array("slice"))
+        phase, number = self._phases(table.array("phase")), (NATURAL, table.array("id"))
+        what: list[Part] = [b',"ph":', phase, b',"id":"', number, b'"']
+        head = self._head(table, rows, table.array("ts"))
+        made.write(rows, *head, *what, *own.of(table.array("offset")), b"}")
+
+    @staticmethod
+    def _on_thread(made: Made, threads: I64, slices: I64) -> None:
+        made.places[0] = ON_THREAD
+        made.places[1] = threads + 1
+        made.places[3] = slices
+
+    def _counters(self, table: Table, made: Made, own: Members) -> None:
+        number = table.array("id")
+        made.places[0] = ALONE
+        for shown, rows in groups(number != 0):
+            id: list[Part] = [b',"id":"0x', (HEX, number[rows]), b'"'] if shown else []
+            head = self._head(table, rows, table.array("ts"))
+            members = own.of(table.array("offset")[rows])
+            made.write(rows, *head, b',"ph":"C"', *id, *members, b"}")
+
+    def _logs(self, table: Table, made: Made, own: Members) -> None:
+        del own
+        made.places[0] = ALONE
+        texts = [
+            f',"pid":{pid},"tid":{tid},"ph":"i","s":"g",'
+            f'"args":{{"message":{json_string(message or "")}}}}}'
+            for (pid, tid), message in zip(
+                table.tuples("pid", "tid"), table.texts("message"), strict=True
             )
-            items.append((_ALONE, f'{head},"ph":"C"{shown}{args}}}'))
-        return items
-
-    def _count_numberless(self, args: Table, counters: Table | None) -> None:
-        """Counters of which no argument is a number have no row, and so no time."""
-        offsets = np.unique(args.array("offset")[args.array("table") == COUNTERS])
-        if counters is not None:
-            offsets = np.setdiff1d(offsets, counters.array("offset"))
-        self.dropped["counters without a number"] += int(offsets.size)
-
-    def _logs(self, table: Table, members: Members) -> list[Item]:
-        del members
-        items: list[Item] = []
-        for ts, (pid, tid), message in zip(
-            _us(table.array("ts")), table.tuples("pid", "tid"), table.texts("message"), strict=True
-        ):
-            head = f'{{"cat":"log","name":"log","ts":{ts},"pid":{pid},"tid":{tid},"ph":"i","s":"g"'
-            items.append((_ALONE, f'{head},"args":{{"message":{json_string(message or "")}}}}}'))
-        return items
-
-
-def _over_int64(value: str) -> bool:
-    return len(value) > 18 and value.isdecimal() and int(value) >> 63 > 0
-
-
-def _sched_json(
-    sched: Table, args: Table | None, cast: ThreadNames, arguments: _JsonArgs
-) -> list[str]:
-    """Context switches and wakeups as ``systemTraceEvents`` has them, with their arguments."""
-    members = by_offset(args, arguments.render)
-    out = []
-    for offset, ts, (cpu, kind, before, after, state, left, entered) in zip(
-        sched.array("offset").tolist(),
-        _us(sched.array("ts")),
-        sched.tuples("cpu", "kind", "prev", "next", "prev_state", "prev_priority", "next_priority"),
-        strict=True,
-    ):
-        extra = _object(members.get(offset, []))
-        legacy = kind == LEGACY
-        who = [
-            (f'"pid":{cast.pids[thread]},' if legacy else "") + f'"tid":{cast.tids[thread]}'
-            for thread in (before, after)
         ]
-        ranks = [
-            f',"prio":{rank}' if legacy or rank != NOT_GIVEN else "" for rank in (left, entered)
-        ]
-        if kind == WAKEUP:
-            text = f'{{"ph":"w","ts":{ts},"cpu":{cpu},{who[1]}{ranks[1]}{extra}}}'
-        else:
-            text = (
-                f'{{"ph":"k","ts":{ts},"cpu":{cpu},'
-                f'"out":{{{who[0]},"state":{state}{ranks[0]}}},"in":{{{who[1]}{ranks[1]}}}{extra}}}'
-            )
-        out.append(text)
-    return out
+        numbers = self.templates.texts([text.encode() for text in texts])
+        head = b'{"cat":"log","name":"log","ts":'
+        rows = np.arange(len(table))
+        made.write(rows, head, (MICROS, table.array("ts")), (TEXT, numbers))
+
+    # --- Context switches ------------------------------------------------------------------------
+
+    def switches(self, window: Mapping[str, Table]) -> Events:
+        """Context switches and wakeups of ``systemTraceEvents``, with ``BETWEEN`` before each."""
+        self.begin()
+        own = super().members(window)
+        sched = window["sched"]
+        made = Made.of(self.templates, len(sched), 0)
+        names = ("kind", "prev_priority", "next_priority")
+        kind, left, entered = (sched.array(name).astype(np.int64) for name in names)
+        given = 2 * (left != NOT_GIVEN) + (entered != NOT_GIVEN)
+        for group, rows in groups(4 * kind + given):
+            legacy = group >> 2 == LEGACY
+            who = self._who if legacy else self._tid
+            before, after = (who(sched.array(name)[rows]) for name in ("prev", "next"))
+            ranks: list[list[Part]] = [
+                [b',"prio":', (SIGNED, rank[rows])] if legacy or group & bit else []
+                for rank, bit in ((left, 2), (entered, 1))
+            ]
+            head: list[Part] = [b',"ts":', (MICROS, sched.array("ts")[rows])]
+            head += [b',"cpu":', (SIGNED, sched.array("cpu")[rows])]
+            extra = own.of(sched.array("offset")[rows])
+            if group >> 2 == WAKEUP:
+                what: list[Part] = [BETWEEN, b'{"ph":"w"', *head, b",", after, *ranks[1]]
+            else:
+                state: Part = (SIGNED, sched.array("prev_state")[rows])
+                out: list[Part] = [b',"out":{', before, b',"state":', state, *ranks[0]]
+                what = [BETWEEN, b'{"ph":"k"', *head, *out, b'},"in":{', after, *ranks[1], b"}"]
+            made.write(rows, *what, *extra, b"}")
+        sizes = made.ends - made.starts
+        return Events(sched.array("ts"), self.templates.letters(), made.starts, sizes, made.places)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.json_text import json_string
-from fx_trace.export.windows import Members, grouped, joined, last_offset, windows
+from fx_trace.export.windows import joined, last_offset, windows
 from fx_trace.layout import ObjectType
 from fxframework.errors import WriteRefusedError
 from fxframework.model.capture import Capture
@@ -96,17 +96,13 @@ class FirstPass:
         return self._ends[0]
 
 
-def ends_of(ends: Table | None, slices: Table, render: Callable[[Table], list[Any]]) -> Members:
-    """Rendered arguments of the end events of these slices, by row of the slice.
-
-    ``ends`` is what ``FirstPass.end_args`` gives.
-    """
+def ends_of(ends: Table | None, slices: Table) -> Table | None:
+    """Arguments of the end events of these slices, out of those of ``FirstPass.end_args``."""
     if ends is None or not len(slices):
-        return {}
+        return None
     rows, parents = slices.array("row"), ends.array("parent")
     first, stop = np.searchsorted(parents, rows[[0, -1]] + [0, 1]).tolist()
-    mine = ends.select(slice(first, stop))
-    return grouped(mine.array("parent").tolist(), render(mine))
+    return ends.select(slice(first, stop)) if first < stop else None
 
 
 class ThreadNames:

@@ -1,21 +1,26 @@
-"""What the exporters of events share: rows of a window as items in file order, and arguments."""
+"""What the exporters of events share: rows of a window as texts in file order, and arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.export.windows import Members, by_offset
+from fx_trace.export.first_pass import FirstPass, ends_of
 from fx_trace.layout import ArgType
+from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, SIGNED, TEXT
+from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.templates import Part, Templates
+from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["Forms", "ItemMaker", "argument_values"]
+__all__ = ["EventMaker", "Events", "Made", "Numbered", "groups", "joined_events"]
 
 I64 = NDArray[np.int64]
-T = TypeVar("T")
+U8 = NDArray[np.uint8]
 COMPLETE, ASYNC = 1, 2
 """Kinds of slices."""
 LEGACY, WAKEUP = 0, 2
@@ -23,49 +28,263 @@ LEGACY, WAKEUP = 0, 2
 ASYNC_SCOPE = 255
 NEVER = -1
 """Length of a slice that was never closed."""
-
-SIGNED, UNSIGNED, REAL, CODE = range(4)
-"""Columns of `args` that hold values."""
-Forms = Mapping[int, tuple[int, Callable[[Any], str]]]
-"""By type of argument: the column of the value, and what makes a text of it."""
-PLAIN_FORMS: Forms = {
-    ArgType.NULL: (SIGNED, lambda _: "null"),
-    ArgType.INT32: (SIGNED, str),
-    ArgType.INT64: (SIGNED, str),
-    ArgType.UINT32: (UNSIGNED, str),
-    ArgType.UINT64: (UNSIGNED, str),
-    ArgType.BOOL: (SIGNED, lambda value: "true" if value else "false"),
-}
+KEPT = 16 << 20
+"""Bytes of texts that are kept from one window to the next."""
 
 
-def argument_values(args: Table, forms: Forms) -> Iterator[str | None]:
-    """The value of each argument; None of a type that has no form."""
-    for kind, *values in args.tuples("type", "int", "uint", "float", "str"):
-        form = forms.get(kind)
-        yield form[1](values[form[0]]) if form else None
+@attrs.frozen
+class Events:
+    """Events as texts: each is ``sizes`` bytes of ``data`` from ``starts`` on.
+
+    ``places`` are further columns of an exporter, of shape (columns, events); all others are of
+    shape (events,). ``times`` are nanoseconds.
+    """
+
+    times: I64
+    data: U8
+    starts: I64
+    sizes: I64
+    places: I64
+
+    def __len__(self) -> int:
+        return int(self.times.size)
+
+    def take(self, which: slice | I64) -> Events:
+        """Some of them, over the same bytes."""
+        columns = (self.times, self.starts, self.sizes)
+        times, starts, sizes = (column[which] for column in columns)
+        return Events(times, self.data, starts, sizes, self.places[:, which])
+
+    def text(self) -> TextColumn:
+        """Their texts, one behind the other."""
+        return TextColumn.gather(self.data, self.starts, self.sizes)
+
+    def kept(self) -> Events:
+        """The same, with bytes of their own."""
+        text = self.text()
+        return attrs.evolve(self, data=text.data, starts=text.offsets[:-1])
 
 
-class ItemMaker(Generic[T]):
-    """Makes an item of each row of a window. ``makers`` is by table, in the order of items."""
+def joined_events(parts: Sequence[Events]) -> Events:
+    """Events, one part behind the other."""
+    bases = np.cumsum([0, *(part.data.size for part in parts[:-1])]).tolist()
+    return Events(
+        np.concatenate([part.times for part in parts]),
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([part.starts + base for part, base in zip(parts, bases, strict=True)]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.places for part in parts], axis=1),
+    )
 
-    makers: Mapping[str, Callable[[Table, Members], list[T]]]
 
-    def render(self, args: Table) -> list[Any]:
-        """What is shown of each argument."""
-        raise NotImplementedError
+class Numbered:
+    """Numbers of the texts of codes, or of other numbers from -1 on, each made once."""
 
-    def window(self, window: Mapping[str, Table]) -> tuple[I64, list[T]]:
-        """Times and items of a window, in file order."""
-        members = by_offset(window.get("args"), self.render)
-        times, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        items: list[T] = []
+    def __init__(self, templates: Templates, make: Callable[[int], str]) -> None:
+        self._templates = templates
+        self._make = make
+        self._numbers = np.full(1, -1, np.int32)
+
+    def __call__(self, codes: NDArray[np.integer]) -> tuple[int, NDArray[np.int32]]:
+        """The part of a template for a column of codes."""
+        if codes.size and int(codes.max()) + 1 >= self._numbers.size:
+            more = np.full(int(codes.max()) + 2, -1, np.int32)
+            self._numbers = np.concatenate((self._numbers, more))
+        places = codes.astype(np.int64) + 1
+        numbers = self._numbers[places]
+        missing = places[numbers < 0]
+        if missing.size:
+            for place in np.unique(missing).tolist():
+                text = self._make(place - 1).encode()
+                self._numbers[place] = self._templates.text(text)
+            numbers = self._numbers[places]
+        return TEXT, numbers
+
+    def forget(self) -> None:
+        """Forget the numbers, as the templates did."""
+        self._numbers.fill(-1)
+
+
+@attrs.frozen
+class Members:
+    """Arguments as members: ``keys``, ascending, says of which record or row each of them is."""
+
+    keys: I64
+    first: int
+    """The number of the first of them."""
+
+    def of(self, keys: I64) -> list[Part]:
+        """The parts that are the members of each of these keys."""
+        return [
+            (MEMBERS, np.searchsorted(self.keys, keys) + self.first),
+            (MEMBERS_END, np.searchsorted(self.keys, keys, side="right") + self.first),
+        ]
+
+
+@attrs.define
+class Made:
+    """The texts of the rows of a table, to be made of groups of them."""
+
+    templates: Templates
+    starts: I64
+    ends: I64
+    places: I64
+
+    @classmethod
+    def of(cls, templates: Templates, rows: int, places: int) -> Made:
+        """Room for so many rows and columns."""
+        none = np.zeros(rows, np.int64)
+        return cls(templates, none, none.copy(), np.zeros((places, rows), np.int64))
+
+    def write(self, rows: I64, *parts: Part) -> None:
+        """Make the texts of these rows; columns are of shape (rows,)."""
+        self.starts[rows], self.ends[rows] = self.templates.write(rows.size, *parts)
+
+
+def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int, I64]]:
+    """The rows of each key that there is."""
+    for key in np.unique(keys).tolist():
+        yield int(key), np.flatnonzero(keys == key)
+
+
+Form = Callable[[Table, I64], list[Part]]
+"""The parts that are the value of arguments, of those rows of ``args``."""
+
+
+class EventMaker:
+    """Makes texts of the rows of a window. ``makers`` is by table, in the order of events."""
+
+    around: ClassVar[tuple[bytes, bytes, bytes]]
+    """What is before, between and behind the members of an event."""
+    equals: ClassVar[bytes]
+    """What is between the name and the value of an argument."""
+    places: ClassVar[int] = 0
+    """Columns that place an event among the others."""
+    makers: Mapping[str, Callable[[Table, Made, Members], None]]
+    names: Numbered
+    """The names of arguments."""
+
+    def __init__(self, survey: FirstPass) -> None:
+        self.templates = Templates(*self.around)
+        self._numbered: list[Numbered] = []
+        self._end_args = survey.end_args()
+        self.ends = Members(np.zeros(0, np.int64), 0)
+        """Arguments of the ends of the window's slices, by row of the slice."""
+        truth = self.numbered(lambda value: "true" if value else "false")
+        signed: Form = lambda args, rows: [(SIGNED, args.array("int")[rows])]  # noqa: E731
+        natural: Form = lambda args, rows: [(NATURAL, args.array("uint")[rows])]  # noqa: E731
+        self.forms: dict[int, Form] = {
+            ArgType.NULL: lambda _, __: [b"null"],
+            ArgType.INT32: signed,
+            ArgType.INT64: signed,
+            ArgType.UINT32: natural,
+            ArgType.UINT64: natural,
+            ArgType.BOOL: lambda args, rows: [truth(np.minimum(args.array("uint")[rows], 1))],
+        }
+        """By type of argument, what its value is made of."""
+
+    def numbered(self, make: Callable[[int], str]) -> Numbered:
+        """Numbers of texts that ``make`` makes."""
+        numbered = Numbered(self.templates, make)
+        self._numbered.append(numbered)
+        return numbered
+
+    def texts(self, column: str, make: Callable[[int], str]) -> Form:
+        """The form of values whose text is made of a code."""
+        numbered = self.numbered(make)
+        return lambda args, rows: [numbered(args.array(column)[rows])]
+
+    def reals(self, make: Callable[[float], str]) -> Form:
+        """The form of doubles."""
+        return lambda args, rows: [
+            (
+                TEXT,
+                self.templates.texts(
+                    [make(value).encode() for value in args.array("float")[rows].tolist()]
+                ),
+            )
+        ]
+
+    def named(self, args: Table, keys: I64) -> NDArray[np.int32]:
+        """Numbers of the names of arguments, whose keys are ascending."""
+        del keys
+        return self.names(args.array("name"))[1]
+
+    def note(self, args: Table, rows: I64) -> list[Part]:
+        """What is behind the value of arguments."""
+        del args, rows
+        return []
+
+    def begin(self) -> None:
+        """Begin new texts."""
+        if self.templates.forget(KEPT):
+            for numbered in self._numbered:
+                numbered.forget()
+
+    def window(self, window: Mapping[str, Table]) -> Events:
+        """The events of a window, in file order."""
+        self.begin()
+        own = self.members(window)
+        tables: list[Table] = []
+        made: list[Made] = []
         for name, make in self.makers.items():
             if name in window:
                 table = window[name]
-                if name == "counters":  # one item for all the series of a record
+                if name == "counters":  # one event for all the series of a record
                     table = table.select(np.unique(table.array("offset"), return_index=True)[1])
-                times.append(table.array("ts"))
-                offsets.append(table.array("offset"))
-                items += make(table, members)
-        order = np.argsort(np.concatenate(offsets), kind="stable")
-        return np.concatenate(times)[order], [items[place] for place in order.tolist()]
+                tables.append(table)
+                made.append(Made.of(self.templates, len(table), self.places))
+                make(table, made[-1], own)
+        none = [np.zeros(0, np.int64)]
+        offsets = np.concatenate(none + [table.array("offset") for table in tables])
+        order = stable_order(offsets)
+        starts = np.concatenate(none + [each.starts for each in made])
+        ends = np.concatenate(none + [each.ends for each in made])
+        events = Events(
+            np.concatenate(none + [table.array("ts") for table in tables]),
+            self.templates.letters(),
+            starts,
+            ends - starts,
+            np.concatenate([np.zeros((self.places, 0), np.int64), *(e.places for e in made)], 1),
+        )
+        return events if order is None else events.take(order)
+
+    def members(self, window: Mapping[str, Table]) -> Members:
+        """The arguments of a window as members, by the offset of their record."""
+        nothing = np.zeros(0, np.int64)
+        keys, starts, ends = nothing, nothing, nothing
+        if "args" in window:
+            args = window["args"]
+            keys, starts, ends = self._render(args, args.array("offset"))
+        own = Members(keys, 0)
+        later = ends_of(self._end_args, window["slices"]) if "slices" in window else None
+        keys, more, stops = nothing, nothing, nothing
+        if later is not None:
+            keys, more, stops = self._render(later, later.array("parent"))
+        self.ends = Members(keys, starts.size)
+        self.templates.hold(np.concatenate((starts, more)), np.concatenate((ends, stops)))
+        return own
+
+    def _render(self, args: Table, keys: I64) -> tuple[I64, I64, I64]:
+        """Of arguments, in the order of their keys: keys, and where their texts begin and end.
+
+        Those of types that have no form are left out.
+        """
+        order = stable_order(keys.astype(np.int64, copy=False))
+        if order is not None:
+            args, keys = args.select(order), keys[order]
+        known = np.isin(args.array("type"), list(self.forms))
+        if not known.all():
+            args, keys = args.select(known), keys[known]
+        names = self.named(args, keys)
+        starts, ends = np.zeros(len(args), np.int64), np.zeros(len(args), np.int64)
+        for kind, rows in groups(args.array("type")):
+            value = self.value(kind, args, rows)
+            starts[rows], ends[rows] = self.templates.write(
+                rows.size, (TEXT, names[rows]), self.equals, *value, *self.note(args, rows)
+            )
+        return keys, starts, ends
+
+    def value(self, kind: int, args: Table, rows: I64) -> list[Part]:
+        """The parts that are the value of arguments of a type."""
+        return self.forms[kind](args, rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,30 +11,27 @@ from fx_trace.export.first_pass import (
     KernelNames,
     ThreadNames,
     dropped_records,
-    ends_of,
     refusal,
 )
 from fx_trace.export.items import (
     ASYNC,
     ASYNC_SCOPE,
-    CODE,
     LEGACY,
     NEVER,
-    PLAIN_FORMS,
-    REAL,
-    SIGNED,
-    UNSIGNED,
     WAKEUP,
-    Forms,
-    ItemMaker,
-    argument_values,
+    EventMaker,
+    Events,
+    Made,
+    Members,
+    groups,
 )
 from fx_trace.export.json_text import json_string
 from fx_trace.export.time_order import InTime
-from fx_trace.export.windows import Members, last_offset, windows
+from fx_trace.export.windows import last_offset, windows
 from fx_trace.layout import ArgType
+from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
+from fxframework.kernels.templates import Part
 from fxframework.kit.export import Export
-from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
 from fxframework.model.strings import StringPool
@@ -45,9 +40,6 @@ from fxframework.model.table import Table
 __all__ = ["TextExport"]
 
 I64 = NDArray[np.int64]
-
-
-_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 
 
 class TextExport(Export):
@@ -66,57 +58,65 @@ class TextExport(Export):
         names = KernelNames(capture)
         self._dropped["kernel objects other than processes and threads"] += names.others
         lines = _TextLines(capture.strings, ThreadNames(capture), survey)
-        with InTime(self._emit, str.encode, bytes.decode) as ordered:
+        with InTime(self._emit) as ordered:
             for window in windows(capture, (*TIMED, "args")):
-                ordered.add(*lines.window(window), survey.earliest_after(last_offset(window)))
+                ordered.add(lines.window(window), survey.earliest_after(last_offset(window)))
 
-    def _emit(self, lines: list[str]) -> None:
-        self._sink.write(("\n".join(lines) + "\n").encode())
+    def _emit(self, events: Events) -> None:
+        self._sink.write(events.text().data.data)
 
 
-class _TextLines(ItemMaker[str]):
-    """Rows as lines, without their ends."""
+class _TextLines(EventMaker):
+    """Rows as lines."""
+
+    around = b" ", b" ", b""
+    equals = b"="
 
     def __init__(self, pool: StringPool, cast: ThreadNames, survey: FirstPass) -> None:
+        super().__init__(survey)
         self.makers = {
-            name: self._timed(make)
-            for name, make in (
-                ("slices", self._slices),
-                ("instants", self._instants),
-                ("flows", self._flows),
-                ("counters", self._counters),
-                ("sched", self._sched),
-                ("logs", self._logs),
-            )
+            "slices": self._slices,
+            "instants": self._instants,
+            "flows": self._flows,
+            "counters": self._counters,
+            "sched": self._sched,
+            "logs": self._logs,
         }
-        self._texts: Memo[int, str] = Memo(lambda code: "" if code < 0 else _plain(pool[code]))
-        self._forms: Forms = {
-            **{kind: (SIGNED, f"<type {kind}>".format) for kind in range(16)},
-            **PLAIN_FORMS,
-            ArgType.DOUBLE: (REAL, repr),
-            ArgType.STRING: (CODE, lambda code: json_string(pool[code])),
-            ArgType.POINTER: (UNSIGNED, "0x{:x}".format),
-            ArgType.KOID: (UNSIGNED, "#{}".format),
-            ArgType.BLOB: (CODE, lambda code: f"[{pool.bytes_of(code).hex(' ')}]"),
-        }
-        self._who = {thread: self._label(cast, thread) for thread in cast.tids}
+
+        def plain(code: int) -> str:
+            return "" if code < 0 else _plain(pool[code])
+
+        def category(code: int) -> str:
+            shown = plain(code)
+            return "" if shown in {"", EMPTY} else f"{shown}:"
+
+        self.names = self.numbered(plain)
+        self._categories = self.numbered(category)
+        self._notes = self.numbered(lambda code: "" if code < 0 else f"({_plain(pool[code])})")
+        self._whos = {thread: self._label(cast, thread) for thread in cast.tids}
+        self._who = self.numbered(self._whos.__getitem__)
+        self._states = self.numbered(lambda state: THREAD_STATES.get(state, str(state)))
+        self._phases = self.numbered(lambda phase: FLOW_PHASES[phase])
+        self._scopes = self.numbered(
+            lambda scope: f" scope={SCOPES.get(scope, scope)}" if scope else ""
+        )
         self._cast = cast
-        self._end_args = survey.end_args()
+        self.forms |= {
+            ArgType.DOUBLE: self.reals(repr),
+            ArgType.STRING: self.texts("str", lambda code: json_string(pool[code])),
+            ArgType.POINTER: lambda args, rows: [b"0x", (HEX, args.array("uint")[rows])],
+            ArgType.KOID: lambda args, rows: [b"#", (NATURAL, args.array("uint")[rows])],
+            ArgType.BLOB: self.texts("str", lambda code: f"[{pool.bytes_of(code).hex(' ')}]"),
+        }
+        for kind in range(16):
+            shown = f"<type {kind}>".encode()
+            self.forms.setdefault(kind, lambda _, __, shown=shown: [shown])  # type: ignore[misc]
 
-    @staticmethod
-    def _timed(
-        make: Callable[[Table, Members], list[str]],
-    ) -> Callable[[Table, Members], list[str]]:
-        """The lines with their times before them."""
-
-        def timed(table: Table, shown: Members) -> list[str]:
-            times, lines = table.array("ts").tolist(), make(table, shown)
-            return [f"{_seconds(ts)} {line}" for ts, line in zip(times, lines, strict=True)]
-
-        return timed
-
-    def _column(self, table: Table, name: str) -> list[str]:
-        return [self._texts[code] for code in table.array(name).tolist()]
+    def note(self, args: Table, rows: I64) -> list[Part]:
+        """The name of the object that an argument means."""
+        if "trace_annotation" not in args.columns:
+            return []
+        return [self._notes(args.array("trace_annotation")[rows])]
 
     def _label(self, cast: ThreadNames, thread: int) -> str:
         pid, tid = cast.pids[thread], cast.tids[thread]
@@ -125,91 +125,72 @@ class _TextLines(ItemMaker[str]):
             return name
         return f"{_named(process, pid)}/{_named(name, tid)}"
 
-    def _title(self, table: Table) -> list[str]:
-        """``category:name``, or the name alone."""
-        return [
-            name if category in {"", EMPTY} else f"{category}:{name}"
-            for category, name in zip(
-                self._column(table, "category"), self._column(table, "name"), strict=True
-            )
-        ]
+    def _lines(self, table: Table, made: Made, rows: I64, what: list[Part], *rest: Part) -> None:
+        """Lines of these rows: when, who, ``what``, ``category:name``, the rest."""
+        made.write(
+            rows,
+            (SECONDS, table.array("ts")[rows]),
+            b" ",
+            self._who(table.array("thread")[rows]),
+            *what,
+            b" ",
+            self._categories(table.array("category")[rows]),
+            self.names(table.array("name")[rows]),
+            *rest,
+            b"\n",
+        )
 
-    def _on_thread(self, table: Table) -> list[str]:
-        who = self._who
-        return [who[thread] for thread in table.array("thread").tolist()]
+    def _slices(self, table: Table, made: Made, own: Members) -> None:
+        dur, kind = table.array("dur"), table.array("kind")
+        for group, rows in groups(2 * (kind == ASYNC) + (dur == NEVER)):
+            what: list[Part] = [b" slice"]
+            if group & 2:
+                what = [b" async id=", (NATURAL, table.array("id")[rows])]
+            length: list[Part] = [b" dur=", (LENGTH, dur[rows])]
+            if group & 1:
+                length = [b" unclosed"]
+            members = own.of(table.array("offset")[rows])
+            later = self.ends.of(table.array("row")[rows])
+            self._lines(table, made, rows, what, *length, *members, *later)
 
-    def _slices(self, table: Table, shown: Members) -> list[str]:
-        lines = []
-        ends = ends_of(self._end_args, table, self.render)
-        for who, title, (offset, row, kind, number, dur) in zip(
-            self._on_thread(table),
-            self._title(table),
-            table.tuples("offset", "row", "kind", "id", "dur"),
-            strict=True,
-        ):
-            what = f"async id={number}" if kind == ASYNC else "slice"
-            length = "unclosed" if dur == NEVER else f"dur={_duration(dur)}"
-            parts = [*shown.get(offset, []), *ends.get(row, [])]
-            lines.append(" ".join([who, what, title, length, *parts]))
-        return lines
+    def _instants(self, table: Table, made: Made, own: Members) -> None:
+        scope = table.array("scope")
+        for group, rows in groups(scope == ASYNC_SCOPE):
+            what: list[Part] = [b" instant", self._scopes(scope[rows])]
+            if group:
+                what = [b" async-instant id=", (NATURAL, table.array("id")[rows])]
+            self._lines(table, made, rows, what, *own.of(table.array("offset")[rows]))
 
-    def _instants(self, table: Table, shown: Members) -> list[str]:
-        lines = []
-        for who, title, (offset, scope, number) in zip(
-            self._on_thread(table),
-            self._title(table),
-            table.tuples("offset", "scope", "id"),
-            strict=True,
-        ):
-            what = "instant"
-            if scope == ASYNC_SCOPE:
-                what = f"async-instant id={number}"
-            elif scope:
-                what = f"instant scope={SCOPES.get(scope, scope)}"
-            lines.append(" ".join([who, what, title, *shown.get(offset, [])]))
-        return lines
+    def _flows(self, table: Table, made: Made, own: Members) -> None:
+        rows = np.arange(len(table))
+        phase, number = self._phases(table.array("phase")), (NATURAL, table.array("id"))
+        members = own.of(table.array("offset"))
+        self._lines(table, made, rows, [b" flow-", phase, b" id=", number], *members)
 
-    def _flows(self, table: Table, shown: Members) -> list[str]:
-        return [
-            " ".join([who, f"flow-{FLOW_PHASES[phase]} id={number}", title, *shown.get(offset, [])])
-            for who, title, (offset, phase, number) in zip(
-                self._on_thread(table),
-                self._title(table),
-                table.tuples("offset", "phase", "id"),
-                strict=True,
-            )
-        ]
+    def _counters(self, table: Table, made: Made, own: Members) -> None:
+        rows = np.arange(len(table))
+        what: list[Part] = [b" counter id=", (NATURAL, table.array("id"))]
+        self._lines(table, made, rows, what, *own.of(table.array("offset")))
 
-    def _counters(self, table: Table, shown: Members) -> list[str]:
-        return [
-            " ".join([who, f"counter id={number}", title, *shown.get(offset, [])])
-            for who, title, (offset, number) in zip(
-                self._on_thread(table),
-                self._title(table),
-                table.tuples("offset", "id"),
-                strict=True,
-            )
-        ]
-
-    def _sched(self, table: Table, shown: Members) -> list[str]:
-        lines = []
-        for offset, cpu, kind, before, after, state, left, entered in table.tuples(
-            "offset", "cpu", "kind", "prev", "next", "prev_state", "prev_priority", "next_priority"
-        ):
-            extra = shown.get(offset, [])
-            incoming = self._who[after]
-            if kind == LEGACY:
-                extra = [f"prio={left}->{entered}", *extra]
+    def _sched(self, table: Table, made: Made, own: Members) -> None:
+        for kind, rows in groups(table.array("kind")):
+            some = {name: table.array(name)[rows] for name in SWITCHED}
+            members = own.of(some["offset"])
+            head: list[Part] = [(SECONDS, some["ts"]), b" cpu", (SIGNED, some["cpu"])]
+            entered = self._who(some["next"])
             if kind == WAKEUP:
-                parts = [f"cpu{cpu}", "wakeup", incoming, *extra]
-            else:
-                word = THREAD_STATES.get(state, str(state))
-                parts = [f"cpu{cpu}", "switch", self._who[before], word, "->", incoming, *extra]
-            lines.append(" ".join(parts))
-        return lines
+                made.write(rows, *head, b" wakeup ", entered, *members, b"\n")
+                continue
+            left, state = self._who(some["prev"]), self._states(some["prev_state"])
+            ranks: list[Part] = []
+            if kind == LEGACY:
+                ranks = [b" prio=", (SIGNED, some["prev_priority"]), b"->"]
+                ranks.append((SIGNED, some["next_priority"]))
+            switch: list[Part] = [b" switch ", left, b" ", state, b" -> ", entered]
+            made.write(rows, *head, *switch, *ranks, *members, b"\n")
 
-    def _logs(self, table: Table, shown: Members) -> list[str]:
-        del shown
+    def _logs(self, table: Table, made: Made, own: Members) -> None:
+        del own
         cast = self._cast
         ids = {(cast.pids[thread], tid): thread for thread, tid in cast.tids.items()}
         lines = []
@@ -217,23 +198,14 @@ class _TextLines(ItemMaker[str]):
             table.tuples("pid", "tid"), table.texts("message"), strict=True
         ):
             thread = ids.get((pid, tid))
-            who = f"{pid}/{tid}" if thread is None else self._who[thread]
-            lines.append(f"{who} log {json_string(message or '')}")
-        return lines
-
-    def render(self, args: Table) -> list[str]:
-        """Per argument: ``name=value``, with the name of the object that it means."""
-        notes: list[str | None] = [None] * len(args)
-        if "trace_annotation" in args.columns:
-            notes = args.texts("trace_annotation")
-        return [
-            f"{name}={value}" if note is None else f"{name}={value}({_plain(note)})"
-            for name, value, note in zip(
-                self._column(args, "name"), argument_values(args, self._forms), notes, strict=True
-            )
-        ]
+            who = f"{pid}/{tid}" if thread is None else self._whos[thread]
+            lines.append(f" {who} log {json_string(message or '')}\n".encode())
+        texts = self.templates.texts(lines)
+        made.write(np.arange(len(table)), (SECONDS, table.array("ts")), (TEXT, texts))
 
 
+SWITCHED = ("offset", "ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority")
+"""Columns of ``sched`` that lines show."""
 EMPTY = '""'
 """How a line shows an empty text."""
 
@@ -245,20 +217,3 @@ def _plain(text: str) -> str:
 
 def _named(name: str | None, koid: int) -> str:
     return str(koid) if name is None else f"{_plain(name)}({koid})"
-
-
-def _seconds(ns: int) -> str:
-    """A time in seconds, to the nanosecond; a sign only where it is negative."""
-    whole, part = divmod(abs(ns), 1_000_000_000)
-    sign = "-" if ns < 0 else ""
-    return f"{sign + str(whole):>6}.{part:09d}"
-
-
-def _duration(ns: int) -> str:
-    """A length in the greatest unit that it fills, exact to the nanosecond."""
-    for size, unit in _UNITS:
-        if ns >= size:
-            whole, part = divmod(ns, size)
-            digits = f"{part:0{len(str(size)) - 1}d}".rstrip("0")
-            return f"{whole}.{digits}{unit}" if digits else f"{whole}{unit}"
-    return f"{ns}ns"

@@ -2,72 +2,67 @@
 
 from __future__ import annotations
 
-import bisect
-import heapq
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.export.windows import ROWS
+from fx_trace.export.items import Events, joined_events
 from fxframework.io.temporary import TemporaryFile
+from fxframework.model.clock import NS_MAX
 
 I64 = NDArray[np.int64]
 WAITING = 1 << 18
 WAITING_BYTES = 32 << 20
 """Rendered events, and bytes of them, that wait in memory to be put in order; more go to a
 temporary file."""
-BATCH_BYTES = 4 << 20
-"""Bytes of events given out at a time."""
-PIECE = 1 << 16
-"""Bytes of a run of events that are read at a time."""
+PIECE = 1 << 12
+PIECE_BYTES = 1 << 18
+"""Events, and bytes of them, of a run that are read at a time, but for one that is longer."""
+
+
+class _Piece(NamedTuple):
+    """A piece of a run in the file."""
+
+    at: int
+    events: int
+    nbytes: int
 
 
 class InTime:
     """Puts rendered events in order of time, those of one time in the order they came in.
 
     They wait in memory until nothing earlier can come. Too many of them go to a temporary file in
-    sorted runs, which are merged at the end: ``pack`` makes a line of one, ``unpack`` one of that,
-    ``size`` tells how many characters it has.
+    sorted runs, which are merged at the end.
     """
 
-    def __init__(
-        self,
-        emit: Callable[[list[Any]], None],
-        pack: Callable[[Any], bytes],
-        unpack: Callable[[bytes], Any],
-        size: Callable[[Any], int] = len,
-    ) -> None:
+    def __init__(self, emit: Callable[[Events], None]) -> None:
         self._emit = emit
-        self._pack = pack
-        self._unpack = unpack
-        self._size = size
-        self._bytes = 0
-        self._times = np.zeros(0, np.int64)
-        self._items: list[Any] = []
-        self._runs: list[tuple[int, int]] = []
+        self._waiting: Events | None = None
+        self._runs: list[list[_Piece]] = []
         self._file: TemporaryFile | None = None
+        self._columns = 2
+        """Of numbers in a piece: times, sizes and places."""
 
-    def add(self, times: I64, items: list[Any], earliest: int) -> None:
-        """Take in events and their times, and give out what is before ``earliest``.
+    def add(self, events: Events, earliest: int) -> None:
+        """Take in events, and give out what is before ``earliest``.
 
         No event that is still to come may be before that.
         """
-        self._times = np.concatenate((self._times, times))
-        self._items += items
-        self._bytes += sum(map(self._size, items))
-        if (self._times[1:] < self._times[:-1]).any():
-            order = np.argsort(self._times, kind="stable")
-            self._times = self._times[order]
-            self._items = [self._items[place] for place in order.tolist()]
+        if self._waiting is not None:
+            events = joined_events([self._waiting, events])
+        events = _sorted(events)
         if not self._runs:
-            ready = self._items[: bisect.bisect_left(self._times, earliest)]
+            ready = len(events)
+            if earliest <= NS_MAX:
+                ready = int(np.searchsorted(events.times, earliest))
             if ready:
-                self._emit(ready)
-                self._bytes -= sum(map(self._size, ready))
-                self._items, self._times = self._items[len(ready) :], self._times[len(ready) :]
-        if len(self._items) > WAITING or self._bytes > WAITING_BYTES:
+                self._emit(events.take(slice(ready)))
+            events = events.take(slice(ready, None))
+        self._waiting = events.kept() if len(events) else None
+        if len(events) > WAITING or int(events.sizes.sum()) > WAITING_BYTES:
             self._spill()
 
     def __enter__(self) -> Self:
@@ -80,40 +75,75 @@ class InTime:
             self._file.close()
 
     def _spill(self) -> None:
+        """Write what waits to the file."""
+        events, self._waiting = self._waiting, None
+        assert events is not None  # noqa: S101 (there are too many of them)
+        self._columns = 2 + len(events.places)
         if self._file is None:
             self._file = TemporaryFile()
-        start = self._file.tell()
-        for time, item in zip(self._times.tolist(), self._items, strict=True):
-            self._file.write(b"%d\t%b\n" % (time, self._pack(item)))
-        self._runs.append((start, self._file.tell()))
-        self._items, self._times = [], self._times[:0]
-        self._bytes = 0
+        pieces = []
+        for part in _parts(events):
+            at = self._file.tell()
+            text = part.text()
+            for column in (part.times, part.sizes, *part.places):
+                self._file.write(np.ascontiguousarray(column).data)
+            self._file.write(text.data.data)
+            pieces.append(_Piece(at, len(part), int(text.data.size)))
+        self._runs.append(pieces)
+
+    def _read(self, piece: _Piece) -> Events:
+        assert self._file is not None  # noqa: S101 (there is a run)
+        columns = self._columns
+        self._file.seek(piece.at)
+        numbers = np.frombuffer(self._file.read(8 * columns * piece.events), np.int64)
+        times, sizes, *places = numbers.reshape(columns, piece.events)
+        data = np.frombuffer(self._file.read(piece.nbytes), np.uint8)
+        shown = np.array(places, np.int64).reshape(columns - 2, piece.events)
+        return Events(times, data, np.cumsum(sizes) - sizes, sizes, shown)
 
     def _finish(self) -> None:
-        waiting = zip(self._times.tolist(), self._items, strict=True)
-        runs = [self._run(*bounds) for bounds in self._runs]
-        # Of one time the earlier run comes first, as it came in first.
-        merged = heapq.merge(*runs, waiting, key=lambda pair: pair[0])
-        batch: list[Any] = []
-        nbytes = 0
-        for _, item in merged:
-            batch.append(item)
-            nbytes += self._size(item)
-            if len(batch) == ROWS or nbytes > BATCH_BYTES:
-                self._emit(batch)
-                batch, nbytes = [], 0
-        if batch:
-            self._emit(batch)
+        """Merge the runs and what waits."""
+        runs: list[Iterator[Events]] = [map(self._read, pieces) for pieces in self._runs]
+        if self._waiting is not None:
+            runs.append(_parts(self._waiting))
+        for events in _merged(runs):
+            self._emit(events)
 
-    def _run(self, start: int, stop: int) -> Iterator[tuple[int, Any]]:
-        """The events of a run, read in pieces."""
-        assert self._file is not None  # noqa: S101 (there is a run)
-        rest = b""
-        while start < stop:
-            self._file.seek(start)
-            data = self._file.read(min(PIECE, stop - start))
-            start += len(data)
-            *whole, rest = (rest + data).split(b"\n")
-            for line in whole:
-                time, _, packed = line.partition(b"\t")
-                yield int(time), self._unpack(packed)
+
+def _merged(runs: Iterable[Iterator[Events]]) -> Iterator[Events]:
+    """The events of sorted runs in order of time; of one time the earlier run comes first."""
+    live = [(piece, run) for run in runs for piece in itertools.islice(run, 1)]
+    while live:
+        # What is behind the last event of a piece is not known yet.
+        bound = min(int(piece.times[-1]) for piece, _ in live)
+        taken = [int(np.searchsorted(piece.times, bound)) for piece, _ in live]
+        if not any(taken):
+            first = next(place for place, (piece, _) in enumerate(live) if piece.times[0] == bound)
+            taken[first] = int(np.searchsorted(live[first][0].times, bound, side="right"))
+        ready = [piece.take(slice(n)) for (piece, _), n in zip(live, taken, strict=True) if n]
+        yield _sorted(joined_events(ready))
+        left = [
+            (piece.take(slice(n, None)), run) for (piece, run), n in zip(live, taken, strict=True)
+        ]
+        live = [
+            (piece, run)
+            for rest, run in left
+            for piece in ([rest] if len(rest) else itertools.islice(run, 1))
+        ]
+
+
+def _sorted(events: Events) -> Events:
+    if not (events.times[1:] < events.times[:-1]).any():
+        return events
+    return events.take(np.argsort(events.times, kind="stable"))
+
+
+def _parts(events: Events) -> Iterator[Events]:
+    """Events in pieces."""
+    behind = np.cumsum(events.sizes)
+    at = 0
+    while at < len(events):
+        taken = int(behind[at - 1]) if at else 0
+        stop = min(at + PIECE, max(at + 1, int(np.searchsorted(behind, taken + PIECE_BYTES))))
+        yield events.take(slice(at, stop))
+        at = stop

@@ -18,8 +18,6 @@ from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
 I64 = NDArray[np.int64]
-Members = Mapping[int, list[Any]]
-"""Rendered arguments by the offset of their record."""
 ROWS = 1 << 16
 """Rows of a batch."""
 TEXT_BYTES = 8 << 20
@@ -152,22 +150,3 @@ def joined(tables: list[Table]) -> Table:
         {name: column(name) for name in first.columns},
         first.pool,
     )
-
-
-def by_offset(args: Table | None, render: Callable[[Table], list[Any]]) -> Members:
-    """Rendered arguments by the offset of their record."""
-    if args is None:
-        return {}
-    return grouped(args.array("offset").tolist(), render(args))
-
-
-def grouped(keys: list[int], values: list[Any]) -> dict[int, list[Any]]:
-    """The values by their key; equal keys need not be adjacent."""
-    groups: dict[int, list[Any]] = {}
-    last, group = None, []
-    for key, value in zip(keys, values, strict=True):
-        if key != last:
-            last = key
-            group = groups.setdefault(key, [])
-        group.append(value)
-    return groups

@@ -1,0 +1,295 @@
+"""Rows of text from templates: the same parts one behind the other, filled from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.buffers import view
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.output import Output
+from fxframework.kernels.parts import (
+    HEX,
+    LENGTH,
+    MARK,
+    MEMBERS,
+    MICROS,
+    NATURAL,
+    SECONDS,
+    SIGNED,
+    TEXT,
+)
+
+__all__ = ["Part", "Templates"]
+
+I64 = NDArray[np.int64]
+Part = bytes | tuple[int, NDArray[np.generic] | int]
+"""A part of a template: a text that all rows have, or a kind (``parts.py``) and its column, which
+is one value where all rows have the same."""
+
+ZERO = 0x30
+BLANK = 0x20
+MINUS = 0x2D
+POINT = 0x2E
+LETTER_A = 0x61
+LETTER_M = 0x6D
+LETTER_N = 0x6E
+LETTER_S = 0x73
+LETTER_U = 0x75
+WIDTH = 6
+"""Letters that whole seconds are filled up to."""
+MOST_DIGITS = 24
+LOW64 = 0xFFFFFFFFFFFFFFFF
+
+
+class Templates(Kernel):
+    """Writes rows of templates into ``out``, and members that rows of later templates hold.
+
+    The members of a row have ``before``, ``between`` and ``behind`` around them, if there are any.
+    Texts have numbers (``text``), up to the next call of ``forget``.
+    """
+
+    def __init__(self, before: bytes, between: bytes, behind: bytes) -> None:
+        self._braces = [before, between, behind]
+        self.out = Output(self._braces, memoryview(bytes(8)))
+        self._numbers: dict[bytes, int] = {}
+        none = view(np.zeros(1, np.int64), np.int64)
+        self.kinds = none
+        self.places = none
+        self.steps = none
+        self.values = none
+        self.ends = none
+        self.marked = none
+        self.marks: I64 = np.zeros(0, np.int64)
+        self.member_starts = none
+        self.member_ends = none
+        self.parts = 0
+        self.rows = 0
+
+    # --- What the host asks ----------------------------------------------------------------------
+
+    def text(self, text: bytes) -> int:
+        """The number of a text."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = self.out.add(text)
+        return number
+
+    def texts(self, texts: Sequence[bytes]) -> I64:
+        """Numbers of texts of which each is used once, int64 of shape (texts,)."""
+        return self.out.add_all(texts) + np.arange(len(texts))
+
+    def forget(self, most: int) -> bool:
+        """Forget all rows, and the numbers of texts where these take more than ``most`` bytes."""
+        self.out.used = 0
+        if self.out.held() <= most:
+            return False
+        self.out.forget(len(self._braces))
+        self._numbers.clear()
+        return True
+
+    def letters(self) -> NDArray[np.uint8]:
+        """All that was written since ``forget``, as a view."""
+        return self.out.written()
+
+    def hold(self, starts: I64, ends: I64) -> None:
+        """Take members: where the text of each begins and ends in ``letters``, (members,)."""
+        self.member_starts = view(starts if starts.size else np.zeros(1), np.int64)
+        self.member_ends = view(ends if ends.size else np.zeros(1), np.int64)
+
+    def write(self, rows: int, *parts: Part) -> tuple[I64, I64]:
+        """Write rows; gives where each begins and ends in ``letters``, both of shape (rows,).
+
+        Columns are of shape (rows,); those of MEMBERS and MEMBERS_END are numbers of members.
+        """
+        kinds: list[int] = []
+        places: list[int] = []
+        steps: list[int] = []
+        columns: list[I64] = []
+        size = 0
+        for part in parts:
+            kind, column = (TEXT, self.text(part)) if isinstance(part, bytes) else part
+            values = np.asarray(column)
+            kinds.append(kind)
+            places.append(size)
+            steps.append(int(values.ndim > 0))
+            filled = np.atleast_1d(values).astype(np.int64, copy=False)
+            columns.append(filled)
+            size += filled.size
+        begin = int(self.out.used)
+        bounds = np.empty(rows + 1, np.int64)
+        bounds[0] = begin
+        if rows:
+            self.kinds = view(np.array(kinds), np.int64)
+            self.places = view(np.array(places), np.int64)
+            self.steps = view(np.array(steps), np.int64)
+            self.values = view(np.concatenate(columns), np.int64)
+            self.ends = bounds[1:].data
+            if MARK in kinds:
+                self.marks = np.zeros(rows, np.int64)
+                self.marked = self.marks.data
+            self.parts, self.rows = len(parts), rows
+            self.run()
+        return bounds[:rows], bounds[1:]
+
+    # --- The kernel ------------------------------------------------------------------------------
+
+    def step(self) -> int:
+        """Write all rows."""
+        row = 0
+        while row < self.rows:
+            part = 0
+            while part < self.parts:
+                self.cell(part, self.values[self.places[part] + self.steps[part] * row], row)
+                part += 1
+            self.ends[row] = self.out.used
+            row += 1
+        return 0
+
+    def cell(self, part: int, value: int, row: int) -> int:
+        """Write the value of a part."""
+        kind = self.kinds[part]
+        if kind == TEXT:
+            self.out.literal(value)
+        elif kind == SIGNED:
+            self.out.signed(value)
+        elif kind == NATURAL:
+            self.out.natural(value)
+        elif kind == HEX:
+            self.hexadecimal(value)
+        elif kind == MICROS:
+            self.micros(value)
+        elif kind == SECONDS:
+            self.seconds(value)
+        elif kind == LENGTH:
+            self.length(value)
+        elif kind == MARK:
+            self.marked[row] = self.out.used
+        elif kind == MEMBERS:
+            self.members(value, self.values[self.places[part + 1] + self.steps[part + 1] * row])
+        return 0
+
+    def members(self, first: int, stop: int) -> int:
+        """Write members; nothing where there are none."""
+        at = first
+        while at < stop:
+            self.out.literal(1 if at > first else 0)
+            self.copy(self.member_starts[at], self.member_ends[at])
+            at += 1
+        if first < stop:
+            self.out.literal(2)
+        return 0
+
+    def copy(self, start: int, end: int) -> int:
+        """Write again what is at bytes ``start`` to ``end``."""
+        if self.out.used + end - start > self.out.size:
+            self.out.grow(end - start)
+        used = self.out.used
+        while start < end:
+            self.out.data[used] = self.out.data[start]
+            used += 1
+            start += 1
+        self.out.used = used
+        return 0
+
+    def letter(self, letter: int) -> int:
+        """Write a letter."""
+        if self.out.used + 1 > self.out.size:
+            self.out.grow(1)
+        self.out.data[self.out.used] = letter
+        self.out.used += 1
+        return 0
+
+    def hexadecimal(self, value: int) -> int:
+        """Write a number without a sign in hex."""
+        left = value & LOW64
+        digits = 1
+        while digits < 16 and left >> (4 * digits):
+            digits += 1
+        while digits > 0:
+            digits -= 1
+            digit = (left >> (4 * digits)) & 15
+            self.letter(ZERO + digit if digit < 10 else LETTER_A + digit - 10)
+        return 0
+
+    def padded(self, value: int, places: int) -> int:
+        """Write a number of ``places`` digits, zeros first."""
+        if self.out.used + MOST_DIGITS > self.out.size:
+            self.out.grow(MOST_DIGITS)
+        at = self.out.used + places
+        self.out.used = at
+        left = value
+        while places > 0:
+            rest = left // 10
+            at -= 1
+            self.out.data[at] = ZERO + (left - 10 * rest)
+            left = rest
+            places -= 1
+        return 0
+
+    def micros(self, ns: int) -> int:
+        """Write nanoseconds as exact microseconds."""
+        size = self.magnitude(ns)
+        if ns < 0:
+            self.letter(MINUS)
+        self.out.natural(size // 1000)
+        self.letter(POINT)
+        self.padded(size % 1000, 3)
+        return 0
+
+    def magnitude(self, value: int) -> int:
+        """The number without its sign."""
+        if value < 0:
+            return (LOW64 - (value & LOW64) + 1) & LOW64
+        return value
+
+    def seconds(self, ns: int) -> int:
+        """Write nanoseconds as exact seconds, blanks first."""
+        size = self.magnitude(ns)
+        whole = size // 1000000000
+        letters = 1 + (ns < 0)
+        left = whole // 10
+        while left:
+            letters += 1
+            left //= 10
+        while letters < WIDTH:
+            self.letter(BLANK)
+            letters += 1
+        if ns < 0:
+            self.letter(MINUS)
+        self.out.natural(whole)
+        self.letter(POINT)
+        self.padded(size % 1000000000, 9)
+        return 0
+
+    def length(self, ns: int) -> int:
+        """Write nanoseconds in the greatest unit that they fill, exactly."""
+        if ns >= 1000000000:
+            self.fraction(ns // 1000000000, ns % 1000000000, 9)
+        elif ns >= 1000000:
+            self.fraction(ns // 1000000, ns % 1000000, 6)
+            self.letter(LETTER_M)
+        elif ns >= 1000:
+            self.fraction(ns // 1000, ns % 1000, 3)
+            self.letter(LETTER_U)
+        else:
+            self.out.signed(ns)
+            self.letter(LETTER_N)
+        self.letter(LETTER_S)
+        return 0
+
+    def fraction(self, whole: int, rest: int, places: int) -> int:
+        """Write a number, and its decimals but for the zeros behind them."""
+        self.out.natural(whole)
+        if rest == 0:
+            return 0
+        left = rest // 10
+        while left * 10 == rest:
+            rest = left
+            left = rest // 10
+            places -= 1
+        self.letter(POINT)
+        self.padded(rest, places)
+        return 0
