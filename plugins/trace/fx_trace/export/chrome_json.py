@@ -32,6 +32,7 @@ from fx_trace.export.items import (
     Events,
     Made,
     Members,
+    firsts,
     groups,
 )
 from fx_trace.export.json_text import json_string
@@ -315,13 +316,13 @@ class _JsonEvents(EventMaker):
         """The arguments of a window as members, by the offset of their record."""
         if "args" in window:
             args, counters = window["args"], window.get("counters")
-            unknown = ~np.isin(args.array("type"), list(self.forms))
-            self.dropped["arguments of unknown types"] += int(np.count_nonzero(unknown))
+            unknown = len(args) - int(np.count_nonzero(self.known(args)))
+            self.dropped["arguments of unknown types"] += unknown
             # Counters of which no argument is a number have no row, and so no time.
-            offsets = np.unique(args.array("offset")[args.array("table") == COUNTERS])
-            if counters is not None:
-                offsets = np.setdiff1d(offsets, counters.array("offset"))
-            self.dropped["counters without a number"] += int(offsets.size)
+            offsets = args.array("offset")[args.array("table") == COUNTERS]
+            offsets = offsets[firsts(offsets)]
+            have = 0 if counters is None else firsts(counters.array("offset")).size
+            self.dropped["counters without a number"] += offsets.size - have
         return super().members(window)
 
     # --- Events ----------------------------------------------------------------------------------

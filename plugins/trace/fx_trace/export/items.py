@@ -17,7 +17,7 @@ from fxframework.kernels.templates import Part, Templates
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["EventMaker", "Events", "Made", "Numbered", "groups", "joined_events"]
+__all__ = ["EventMaker", "Events", "Made", "Numbered", "firsts", "groups", "joined_events"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -142,9 +142,15 @@ class Made:
 
 
 def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int, I64]]:
-    """The rows of each key that there is."""
-    for key in np.unique(keys).tolist():
-        yield int(key), np.flatnonzero(keys == key)
+    """The rows of each key that there is; keys are small numbers from 0 on."""
+    found = np.flatnonzero(np.bincount(keys)).tolist()
+    for key in found:
+        yield key, np.flatnonzero(keys == key) if len(found) > 1 else np.arange(keys.size)
+
+
+def firsts(ascending: I64) -> I64:
+    """The first row of each number, of which none is negative."""
+    return np.flatnonzero(np.diff(ascending, prepend=-1))
 
 
 Form = Callable[[Table, I64], list[Part]]
@@ -231,7 +237,7 @@ class EventMaker:
             if name in window:
                 table = window[name]
                 if name == "counters":  # one event for all the series of a record
-                    table = table.select(np.unique(table.array("offset"), return_index=True)[1])
+                    table = table.select(firsts(table.array("offset")))
                 tables.append(table)
                 made.append(Made.of(self.templates, len(table), self.places))
                 make(table, made[-1], own)
@@ -265,6 +271,12 @@ class EventMaker:
         self.templates.hold(np.concatenate((starts, more)), np.concatenate((ends, stops)))
         return own
 
+    def known(self, args: Table) -> NDArray[np.bool_]:
+        """Whether arguments are of types that have a form, of shape (args,)."""
+        has_form = np.zeros(256, np.bool_)
+        has_form[list(self.forms)] = True
+        return has_form[args.array("type")]
+
     def _render(self, args: Table, keys: I64) -> tuple[I64, I64, I64]:
         """Of arguments, in the order of their keys: keys, and where their texts begin and end.
 
@@ -273,7 +285,7 @@ class EventMaker:
         order = stable_order(keys.astype(np.int64, copy=False))
         if order is not None:
             args, keys = args.select(order), keys[order]
-        known = np.isin(args.array("type"), list(self.forms))
+        known = self.known(args)
         if not known.all():
             args, keys = args.select(known), keys[known]
         names = self.named(args, keys)
