@@ -75,6 +75,9 @@ cdef class TreeBuilder(Kernel):
     cdef readonly long long[::1] opened
     cdef readonly long long[::1] totals
     cdef readonly long long[::1] loose
+    cdef long long deepest
+    cdef readonly long long deep
+    cdef int[::1] levels
 
     @cython.locals(end=cython.longlong)
     cdef long long step(self) except? -1 nogil
@@ -84,6 +87,7 @@ cdef class TreeBuilder(Kernel):
     @cython.final
     @cython.locals(
         above=cython.longlong, within=cython.bint, upper=cython.int, node=cython.int,
+        deep=cython.bint,
         waiting=cython.longlong, value=cython.longlong,
     )
     cdef int enter(self, long long at, long long row) except -1 nogil

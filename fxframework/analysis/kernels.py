@@ -217,9 +217,12 @@ class TreeBuilder(Kernel):
     -1 for a root), ``counts`` of calls that ended, ``opened`` of those that never did, ``totals``
     of the lengths of those that ended, ``loose`` of the lengths of ended calls right within ones
     that never did (int64). Rows that enclose each other are taken as enclosed by none.
+
+    Nodes have at most ``deepest`` nodes above them (0: any number). Calls deeper than that, which
+    ``deep`` counts, belong to the node above them, but for their lengths, which its own include.
     """
 
-    def __init__(self, roots: memoryview, count: int, room: int) -> None:
+    def __init__(self, roots: memoryview, count: int, room: int, deepest: int) -> None:
         self.roots = memoryview(roots)
         self.function = full(0, "i4")
         self.parent = full(0, "i8")
@@ -244,6 +247,9 @@ class TreeBuilder(Kernel):
         self.opened = full(self.room, "i8")
         self.totals = full(self.room, "i8")
         self.loose = full(self.room, "i8")
+        self.deepest = deepest
+        self.deep = 0
+        self.levels = full(self.room if deepest else 0, "i4")
 
     def load(
         self,
@@ -298,7 +304,12 @@ class TreeBuilder(Kernel):
                 upper = self.node_of[above] >> 1
             else:
                 upper = self.roots[self.thread[at - self.first_row] + 1]
-            node = self.node(upper, self.function[at - self.first_row])
+            deep = self.deepest > 0 and self.levels[upper] == self.deepest
+            node = upper
+            if deep:
+                self.deep += 1
+            else:
+                node = self.node(upper, self.function[at - self.first_row])
             waiting = BELOW - self.node_of[at]
             value = self.length[at - self.first_row]
             if value < 0:
@@ -306,7 +317,8 @@ class TreeBuilder(Kernel):
                 self.node_of[at] = 2 * node + 1
             else:
                 self.counts[node] += 1
-                self.totals[node] += value
+                if not deep:
+                    self.totals[node] += value
                 self.node_of[at] = 2 * node
                 if within and self.node_of[above] & 1:
                     self.loose[upper] += value
@@ -337,6 +349,8 @@ class TreeBuilder(Kernel):
         self.used += 1
         self.parents[node] = upper
         self.functions[node] = number
+        if self.deepest:
+            self.levels[node] = self.levels[upper] + 1
         self.slots[place] = node
         return node
 
@@ -349,6 +363,8 @@ class TreeBuilder(Kernel):
         self.opened = cleared(self.opened, more)
         self.totals = cleared(self.totals, more)
         self.loose = cleared(self.loose, more)
+        if self.deepest:
+            self.levels = grown(self.levels, more, self.used)
         self.room = more
         if 4 * more <= 3 * self.mask:
             return 0

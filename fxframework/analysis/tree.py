@@ -52,6 +52,8 @@ class CallTree:
     """Units of time in a second; 0: not known."""
     asynchronous: int = 0
     """Slices that nest in no stack, which are left out."""
+    deep: int = 0
+    """Calls deeper than the tree, which count for the node above them."""
 
     def __len__(self) -> int:
         return int(self.parent.size)
@@ -105,35 +107,6 @@ class CallTree:
             node = int(self.parent[node])
         return found[::-1]
 
-    def flattened(self, depth: int) -> tuple[CallTree, int]:
-        """The tree without what is deeper, and how many nodes that were.
-
-        What they had by themselves is their ancestor's at that depth.
-        """
-        depths = self.depths()
-        deep = np.flatnonzero(depths > depth)
-        if not deep.size:
-            return self, 0
-        own, count, unfinished = self.own.copy(), self.count.copy(), self.unfinished.copy()
-        above, nodes = self.parent, deep.data
-        parents, columns = above.data, [column.data for column in (own, count, unfinished)]
-        for at in range(deep.size - 1, -1, -1):
-            node = nodes[at]
-            for column in columns:
-                column[parents[node]] += column[node]
-        keep = depths <= depth
-        place = np.cumsum(keep, dtype=np.int32) - 1
-        parent = np.where(above >= 0, place[np.maximum(above, 0)], -1)[keep].astype(np.int32)
-        return attrs.evolve(
-            self,
-            parent=parent,
-            function=self.function[keep],
-            count=count[keep],
-            unfinished=unfinished[keep],
-            total=self.total[keep],
-            own=own[keep],
-        ), int(deep.size)
-
     def in_ns(self, times: I64) -> I64:
         """Times of this tree in nanoseconds, rounded down; as they are where a rate is missing.
 
@@ -151,8 +124,13 @@ class CallTree:
         return np.fromiter(in_ns, np.int64, times.size)
 
 
-def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> CallTree:
+def call_tree(
+    capture: Capture, *, by: str = "", per_thread: bool = False, depth: int = 0
+) -> CallTree:
     """The call tree of a capture, of functions identified by ``by`` (see ``Calls.of``).
+
+    It has no nodes deeper than ``depth`` (0: all of them); what calls deeper than that took by
+    themselves, and how many they are, is added to the nodes above them.
 
     Raises UsageError where there are no slices.
     """
@@ -164,7 +142,7 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
         names = ThreadNames(capture)
         roots = Made(ids.size, lambda at: names.get(int(ids[at]), NO_THREAD))
         numbers[ids + 1] = np.arange(ids.size, dtype=np.int32)
-    builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM)
+    builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM, depth)
     nodes = Spill(np.int32)
     used, part = len(roots), None
     for part in calls.parts():
@@ -194,9 +172,10 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
         )
     )
     functions, per_second, asynchronous = calls.functions, calls.per_second, calls.asynchronous
+    deep = builder.deep
     del builder, calls, part, nodes
     top = len(roots)
-    own = total + loose
+    own = np.add(total, loose, out=loose)
     for first in range(top, used, BLOCK):
         some = slice(first, first + BLOCK)
         np.subtract.at(own, parent[some], total[some])
@@ -215,6 +194,7 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
         own=own,
         per_second=per_second,
         asynchronous=asynchronous,
+        deep=deep,
     )
 
 

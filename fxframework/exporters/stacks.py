@@ -22,7 +22,7 @@ __all__ = ["Frames", "left_out", "no_calls", "stacks_of", "tree_of"]
 
 ASYNCHRONOUS = "asynchronous slices"
 UNFINISHED = "lengths of calls that never ended"
-DEEP = "stacks that are too deep, added to those above"
+DEEP = "calls that are too deep, added to those above"
 
 
 def left_out(capture: Capture) -> Counter[str]:
@@ -47,11 +47,11 @@ def tree_of(
     capture: Capture, dropped: Counter[str], *, by: str, per_thread: bool, depth: int
 ) -> CallTree:
     """The call tree of a capture, no deeper than that; what it lacks is counted."""
-    tree, deep = call_tree(capture, by=by, per_thread=per_thread).flattened(depth)
+    tree = call_tree(capture, by=by, per_thread=per_thread, depth=depth)
     found: Mapping[str, int] = {
         ASYNCHRONOUS: tree.asynchronous,
         UNFINISHED: int(tree.unfinished.sum()),
-        DEEP: deep,
+        DEEP: tree.deep,
     }
     dropped.update({name: count for name, count in found.items() if count})
     return tree

@@ -250,14 +250,14 @@ def test_calls_around_each_other_do_not_hang() -> None:
     assert Calls.of(part).parent.tolist() == [-1]
 
 
-def test_a_flattened_tree_keeps_all_time() -> None:
+def test_a_tree_of_limited_depth_keeps_all_time() -> None:
     calls = [Call("f", 0, 100 - at, parent=at - 1) for at in range(20)]
     tree = call_tree(Given(calls))
-    flat, deep = tree.flattened(5)
-    assert (len(flat), deep) == (6, 15)
+    flat = call_tree(Given(calls), depth=5)
+    assert (len(flat), flat.deep, tree.deep) == (6, 15, 0)
     assert int(flat.own.sum()) == int(tree.own.sum()) == 100
     assert int(flat.count.sum()) == 20
-    assert tree.flattened(20) == (tree, 0)
+    assert call_tree(Given(calls), depth=20).deep == 0
 
 
 def test_trees_of_several_captures_add_up_by_name() -> None:

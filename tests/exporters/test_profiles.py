@@ -14,6 +14,7 @@ import pytest
 import toy
 from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import sample as traces
@@ -234,16 +235,16 @@ def test_folded_stacks_count_calls_or_ticks_and_add_threads_up() -> None:
         export("folded", Given(LOOP), weight="tick")
 
 
-@given(calls=nested_calls())
-def test_folded_stacks_hold_all_time(calls: list[Call]) -> None:
+@given(calls=nested_calls(), depth=st.integers(1, 6))
+def test_folded_stacks_hold_all_time(calls: list[Call], depth: int) -> None:
     if not calls:
         return
     expected: dict[str, int] = {}
     names = {0: "main (100)", 1: "thread_101", 2: "thread_102"}
     for place, call in enumerate(calls):
-        path = ";".join((names[call.thread], *path_of(calls, place)))
+        path = ";".join((names[call.thread], *path_of(calls, place)[:depth]))
         expected[path] = expected.get(path, 0) + own_time(calls, place)
-    output, _ = export("folded", Given(calls))
+    output, _ = export("folded", Given(calls), depth=depth)
     found = dict(line.rsplit(" ", 1) for line in output.decode().splitlines())
     assert {path: int(number) for path, number in found.items()} == {
         path: number for path, number in expected.items() if number
@@ -254,7 +255,7 @@ def test_deep_stacks_are_cut_and_told() -> None:
     calls = [Call("f", 0, 100 - at, parent=at - 1, depth=at) for at in range(9)]
     output, dropped = export("folded", Given(calls), depth=2)
     assert output == b"main (100);f 1\nmain (100);f;f 99\n"
-    assert dropped == {"stacks that are too deep, added to those above": 7}
+    assert dropped == {"calls that are too deep, added to those above": 7}
 
 
 @pytest.mark.parametrize("name", ["folded", "speedscope", "pprof", "dot", "flamegraph"])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.analysis.calls import dense
 from fxframework.analysis.tree import call_tree
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
@@ -34,6 +35,8 @@ MOST = {
     "frames": 4_000,
 }
 """How much of each is in a report; what is beyond is counted, and the page says so."""
+BLOCK = 1 << 18
+"""Slices that are taken at once."""
 BUCKETS = 1_000
 """Stretches of time in which the slices that are not drawn one by one are summed up."""
 LANES = 64
@@ -100,6 +103,7 @@ class HtmlExport(Export):
         has = capture.schemas.keys()
         if "slices" in has and len(capture.table("slices")):
             self._slices(capture)
+            self._flame(capture)
         if "counters" in has:
             self._counters(capture)
         if "logs" in has:
@@ -143,20 +147,24 @@ class HtmlExport(Export):
     def _slices(self, capture: Capture) -> None:
         table = capture.table("slices")
         start, dur = table.array("ts"), table.array("dur")
-        end = int(max(start.max(), (start + np.minimum(np.maximum(dur, 0), NS_MAX - start)).max()))
+        end = int(start.max())
+        for first in range(0, start.size, BLOCK):
+            begin, took = start[first : first + BLOCK], dur[first : first + BLOCK]
+            end = max(end, int((begin + np.minimum(np.maximum(took, 0), NS_MAX - begin)).max()))
         self._span += [int(start.min()), end]
-        length = np.where(dur < 0, end - start, dur)
+        length = dur
+        if dur.min() < 0:
+            length = end - start
+            np.copyto(length, dur, where=dur >= 0)
         depth = table.array("depth")
-        drawn = np.flatnonzero(depth < LANES)
-        if drawn.size > self._room:
-            drawn = np.sort(drawn[np.argpartition(-length[drawn], self._room - 1)[: self._room]])
+        drawn = _longest(length, depth < LANES, self._room)
         self._room -= drawn.size
         self._dropped["slices that are shown in sum only"] += start.size - drawn.size
-        thread = table.array("thread").astype(np.int64)
-        track = np.where(table.array("kind") == ASYNC, -2, thread)
+        track = np.where(table.array("kind") == ASYNC, np.int32(-2), table.array("thread"))
         labels = self._thread_labels(capture)
-        for each in np.unique(track)[: MOST["tracks"]].tolist():
-            mine = np.flatnonzero(track == each) if start.size else drawn
+        for each in dense(track)[1][: MOST["tracks"]].tolist():
+            mine = track == each
+            total = int(np.count_nonzero(mine))
             rows = drawn[track[drawn] == each]
             label, process, pid = labels(each)
             if not label:
@@ -170,14 +178,15 @@ class HtmlExport(Export):
                 "process": process,
                 "pid": pid,
                 "capture": capture.name,
-                "total": int(mine.size),
+                "total": total,
                 "start": start[rows].tolist(),
                 "dur": dur[rows].tolist(),
                 "depth": levels,
                 "name": self._codes(table, rows),
             }
-            if rows.size < mine.size:
-                found["busy"] = _busy(start[mine], length[mine], depth[mine])
+            if rows.size < total:
+                mine &= depth == (depth.min() if total == depth.size else depth[mine].min())
+                found["busy"] = _busy(start[mine], length[mine])
             self._data["tracks"].append(found)
         self._summed(capture, table, length, labels)
 
@@ -213,8 +222,7 @@ class HtmlExport(Export):
         labels: Labels,
     ) -> None:
         """The slowest slices, times by name, and the flame graph."""
-        most = min(MOST["slowest"], length.size)
-        slowest = np.argpartition(-length, most - 1)[:most] if most else np.zeros(0, np.int64)
+        slowest = _longest(length, np.ones(length.size, np.bool_), MOST["slowest"])
         for row, name in zip(slowest.tolist(), self._codes(table, slowest), strict=True):
             label, process, pid = labels(int(table.array("thread")[row]))
             process = process or self._processes.get(pid, "")
@@ -227,28 +235,30 @@ class HtmlExport(Export):
                     "open": bool(table.array("dur")[row] < 0),
                 }
             )
-        codes, which = np.unique(table.array("name"), return_inverse=True)
-        which = which.reshape(-1)
-        count, total = np.bincount(which), np.bincount(which, length.astype("f8"))
-        longest = np.zeros(codes.size, np.int64)
-        np.maximum.at(longest, which, length)
+        which, codes = dense(table.array("name"))
+        count, longest = np.zeros(codes.size, np.int64), np.zeros(codes.size, np.int64)
+        total = np.zeros(codes.size)
+        for first in range(0, which.size, BLOCK):
+            some, lengths = which[first : first + BLOCK], length[first : first + BLOCK]
+            np.add.at(count, some, 1)
+            np.add.at(total, some, lengths)
+            np.maximum.at(longest, some, lengths)
         texts = table.pool
         for place in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
             text = texts[codes[place]] if codes[place] >= 0 else ""
             figures = int(count[place]), int(total[place]), int(longest[place])
             self._data["byname"].append([self._name(text), *figures])
-        self._flame(capture)
 
     def _flame(self, capture: Capture) -> None:
         """Frames: name, depth, where it begins and how wide it is (ns), calls."""
-        tree, _ = call_tree(capture, by="name").flattened(LANES)
+        tree = call_tree(capture, by="name", depth=LANES)
         total = tree.in_ns(tree.total)
-        shown = np.argsort(-total, kind="stable")[: MOST["frames"]]
+        shown = np.argsort(-total, kind="stable")[: MOST["frames"]].copy()
         keep = np.zeros(len(tree), np.bool_)
         keep[shown] = True
         self._dropped["frames of the flame graph"] += len(tree) - shown.size
         place: dict[int, int] = {}
-        above = tree.parent.tolist()
+        above = tree.parent.data
         for node, depth in tree.walk(total):
             if not keep[node]:
                 continue
@@ -338,10 +348,24 @@ def _lanes(start: list[int], length: list[int]) -> list[int]:
     return lanes
 
 
-def _busy(start: I64, length: I64, depth: NDArray[Any]) -> dict[str, Any]:
+def _longest(length: I64, among: NDArray[np.bool_], most: int) -> I64:
+    """The places of the longest of these slices, ascending; of those alike the first."""
+    if np.count_nonzero(among) <= most:
+        return np.flatnonzero(among)
+    if most <= 0:
+        return np.zeros(0, np.int64)
+    sorted_out = length[among]
+    sorted_out.partition(sorted_out.size - most)
+    least = sorted_out[sorted_out.size - most]
+    del sorted_out
+    longer = np.flatnonzero(among & (length > least))
+    alike = np.flatnonzero(among & (length == least))[: most - longer.size].copy()
+    return np.sort(np.append(longer, alike))
+
+
+def _busy(begin: I64, length: I64) -> dict[str, Any]:
     """How much of each stretch of time the outermost slices of a track fill, 0 to 100."""
-    outer = depth == depth.min()
-    begin, end = start[outer], start[outer] + length[outer]
+    end = begin + length
     first, last = int(begin.min()), int(end.max())
     width = max((last - first) / BUCKETS, 1.0)
     # Coverage as the difference of two sums: of what has begun, and of what has ended, by then.
@@ -353,9 +377,12 @@ def _busy(start: I64, length: I64, depth: NDArray[Any]) -> dict[str, Any]:
 
 def _sum_before(times: I64, edges: NDArray[Any]) -> NDArray[Any]:
     """For each edge, the time since each earlier moment, summed up."""
-    order = np.sort(times).astype(np.float64)
+    order = times.astype(np.float64)
+    order.sort()
     count = np.searchsorted(order, edges)
-    total = np.concatenate(([0.0], np.cumsum(order - order[0])))
+    total = np.zeros(order.size + 1)
+    np.subtract(order, order[0], out=total[1:])
+    np.cumsum(total, out=total)
     found: NDArray[Any] = count * (edges - order[0]) - total[count]
     return found
 

@@ -60,10 +60,11 @@ def array(column: Any, count: int | None = None) -> NDArray[Any]:
 
 def distinct(*numbers: NDArray[Any]) -> I64:
     """The distinct ones of some numbers, ascending, of shape (n,)."""
-    every = np.sort(np.concatenate(numbers))
+    every = np.concatenate(numbers)
+    every.sort()
     new = np.ones(every.size, np.bool_)
     np.not_equal(every[1:], every[:-1], out=new[1:])
-    return every[new].astype(np.int64)
+    return every[new].astype(np.int64, copy=False)
 
 
 def events_of(buffer: EventBuffer) -> Events:

@@ -193,6 +193,7 @@ class _FileLog(Log):
                 # Threads are here and there in the file; what is still needed comes back.
                 self._release(0, self.nbytes)
                 let_go = 0
+        self._release(0, self.nbytes)
 
 
 class FdrLog(_FileLog):

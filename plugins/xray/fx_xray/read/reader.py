@@ -116,7 +116,12 @@ class CallPass(FirstPass[Rows]):
                 if sum(map(len, exited[1:])) > max(len(exited[0]), FEW):
                     exited = [distinct(*exited)]
                 matcher.forget()
-        ids, calls, self.open_calls = matcher.end()
+        ids, calls, offsets = matcher.end()
+        self.open_calls = int(offsets.size)
+        most = limits.max_findings or self.open_calls
+        self.first_open = offsets[:most].copy()
+        """The first byte offsets of calls that are open at the end, as many as may be reported."""
+        del offsets
         every = distinct(ids, *exited)
         counts = np.zeros(every.size, np.int64)
         counts[np.searchsorted(every, ids)] = calls
@@ -300,7 +305,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             if note.number == CUT_RECORD
         ]
         super()._report(passed)
-        self.report_offsets("FXX0302", passed.open_calls)
+        self.report_offsets("FXX0302", passed.first_open)
+        self.report_more("FXX0302", passed.open_calls, int(passed.first_open.size))
         if passed.outside:
             self.diagnostics.add("FXX0305", offset=passed.outside[0], times=passed.outside[1])
         self._report_names(passed)
@@ -419,7 +425,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             "processes": int(np.unique(log.pids).size),
             "functions": int(passed.functions[0].size),
             "named_functions": int(np.count_nonzero(self._names.named)) if given else 0,
-            "unmatched_entries": int(passed.open_calls.size),
+            "unmatched_entries": passed.open_calls,
             "unmatched_exits": passed.matcher.unmatched_exits,
             "unwound": passed.matcher.unwound,
             "byte_order": self.byte_order,
