@@ -30,7 +30,8 @@ COUNT = re.compile(rb"^(?:#(\d+)\t|stat::number_of_executed_units:\s+(\d+))", re
 
 KERNELS = frozenset(
     ("trace-kernels", "trace-bounds", "log-kernels", "log-lines", "inspect-kernels",
-     "xray-kernels", "strings", "cells", "nesting")
+     "xray-kernels", "strings", "cells", "trace-lines", "trace-writing", "xray-writing",
+     "log-text", "numbers", "nesting")
 )  # fmt: skip
 """Targets that run kernels alone: Python is not instrumented for them."""
 

@@ -28,6 +28,7 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
 from fxframework.kernels.pools import Pool
 from fxframework.kit.record_lines import LineKernel
+from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool
 from fxframework.verbs import convert
 
@@ -560,6 +561,98 @@ def _write_lines(lines: LineKernel) -> None:
     lines.out.take()
 
 
+def trace_lines(data: bytes) -> None:
+    """Write record JSON, plain events by their kernel, and compare it with that of each record."""
+    with contextlib.suppress(FxError), _opened("trace", data) as capture:
+        lines = b"".join(capture.records_json()).splitlines()
+    with contextlib.suppress(FxError), _opened("trace", data) as capture:
+        assert lines == [orjson.dumps(record.to_json()) for record in capture.records()]
+
+
+def log_text(data: bytes) -> None:
+    """Write the lines of a log."""
+    with contextlib.suppress(FxError), _opened("log", data) as capture:
+        _exported("text", capture)
+
+
+def _writing(*formats: str) -> Run:
+    """What writes a part of a capture, all of it anew, or what its calls and slices come to."""
+    shown = ("perfetto", "folded", "dot", "html")
+
+    def run(data: bytes) -> None:
+        chance = random.Random(zlib.crc32(data))
+        format = chance.choice(formats)
+        writer = host().writer(format)
+        with contextlib.suppress(FxError), _opened(format, data) as capture:
+            way = chance.randrange(3)
+            if way == 0 and writer.extract is not None:
+                first, last = sorted(chance.randrange(1 << 40) for _ in range(2))
+                everything = capture.table("slices").texts("name") or ["a"]
+                selection = chance.choice(
+                    (
+                        Selection(start_ns=first, stop_ns=last),
+                        Selection(functions=(chance.choice(everything),)),
+                    )
+                )
+                writer.extract(capture, selection, Sink.memory(), _defaults(writer))
+            elif way == 1 and writer.merge is not None:
+                session = writer.merge(Sink.memory(), _defaults(writer))
+                session.write(capture)
+                session.close()
+            else:
+                _exported(chance.choice(shown), capture)
+
+    return run
+
+
+def _opened(format: str, data: bytes) -> Any:
+    """The capture that bytes are, taken as a format."""
+    from fxframework.io.source import Source
+    from fxframework.model.capture import OpenRequest
+
+    reader = host().reader(format)
+    request = OpenRequest(limits=BOUND, options=_defaults(reader))
+    return reader.open(Source.open(data, limits=BOUND), request)
+
+
+def _defaults(whose: Any) -> dict[str, Any]:
+    from fxframework.registry import parse_options
+
+    return parse_options({}, whose.options, whose="it")
+
+
+def _exported(name: str, capture: Any) -> None:
+    exporter = host().exporter(name, format=capture.format, tables=capture.tables)
+    session = exporter.open(Sink.memory(), _defaults(exporter))
+    session.write(capture)
+    session.close()
+
+
+def numbers(data: bytes) -> None:
+    """Sort, and map, any numbers, as numpy and a dictionary do."""
+    from fxframework.kernels.maps import CountMap, PairMap
+    from fxframework.kernels.sorting import StableOrder
+
+    keys = _exact(data, "<i8")
+    order = StableOrder(keys.data)
+    if keys.size:
+        passes = order.run()
+        expected = np.argsort(keys, kind="stable")
+        found = np.asarray(order.order) if passes else np.arange(keys.size)
+        assert (found == expected).all()
+    pairs, counts = PairMap(), CountMap()
+    known: dict[tuple[int, int], int] = {}
+    added: dict[int, int] = {}
+    for first, second in zip(keys.tolist(), keys[::-1].tolist(), strict=True):
+        assert pairs.number(first, second) == known.setdefault((first, second), len(known))
+        key = first & (1 << 63) - 1  # those of counts are not negative
+        counts.add(key, 1)
+        added[key] = added.get(key, 0) + 1
+    assert all(pairs.get(*pair) == value for pair, value in known.items())
+    counted = [column.tolist() for column in counts.items()]
+    assert dict(zip(*counted, strict=True)) == added
+
+
 @functools.cache
 def _named(format: str) -> Run:
     """What makes every column of every table of a format."""
@@ -610,6 +703,11 @@ TARGETS: dict[str, Target] = {
     "instr-map": Target(_instr_map, "instr-map", (), split_lines, 0),
     "trace-kernels": Target(trace_kernels, "trace", ("trace",), split_words, 2),
     "trace-bounds": Target(trace_bounds, "trace", ("trace",), split_words, 2),
+    "trace-lines": Target(trace_lines, "trace", ("trace",), split_words, 2),
+    "trace-writing": Target(_writing("trace"), "trace", ("trace",), split_words, 2),
+    "xray-writing": Target(_writing(*XRAYS), "xray", XRAYS, split_calls, 1),
+    "log-text": Target(log_text, "log", ("log",), split_words, 2),
+    "numbers": Target(numbers, "strings", (), None),
     "log-lines": Target(log_lines, "log", ("log",), split_words, 2),
     "strings": Target(strings, "strings", (), None),
     "nesting": Target(nesting, "strings", (), None),
