@@ -16,11 +16,11 @@ from fxframework.kernels.sorting import stable_order
 __all__ = ["SortedRuns"]
 
 I64 = NDArray[np.int64]
-RUN = 1 << 22
-"""Rows that are sorted at once; where there are more, they go to a temporary file."""
+RUN = 1 << 20
+"""Rows that are sorted at once, where nothing else is said."""
 WINDOW = 1 << 19
 """Rows of a window, about."""
-FENCE = 1 << 12
+FENCE = 1 << 11
 """Every so many rows of a run, its time is noted."""
 
 
@@ -38,11 +38,12 @@ class _Run:
 class SortedRuns:
     """Rows of columns that are sorted by ``time`` (int64), the order of their coming within ties.
 
-    One run of them is sorted in memory. Of more, each run is sorted by itself and written to a
-    temporary file; ``windows`` merges them.
+    Up to ``run`` of them (0: ``RUN``) are sorted in memory. More go to a temporary file in runs of
+    so many, each sorted by itself, which ``windows`` merges.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run: int = 0) -> None:
+        self._run = run or RUN
         self._waiting: list[dict[str, NDArray[Any]]] = []
         self._rows = 0
         """Rows that wait to become a run."""
@@ -55,9 +56,9 @@ class SortedRuns:
         self._types = {name: column.dtype for name, column in columns.items()}
         at, size = 0, columns["time"].size
         while at < size:
-            if self._rows == RUN:
+            if self._rows == self._run:
                 self._end_run()
-            stop = min(size, at + RUN - self._rows)
+            stop = min(size, at + self._run - self._rows)
             self._waiting.append({name: column[at:stop] for name, column in columns.items()})
             self._rows += stop - at
             at = stop

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_trace.read import reader
+from fx_trace.read import first_pass, reader
 from fx_trace.read.reader import TraceCapture
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
@@ -35,6 +35,7 @@ disorder = st.lists(
 def in_small_runs(patch: pytest.MonkeyPatch, run: int = 5, window: int = 4) -> None:
     """Few rows in a run and in a window, and few events in a part of a file."""
     patch.setattr(runs, "RUN", run)
+    patch.setattr(first_pass, "WHOLE_RUN", 2 * run)
     patch.setattr(runs, "WINDOW", window)
     patch.setattr(runs, "FENCE", 2)
     patch.setattr(reader, "CHUNK_EVENTS", 4)

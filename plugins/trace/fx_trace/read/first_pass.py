@@ -25,6 +25,8 @@ __all__ = ["TracePass"]
 I64 = NDArray[np.int64]
 BLOCK = 1 << 20
 """Rows that are looked at together."""
+WHOLE_RUN = 1 << 22
+"""Events that are sorted at once where all columns are in memory, which is faster."""
 SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends", "flows": "flows"}
 """Results of matching, and what they have a row for."""
 
@@ -120,6 +122,7 @@ class TracePass(FirstPass[Part]):
             # All events are here: forget what matching found, and sort.
             self._new_match()
             self.ordered = True
+            self._sorted = SortedRuns(WHOLE_RUN)
         # Room chunk by chunk, so that results of many parts are in files.
         self.spans.make_room(self.scanner.rows)
         self._keep(chunk.events, chunk.first, times.events, finish)
