@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.perfetto.wire import Messages, integer, interleave, message, string
+from fxframework.exporters.perfetto.wire import (
+    Messages,
+    integer,
+    interleave,
+    message,
+    runs,
+    string,
+)
 from fxframework.exporters.rows import ArgumentStream, Columns
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
@@ -68,18 +75,15 @@ class Interned:
 
     def announce(self) -> None:
         """Write what is needed and was not announced."""
+        bytes_of = self._capture.strings.bytes_of
         for field in sorted(self._fresh):
             codes = np.sort(np.concatenate(self._fresh.pop(field)))
-            for at in range(0, codes.size, CHUNK):
-                self._entries(field, codes[at : at + CHUNK])
-
-    def _entries(self, field: int, codes: I64) -> None:
-        bytes_of = self._capture.strings.bytes_of
-        entries = b"".join(
-            message(field, integer(1, code + 1) + string(2, bytes_of(code)))
-            for code in codes.tolist()
-        )
-        self._emit(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, entries))
+            entries = (
+                message(field, integer(1, code + 1) + string(2, bytes_of(code)))
+                for code in codes.tolist()
+            )
+            for _, some in runs(entries):
+                self._emit(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(some)))
 
 
 class Arguments:

@@ -29,6 +29,7 @@ from fxframework.exporters.perfetto.order import START, TAIL, Columns, Part, col
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
 from fxframework.exporters.perfetto.tracks import (
     KeyedTracks,
+    Names,
     Tracks,
     grown,
     process_uuids,
@@ -39,6 +40,7 @@ from fxframework.exporters.perfetto.wire import (
     integer,
     interleave,
     message,
+    runs,
     string,
 )
 from fxframework.io.sink import Sink
@@ -245,7 +247,7 @@ class _CaptureWriter:
                 some = table.select(slice(at, at + CHUNK))
                 pids, names = some.array("pid").view(np.int64), some.array("name")
                 rows = np.flatnonzero(pids)
-                small = self.tracks.processes(pids[rows], self._texts(names[rows]))
+                small = self.tracks.processes(pids[rows], self._names_of(names[rows]))
                 last, _ = distinct(pids[rows][::-1])
                 self._pids.put(pids[rows][::-1][last], small[::-1][last])
         size = 0
@@ -272,7 +274,7 @@ class _CaptureWriter:
         tids = table.array("tid").view(np.int64)
         rows = np.flatnonzero(tids)
         self._tid[ids[rows]] = self.tracks.threads(
-            process[rows], tids[rows], self._texts(names[rows]), tracked[ids[rows]]
+            process[rows], tids[rows], self._names_of(names[rows]), tracked[ids[rows]]
         )
 
     def _tracked(self, size: int) -> Bools:
@@ -292,12 +294,15 @@ class _CaptureWriter:
         found = np.where(own == 0, 0, self._pids.get(own))
         new = found < 0
         if new.any():
-            found[new] = self.tracks.processes(own[new], [b""] * int(np.count_nonzero(new)))
+            found[new] = self.tracks.processes(own[new], _nameless)
             self._pids.put(own[new], found[new])
         return found[which]
 
-    def _texts(self, codes: NDArray[Any]) -> list[bytes]:
+    def _texts(self, codes: NDArray[Any]) -> Iterator[bytes]:
         return _texts(self.capture.strings, codes)
+
+    def _names_of(self, codes: NDArray[Any]) -> Names:
+        return lambda rows: self._texts(codes[rows])
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
         """Uuids of the tracks of threads; rows without one share a track of their own."""
@@ -364,7 +369,7 @@ class _CaptureWriter:
         uuids[~of_thread] = self._operations.uuids(track[~of_thread] - threads)
         if further.any():
             some = of_thread & further
-            names = [b"overlapping"] * int(np.count_nonzero(some))
+            names = itertools.repeat(b"overlapping", int(np.count_nonzero(some)))
             uuids[some] = self.tracks.describe_all(uuids[some], names)
             some = ~of_thread & further
             uuids[some] = self._operations.again(track[some] - threads)
@@ -402,13 +407,14 @@ class _CaptureWriter:
         functions = self.capture.table(calls.functions)
         pool, names, texts = functions.pool, functions.array("name"), functions.array("source")
         known = texts > 0  # 0 is the empty string
-        entries = [
+        if not known.any():
+            return None
+        entries = (
             message(LOCATIONS, _location(place + 1, _text(pool, names[place]), pool[texts[place]]))
             for place in np.flatnonzero(known).tolist()
-        ]
-        if not entries:
-            return None
-        self._packet(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(entries)))
+        )
+        for _, some in runs(entries):
+            self._packet(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(some)))
         numbers = functions.array("id").astype(np.int64)
         order = np.argsort(numbers)
         ordered = numbers[order]
@@ -492,7 +498,7 @@ class _CaptureWriter:
         for at in range(0, rows.size, CHUNK):
             some = rows[at : at + CHUNK]
             places = paths[owners[some]], table.array("name")[some]
-            labels = [b"%b:%b" % each for each in zip(*map(self._texts, places), strict=True)]
+            labels = (b"%b:%b" % each for each in zip(*map(self._texts, places), strict=True))
             parents = np.full(some.size, group)
             uuids[at : at + CHUNK] = self.tracks.describe_all(parents, labels, counter=True)
         kind = kinds[rows]
@@ -557,34 +563,34 @@ class _CaptureWriter:
 
     def _logs(self, table: Table, rows: I64, arguments: Arguments) -> None:
         numbers = table.array("row")[rows]
-        bundle: list[int] = []
-        texts: list[bytes] = []
+        messages, tags, components = table["message"], table.array("tags"), table.array("component")
+        bundle: list[tuple[int, bytes, bytes]] = []
         size = 0
-        messages = table["message"]
         for some, found in arguments.texts(numbers):
-            for row, number in zip(rows[some].tolist(), numbers[some].tolist(), strict=True):
+            here = rows[some]
+            words = self._texts(tags[here]), self._texts(components[here])
+            columns = here.tolist(), numbers[some].tolist(), *words
+            for row, number, tag, component in zip(*columns, strict=True):
                 text = str(messages[row])
                 if number in found:
                     text = f"{text} {found[number]}".strip()
-                bundle.append(row)
-                texts.append(text.encode("utf-8", "replace"))
-                size += len(texts[-1])
+                bundle.append((row, tag or component, text.encode("utf-8", "replace")))
+                size += len(bundle[-1][1]) + len(bundle[-1][2])
                 if len(bundle) == BUNDLE or size > LONGEST_BUNDLE:
-                    self._log_bundle(table, np.array(bundle), texts)
-                    bundle, texts, size = [], [], 0
+                    self._log_bundle(table, bundle)
+                    bundle, size = [], 0
         if bundle:
-            self._log_bundle(table, np.array(bundle), texts)
+            self._log_bundle(table, bundle)
 
-    def _log_bundle(self, table: Table, rows: I64, texts: list[bytes]) -> None:
-        """Write logs with these texts; their times are on the real-time clock."""
+    def _log_bundle(self, table: Table, bundle: list[tuple[int, bytes, bytes]]) -> None:
+        """Write logs: row, tag and text of each; their times are on the real-time clock."""
+        places, labels, texts = zip(*bundle, strict=True)
+        rows = np.array(places)
         pids = self._small_pids(table.array("pid")[rows])
         tids = table.array("tid")[rows].view(np.int64)
         known = np.flatnonzero((pids > 0) & (tids != 0))
         small = np.zeros(rows.size, np.int64)
-        small[known] = self.tracks.threads(pids[known], tids[known], [b""] * known.size)
-        tags, components = (table.array(name)[rows] for name in ("tags", "component"))
-        words = zip(self._texts(tags), self._texts(components), strict=True)
-        labels = [tag or component for tag, component in words]
+        small[known] = self.tracks.threads(pids[known], tids[known], _nameless)
         times = table.array("ts")[rows]
         body = (
             Messages(rows.size)
@@ -646,13 +652,17 @@ def _text(pool: StringPool, code: int) -> str:
     return pool.bytes_of(code).decode("utf-8", "replace") if code >= 0 else ""
 
 
-def _texts(pool: StringPool, codes: I64) -> list[bytes]:
-    return [_text(pool, code).encode("utf-8", "replace") for code in codes.tolist()]
+def _texts(pool: StringPool, codes: NDArray[Any]) -> Iterator[bytes]:
+    return (_text(pool, code).encode("utf-8", "replace") for code in codes.tolist())
 
 
-def _counter_names(pool: StringPool, names: I64, series: I64, ids: I64) -> list[bytes]:
+def _nameless(rows: I64) -> Iterator[bytes]:
+    return itertools.repeat(b"", rows.size)
+
+
+def _counter_names(pool: StringPool, names: I64, series: I64, ids: I64) -> Iterator[bytes]:
     words = zip(_texts(pool, names), _texts(pool, series), ids.tolist(), strict=True)
-    return [b"%b:%b:%d" % (name, each, id & U64_MAX) for name, each, id in words]
+    return (b"%b:%b:%d" % (name, each, id & U64_MAX) for name, each, id in words)
 
 
 def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.ids import Ids, SortedMap, distinct
-from fxframework.exporters.perfetto.wire import Messages, message, string
+from fxframework.exporters.perfetto.wire import Messages, message, runs, string
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.maps import PairMap
 
@@ -17,11 +17,14 @@ __all__ = ["KeyedTracks", "Tracks", "grown", "process_uuids", "thread_uuids"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Names = Callable[[I64], Iterator[bytes]]
+"""Makes the names of rows, one after the other: they may be long, and share their bytes."""
 Emit = Callable[[Messages, Sequence[bytes]], None]
 
 TRACK_DESCRIPTOR, PROCESS, THREAD, COUNTER = 60, 3, 4, 8
 UUID, NAME, PARENT, DESCRIPTION = 1, 2, 5, 14
-PROCESS_NAME, THREAD_NAME = 6, 5
+NAMES = {PROCESS: 6, THREAD: 5}
+"""Fields of the names of processes and threads."""
 MARK = (1 << 62) - 1
 
 
@@ -63,21 +66,22 @@ class Tracks:
         """Ids that stand for those of the captures which did not fit, with these."""
         return self._ids.renumbered()
 
-    def processes(self, pids: I64, names: Sequence[bytes]) -> I64:
+    def processes(self, pids: I64, names: Names) -> I64:
         """The small ids of processes (int64 that are not 0); new and newly named are described.
 
         If another capture names a process of this id differently, these are two processes. In one
         call the first name counts.
         """
-        named_first = np.array([not name for name in names]).argsort(kind="stable")
-        first, which = distinct(pids[named_first])
+        every = names(np.arange(pids.size))
+        marks = np.fromiter((hash(name) & MARK if name else -1 for name in every), np.int64)
+        order = (marks < 0).argsort(kind="stable")
+        first, which = distinct(pids[order])
         if first.size < pids.size:
-            rows = named_first[first]
-            found = self.processes(pids[rows], [names[row] for row in rows.tolist()])
+            rows = order[first]
+            found = self.processes(pids[rows], lambda some: names(rows[some]))
             whole = np.empty(pids.size, np.int64)
-            whole[named_first] = found[which]
+            whole[order] = found[which]
             return whole
-        marks = np.fromiter((hash(name) & MARK if name else -1 for name in names), np.int64)
         known = self._names.get(pids)
         named = marks >= 0
         other = named & (known >= 0) & (known != marks)
@@ -93,16 +97,10 @@ class Tracks:
                 new[row] = True
             found[row] = self._others[key]
         rows = np.flatnonzero(new)
-        if rows.size:
-            body = Messages(rows.size).varints(UUID, process_uuids(found[rows]))
-            inner = Messages(rows.size).varints(1, found[rows])
-            some = [names[row] for row in rows.tolist()]
-            self._describe(body, (PROCESS, inner), (PROCESS_NAME, some), found[rows], pids[rows])
+        self._describe(PROCESS, found[rows], pids[rows], names(rows))
         return found
 
-    def threads(
-        self, process: I64, tids: I64, names: Sequence[bytes], tracked: Bools | None = None
-    ) -> I64:
+    def threads(self, process: I64, tids: I64, names: Names, tracked: Bools | None = None) -> I64:
         """The small ids of threads (int64 that are not 0); new ones are described.
 
         ``process`` has small ids of processes, 0 where it is not known; such a thread is that of
@@ -121,29 +119,27 @@ class Tracks:
         if some.any():
             found[some], fresh[some] = self._ids.loose_threads(own[some], shown[some])
         rows = np.flatnonzero(fresh)
-        if rows.size:
-            body = Messages(rows.size).varints(UUID, thread_uuids(found[rows]))
-            body.varints(PARENT, 4 * owner[rows] + 1)
-            inner = Messages(rows.size).varints(1, owner[rows]).varints(2, found[rows])
-            texts = [names[row] for row in first[rows].tolist()]
-            self._describe(body, (THREAD, inner), (THREAD_NAME, texts), found[rows], own[rows])
+        self._describe(THREAD, found[rows], own[rows], names(first[rows]), owner[rows])
         return found[which]
 
     def _describe(
-        self,
-        body: Messages,
-        inner: tuple[int, Messages],
-        names: tuple[int, Sequence[bytes]],
-        small: I64,
-        own: I64,
+        self, kind: int, small: I64, own: I64, names: Iterator[bytes], process: I64 | None = None
     ) -> None:
         """Describe processes or threads: their fields, then name, then an id that has changed."""
-        field, texts = names
-        tails = [message(field, text) if text else b"" for text in texts]
-        body.embed(*inner, np.fromiter(map(len, tails), np.int64, len(tails)))
-        for row in np.flatnonzero(small != own).tolist():
-            tails[row] += string(DESCRIPTION, f"id {int(own[row]) & U64_MAX}")
-        self._emit(body, tails)
+        for some, texts in runs(names):
+            ids = small[some]
+            tails = [message(NAMES[kind], text) if text else b"" for text in texts]
+            body, inner = Messages(ids.size), Messages(ids.size)
+            if process is None:
+                body.varints(UUID, process_uuids(ids))
+                inner.varints(1, ids)
+            else:
+                body.varints(UUID, thread_uuids(ids)).varints(PARENT, 4 * process[some] + 1)
+                inner.varints(1, process[some]).varints(2, ids)
+            body.embed(kind, inner, np.fromiter(map(len, tails), np.int64, len(tails)))
+            for row in np.flatnonzero(ids != own[some]).tolist():
+                tails[row] += string(DESCRIPTION, f"id {int(own[some][row]) & U64_MAX}")
+            self._emit(body, tails)
 
     def named(self, parent: int, name: str) -> int:
         """A track of its own below another (0: none), described when it is first asked for."""
@@ -153,15 +149,17 @@ class Tracks:
             self._named[parent, name] = uuid
         return uuid
 
-    def describe_all(self, parents: I64, names: Sequence[bytes], *, counter: bool = False) -> I64:
+    def describe_all(self, parents: I64, names: Iterable[bytes], *, counter: bool = False) -> I64:
         """The uuids of new tracks, each below another (0: none)."""
-        uuids = 4 * np.arange(self._reserved + 1, self._reserved + 1 + len(names))
-        self._reserved += len(names)
-        body = Messages(len(names)).varints(UUID, uuids).varints(PARENT, parents, parents > 0)
-        if counter:
-            body.constant(message(COUNTER, b""))
-        body.header(NAME, np.fromiter(map(len, names), np.int64, len(names)))
-        self._emit(body, names)
+        uuids = 4 * np.arange(self._reserved + 1, self._reserved + 1 + parents.size)
+        self._reserved += parents.size
+        for some, texts in runs(names):
+            body = Messages(len(texts)).varints(UUID, uuids[some])
+            body.varints(PARENT, parents[some], parents[some] > 0)
+            if counter:
+                body.constant(message(COUNTER, b""))
+            body.header(NAME, np.fromiter(map(len, texts), np.int64, len(texts)))
+            self._emit(body, texts)
         return uuids
 
 
@@ -176,7 +174,7 @@ class KeyedTracks:
         self,
         tracks: Tracks,
         columns: int,
-        label: Callable[..., list[bytes]],
+        label: Callable[..., Iterator[bytes]],
         *,
         counter: bool = False,
     ) -> None:

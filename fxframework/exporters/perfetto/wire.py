@@ -7,7 +7,7 @@ Numbers of fields and types follow Perfetto's public ``perfetto_trace.proto``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from fxframework.model.strings import TextColumn
 
-__all__ = ["Messages", "integer", "interleave", "message", "string", "varint"]
+__all__ = ["Messages", "integer", "interleave", "message", "runs", "string", "varint"]
 
 U8 = NDArray[np.uint8]
+RUN = 1 << 18
+"""Bytes of names that are written at a time."""
 VARINT, FIXED64, LENGTH = 0, 1, 2
 """Wire types."""
 
@@ -156,6 +158,21 @@ class Messages:
         if not self._bytes:
             return np.zeros(0, np.uint8)
         return np.concatenate(self._bytes, axis=1)[np.concatenate(self._used, axis=1)]
+
+
+def runs(texts: Iterable[bytes]) -> Iterator[tuple[slice, list[bytes]]]:
+    """Byte strings in runs that are not long, however many there are; and where each run is."""
+    at = size = 0
+    some: list[bytes] = []
+    for text in texts:
+        some.append(text)
+        size += len(text) + 1
+        if size > RUN:
+            yield slice(at, at + len(some)), some
+            at += len(some)
+            some, size = [], 0
+    if some:
+        yield slice(at, at + len(some)), some
 
 
 def interleave(parts: Iterable[tuple[U8, NDArray[np.int64]]]) -> U8:
