@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fx_xray.plugin
+from fx_xray.read import yaml_log
 from fx_xray.read.yaml_text import quoted
 from fxframework.host import Host
 from fxframework.model.capture import Capture
@@ -313,6 +315,47 @@ def test_payloads_come_back_however_they_are_quoted(text: str) -> None:
         found = shown(capture)
         assert len(found) == 3
         assert bytes.fromhex(found[1]["data_hex"]) == text.encode()
+
+
+ENTRY = (
+    "  - {{ type: 0, func-id: {}, function: '{}', cpu: 1, thread: 5, process: 7, kind: {}, "
+    "tsc: {}{} }}"
+)
+PLAIN = "\n".join(
+    ENTRY.format(*each)
+    for each in (
+        (1, "a, tsc: 1 }", "function-enter", "007", ""),
+        (2, "2", "function-exit", (1 << 64) - 1, ", data: ''"),
+        (-3, 'q"', "function-enter-arg", 1 << 64, ", data: ''"),
+        (3, "\\", "function-tail-exit", 9_999_999_999_999_999_999, ""),
+        (0, "0", "custom-event", 5, ""),
+        (0, "0", "typed-event", 6, ", data: ''"),
+        (0, "0", "typed-event", 6, ', data: "\\x01 }"'),
+        (1, "café", "function-enter", 8, "  "),
+        (1, "", "no-kind", 8, ""),
+    )
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=6)), max_size=5),
+    st.sampled_from(["\n", "\r\n", "\n\n", "\n...\n"]),
+    st.sampled_from([64, 1000, 1 << 18]),
+)
+def test_lines_are_those_of_the_records(edits: Any, end: str, piece: int) -> None:
+    data = bytearray((HEADER + f"{PLAIN}\n{PLAIN}{end}{PLAIN}{end}").encode())
+    for place, put in edits:
+        at = int(place * len(data))
+        data[at : at + len(put)] = put
+    for limits in ({}, {"max_record": 120}):
+        with pytest.MonkeyPatch.context() as patch, opened(bytes(data), options=limits) as first:
+            patch.setattr(yaml_log, "PIECE", piece)
+            lines = b"".join(first.records_json())
+        with opened(bytes(data), options=limits) as second:
+            expected = [orjson.dumps(record.to_json()) + b"\n" for record in second.records()]
+            assert lines == b"".join(expected)
+            assert list(first.diagnostics) == list(second.diagnostics)
 
 
 @settings(max_examples=60, deadline=None)

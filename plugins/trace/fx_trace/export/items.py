@@ -275,7 +275,8 @@ class EventMaker:
         """Whether arguments are of types that have a form, of shape (args,)."""
         has_form = np.zeros(256, np.bool_)
         has_form[list(self.forms)] = True
-        return has_form[args.array("type")]
+        known: NDArray[np.bool_] = has_form[args.array("type")]
+        return known
 
     def _render(self, args: Table, keys: I64) -> tuple[I64, I64, I64]:
         """Of arguments, in the order of their keys: keys, and where their texts begin and end.

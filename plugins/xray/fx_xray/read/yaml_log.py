@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from fx_xray import layout
@@ -22,6 +23,7 @@ from fx_xray.read.instr_map import number
 from fx_xray.read.log import GivenLog, Log
 from fx_xray.read.reader import EventCapture
 from fx_xray.read.symbols import Symbols
+from fx_xray.read.yaml_lines import PlainLines
 from fx_xray.read.yaml_text import ESCAPES, Entry, OddYamlError, entry_of, sections_of
 from fx_xray.rules import RULES
 from fxframework.io.source import Source
@@ -53,6 +55,8 @@ KINDS: Final[Mapping[bytes, int]] = {
     b"typed-event": TYPED,
 }
 """As in ``columns.Events``."""
+PIECE: Final = 1 << 18
+"""Bytes of text of which JSON is made at a time."""
 REPLACEMENT: Final = "\ufffd"
 """What llvm-xray puts at the first byte that is not UTF-8; it leaves out what follows."""
 
@@ -200,14 +204,17 @@ class YamlCapture(EventCapture):
 
     # --- The text --------------------------------------------------------------------------------
 
-    def _items(self) -> Iterator[_Row | _Stretch]:
-        """Records and what is between them, from behind the header to the end of the text."""
+    def _items(self, start: int = 0) -> Iterator[_Row | _Stretch]:
+        """Records and what is between them, from behind the header to the end of the text.
+
+        Those from byte ``start`` on, where that is behind the header.
+        """
         data, size = self.source.data.data, self.source.size
         if self._head is None:
             if size:
                 yield _Stretch(0, size, "damaged", "FXX0701", self._fault)
             return
-        at = self._head.nbytes
+        at = start or self._head.nbytes
         most = self.request.limits.max_record or size
         if self._head.flow:
             yield from self._flow(at, most)
@@ -294,19 +301,61 @@ class YamlCapture(EventCapture):
                 self.diagnostics.add(code, message, offset=offset, record=0)
         head = self._head
         if head is not None:
-            shown = {"record": "file_header", **attrs.asdict(head)}
-            del shown["nbytes"], shown["flow"]
-            yield YamlRecord(0, head.nbytes, shown)
+            yield self._header_of(head)
         for index, item in enumerate(self._items(), head is not None):
             if fresh:
                 _report(item, index, self.diagnostics.add)
-            if isinstance(item, _Stretch):
-                yield self._record_of(item)
-            else:
-                ns = item.tsc * NS_PER_SECOND // (self.frequency or NS_PER_SECOND)
-                yield YamlRecord(item.offset, item.nbytes, _shown(item), ns)
+            yield self._record_of(item)
 
-    def _record_of(self, item: _Stretch) -> YamlRecord:
+    def records_json(self) -> Iterator[bytes]:
+        """The same records as JSON lines; those of plain lines are put together from parts."""
+        head = self._head
+        if head is None or head.flow:
+            return super().records_json()
+        return self.checked_pieces(self._json_lines(head))
+
+    def _json_lines(self, head: _Head) -> Iterator[bytes]:
+        fresh = not self.diagnostics.has_any(RULES)
+        if fresh:
+            for code, message, offset in self._heading():
+                self.diagnostics.add(code, message, offset=offset, record=0)
+        size, at, index = self.source.size, head.nbytes, 1
+        most = self.request.limits.max_record or size
+        plain = PlainLines(_shown_head)
+        made = [orjson.dumps(self._header_of(head).to_json())]
+        while at < size:
+            base, piece = at, self.source.read(at, PIECE)
+            while at < base + len(piece):
+                stop = piece.find(b"\n", at - base)
+                if stop < 0 and at > base and base + len(piece) < size:
+                    break  # the line goes on in the next piece
+                line = None
+                if 0 <= stop < at - base + most:
+                    line = plain.line(at, piece[at - base : stop])
+                nbytes = stop + 1 - (at - base)
+                if line is None:
+                    item = next(self._items(at))
+                    if fresh:
+                        _report(item, index, self.diagnostics.add)
+                    line, nbytes = orjson.dumps(self._record_of(item).to_json()), item.nbytes
+                made.append(line)
+                at += nbytes
+                index += 1
+            yield b"\n".join(made) + b"\n" if made else b""
+            made.clear()
+            self.source.release(base, at)
+        if made:
+            yield b"\n".join(made) + b"\n"
+
+    def _header_of(self, head: _Head) -> YamlRecord:
+        shown = {"record": "file_header", **attrs.asdict(head)}
+        del shown["nbytes"], shown["flow"]
+        return YamlRecord(0, head.nbytes, shown)
+
+    def _record_of(self, item: _Row | _Stretch) -> YamlRecord:
+        if isinstance(item, _Row):
+            ns = item.tsc * NS_PER_SECOND // (self.frequency or NS_PER_SECOND)
+            return YamlRecord(item.offset, item.nbytes, _shown(item), ns)
         shown = {"record": item.what}
         if item.what == "damaged":
             shown["code"] = item.code
@@ -580,6 +629,12 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def _why(error: Exception) -> str:
     return f"it has no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def _shown_head(begins: bytes) -> dict[str, Any] | None:
+    """The fields of a record that begins so; None where PyYAML must look at it."""
+    head = _head(begins)
+    return None if head is None else _shown(head)
 
 
 def _shown(row: _Row) -> dict[str, Any]:
