@@ -1,1 +1,1 @@
-"""Templates: the repositories that new plugins begin with, as files to be filled in."""
+"""Templates for the repositories of new plugins."""

@@ -1,7 +1,8 @@
-"""Repository: a new plugin's files, made of the templates of its kind.
+"""Repository: makes the files of a new plugin from the templates of its kind.
 
-A template is a file in a folder of this package, whose name ends in ``.in``; ``$word`` in it is
-replaced (``string.Template``). Folders that later ones of a kind replace files of come first.
+A template is a file in a folder of this package whose name ends in ``.in``; each ``$word`` in it is
+replaced (``string.Template``). If a kind has several folders, files of later ones replace files of
+earlier ones.
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "device": ("common", "device"),
     "kernel": ("common", "format", "kernel"),
 }
-"""The folders of templates of each kind of plugin."""
+"""Folders of templates by kind of plugin."""
 SUFFIX = ".in"
 PREFIX = "fx-"
-"""What the names of distributions begin with."""
+"""Prefix of the names of distributions."""
 PACKAGE = "PACKAGE"
-"""A folder that is called as the package is."""
+"""Placeholder for the name of the package in paths."""
 DOT = "dot-"
-"""What stands for the dot of a hidden file, so that none of these files is one."""
+"""Placeholder for the dot of hidden files, so that templates are not hidden."""
 MOST = 32
-"""Characters of a name."""
+"""The most characters in a name."""
 
 
 @attrs.frozen
 class Name:
-    """The name of a plugin, and what follows from it."""
+    """The name of a plugin, and the names derived from it."""
 
     slug: str
-    """As formats, exporters and steps are called: ``heart-beats``."""
+    """The name of formats, exporters and steps, such as ``heart-beats``."""
 
     @classmethod
     def parse(cls, text: str) -> Name:
-        """The normalized name (PEP 503), without ``fx-``. Raises UsageError for an invalid one."""
+        """Normalize a name (PEP 503), without ``fx-``. Raises UsageError for an invalid name."""
         slug = re.sub(r"[-_.]+", "-", text).lower().removeprefix(PREFIX)
         if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", slug) or len(slug) > MOST:
             raise UsageError(
@@ -63,17 +64,17 @@ class Name:
 
     @property
     def distribution(self) -> str:
-        """What pip installs, and the folder of the repository."""
+        """The name of the distribution and of the repository's folder."""
         return f"{PREFIX}{self.slug}"
 
     @property
     def package(self) -> str:
-        """What Python imports."""
+        """The name of the package."""
         return self.distribution.replace("-", "_")
 
     @property
     def words(self) -> Mapping[str, str]:
-        """What is replaced in templates, by name."""
+        """The values of the words in templates."""
         letters = re.sub(r"[^A-Z]", "", self.slug.upper())
         return {
             "name": self.slug,
@@ -88,7 +89,7 @@ class Name:
 
 
 def render(kind: str, name: Name) -> dict[str, str]:
-    """The files of a repository by their paths in it. KeyError for an unknown kind."""
+    """Return the files of a repository by path. Raises KeyError for an unknown kind."""
     files: dict[str, str] = {}
     words = name.words
     for folder in KINDS[kind]:
@@ -99,7 +100,7 @@ def render(kind: str, name: Name) -> dict[str, str]:
 
 
 def _templates(folder: Traversable, within: str = "") -> list[tuple[str, str]]:
-    """Every template in a folder, by its path there."""
+    """Return path and text of every template in a folder."""
     found: list[tuple[str, str]] = []
     for each in folder.iterdir():
         if each.is_dir():
@@ -110,10 +111,9 @@ def _templates(folder: Traversable, within: str = "") -> list[tuple[str, str]]:
 
 
 def write(files: Mapping[str, str], target: Path) -> None:
-    """Write a repository into a folder that does not exist yet: all of it, or nothing.
+    """Write a repository to a new folder, atomically.
 
-    Raises WriteRefusedError where something has that name already, or the folder that it is to be
-    in cannot be written.
+    Raises WriteRefusedError if the folder exists or its parent folder is not writable.
     """
     if target.exists() or target.is_symlink():
         raise WriteRefusedError(

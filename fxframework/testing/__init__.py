@@ -1,11 +1,11 @@
 """The public test kit. Needs pytest; contracts and strategies need hypothesis as well.
 
 Subclass ``ReaderContract``, ``WriterContract``, ``ExporterContract``, ``StepContract`` or
-``DeviceContract`` in a test module of yours, give samples, and pytest collects the tests that
-every bundled plugin passes too. ``checkup`` runs them without pytest, as `fxf plugins --check`
-does. ``strategies`` makes the damaged and made-up inputs that they use, for tests of your own.
-``crashtest`` crashes your writer after every single store; ``pytest_plugin`` has it as a fixture,
-with an emulated target and the replaying of scenarios beside it.
+``DeviceContract`` in your test module and provide samples; pytest then collects the tests that
+every bundled plugin passes. ``checkup`` runs them without pytest, as does `fxf plugins --check`.
+``strategies`` generates damaged and random inputs for your own tests. ``crashtest`` simulates a
+crash after every store of your writer; ``pytest_plugin`` provides it as a fixture, together with
+an emulated target and the replay of scenarios.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from fxframework.testing.crashtest import CrashReport, RecordedMemory
     from fxframework.testing.readback import ReadsBack, reads_back
 
-# Every run of pytest imports this package, for the plugin's sake: nothing else loads with it.
-_HOMES = {
+# Every run of pytest imports this package because of its plugin, so imports are lazy.
+_MODULES = {
     "FOREIGN": "contracts",
     "Contract": "contracts",
     "CrashReport": "crashtest",
@@ -72,7 +72,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

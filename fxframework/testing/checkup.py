@@ -1,10 +1,10 @@
-"""Checkup: the contracts of what a plugin registers, run in this process, without pytest.
+"""Checkup: runs the contract tests of a plugin in this process, without pytest.
 
     for result in checkup(default_host(), "beats"):
         print(result.contract, result.item, result.test, result.status, result.message)
 
-Samples are what the descriptors give: the ``sample`` of a reader, of a step and of a device. An
-exporter is tried with those of all installed readers that it takes captures of.
+Samples come from the descriptors: the ``sample`` of a reader, a step or a device. An exporter is
+tested with the sample of the first installed reader whose captures it accepts.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from fxframework.testing.contracts.checks import EndlessError
 __all__ = ["Result", "checkup", "contracts_of", "run_contract"]
 
 SIZES = (256, 2048)
-"""Bytes, about, of the samples that readers make."""
+"""Approximate sizes in bytes of the samples that readers make."""
 EXAMPLES = 15
-"""Inputs that each property is tried with."""
+"""Inputs per property test."""
 SKIPPED: tuple[type[BaseException], ...] = (unittest.SkipTest,)
 
 
 @attrs.frozen
 class Result:
-    """What came of one test."""
+    """The result of one test."""
 
     contract: str
     """``reader``, ``writer``, ``exporter``, ``step`` or ``device``."""
@@ -58,9 +58,9 @@ class Result:
     test: str
     """The name of the test, without ``test_``."""
     status: Literal["ok", "failed", "skipped"]
-    """What came of it."""
+    """The outcome."""
     message: str = ""
-    """What is wrong, or why it was skipped; the first line names it."""
+    """The failure, or why it was skipped; the first line is a summary."""
 
     @property
     def fault(self) -> str:
@@ -69,7 +69,7 @@ class Result:
 
 
 def checkup(host: Host, plugin: str, *, examples: int = EXAMPLES) -> Iterator[Result]:
-    """Run the contracts of all that an installed plugin registers; a result for each test.
+    """Run the contract tests of everything an installed plugin registers; yield their results.
 
     Raises UsageError for a plugin that is not installed, and for one that registers nothing.
     """
@@ -80,9 +80,9 @@ def checkup(host: Host, plugin: str, *, examples: int = EXAMPLES) -> Iterator[Re
 def run_contract(
     contract: type[Contract], *, only: Iterable[str] = (), without: Iterable[str] = ()
 ) -> Iterator[Result]:
-    """Run the tests of a contract one after another: all, or those of ``only``.
+    """Run the tests of a contract one after another: all, or those in ``only``.
 
-    ``without`` names tests to be left out. Whatever a test raises is its result.
+    ``without`` names tests to skip. Exceptions of tests become results.
     """
     kind = contract_noun(contract)
     item = str(getattr(contract, "name", getattr(contract, "format", "")))
@@ -94,7 +94,7 @@ def run_contract(
 
 
 def contract_noun(contract: type[Contract]) -> str:
-    """What a contract is for, in one word."""
+    """Return the noun for what a contract tests."""
     kinds = {
         ReaderContract: "reader",
         WriterContract: "writer",
@@ -108,9 +108,9 @@ def contract_noun(contract: type[Contract]) -> str:
 def _outcome(contract: type[Contract], name: str) -> tuple[Literal["ok", "failed", "skipped"], str]:
     made = contract()
     test = getattr(made, name)
-    said = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stdout(said), tempfile.TemporaryDirectory() as folder:
+        with contextlib.redirect_stdout(printed), tempfile.TemporaryDirectory() as folder:
             wants = "tmp_path" in inspect.signature(test).parameters
             made.setup_method(test)
             try:
@@ -123,13 +123,13 @@ def _outcome(contract: type[Contract], name: str) -> tuple[Literal["ok", "failed
         return "failed", str(error) or f"{name} failed without a message"
     except FxError as error:
         return "failed", f"{type(error).__name__}: {error} ({error.code})"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin's; it is the result)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (code of plugins; the result)
         return "failed", f"{type(error).__name__}: {error}{_place(error)}"
     return "ok", ""
 
 
 def _place(error: BaseException) -> str:
-    """Module and line where an exception was raised."""
+    """Return the module and line at which an exception was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -138,11 +138,11 @@ def _place(error: BaseException) -> str:
     return f" (in {trace.tb_frame.f_globals.get('__name__', '?')}, line {trace.tb_lineno})"
 
 
-# --- Contracts of what is installed ------------------------------------------------------------
+# --- Contracts of installed plugins ------------------------------------------------------------
 
 
 def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[type[Contract]]:
-    """The contracts of all that an installed plugin registers, with samples of its descriptors.
+    """Return the contracts of everything an installed plugin registers, with its samples.
 
     Raises UsageError for a plugin that is not installed, was left out, or registers nothing.
     """
@@ -227,7 +227,7 @@ def _made(reader: Reader) -> Iterator[Sample]:
 
 
 def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[type[Contract]]:
-    """The contract of an exporter, with the first format that it takes captures of."""
+    """Return the contract of an exporter, with the first format that it accepts."""
     for reader in host.readers.values():
         if reader.sample is None:
             continue
@@ -260,9 +260,9 @@ def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[t
 
 
 def _fits(exporter: Exporter, capture: Capture) -> bool:
-    """Whether a capture has what an exporter writes.
+    """Return whether an exporter can write a capture.
 
-    Those of one format, and of findings, are tried: they may refuse a capture.
+    Exporters of one format or of every capture are tried, because they may refuse a capture.
     """
     if isinstance(exporter.accepts, str) or "diagnostics" in exporter.accepts:
         options = parse_options({}, exporter.options, whose=f"exporter {exporter.name}")

@@ -1,4 +1,4 @@
-"""``run_cli``: the command line within this process, for tests."""
+"""``run_cli`` runs the command line in this process, for tests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["CliResult", "run_cli"]
 
 @attrs.frozen
 class CliResult:
-    """What a run of ``fxf`` came to."""
+    """The result of a run of ``fxf``."""
 
     exit_code: int
     """The exit status."""
     stdout: bytes
-    """What it printed."""
+    """Its standard output."""
     stderr: str
-    """Its messages."""
+    """Its standard error, as text."""
 
     @property
     def text(self) -> str:
@@ -33,13 +33,13 @@ class CliResult:
         return self.stdout.decode()
 
     def json(self) -> Any:
-        """Standard output as one JSON document."""
+        """Parse standard output as one JSON document."""
         import orjson
 
         return orjson.loads(self.stdout)
 
     def json_lines(self) -> list[Any]:
-        """Standard output as JSON lines."""
+        """Parse standard output as JSON lines."""
         import orjson
 
         return [orjson.loads(line) for line in self.stdout.splitlines()]
@@ -50,8 +50,8 @@ def run_cli(
 ) -> CliResult:
     """Run ``fxf`` with these arguments, each taken as its ``str()``.
 
-    ``stdin`` is what ``-`` reads; ``host`` replaces the installed plugins; with ``terminal``
-    the run believes that a person is looking at stdout and stderr.
+    ``stdin`` is the standard input; ``host`` replaces the installed plugins; with ``terminal``,
+    stdout and stderr appear to be terminals.
     """
     from fxframework.cli import main
 
@@ -69,7 +69,7 @@ class _Terminal(io.BytesIO):
 
 @contextlib.contextmanager
 def _streams(stdin: bytes, *, terminal: bool) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
-    """Stand-ins for the three standard streams."""
+    """Replace the three standard streams."""
     out, err = (_Terminal(), _Terminal()) if terminal else (io.BytesIO(), io.BytesIO())
     before = sys.stdin, sys.stdout, sys.stderr
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
@@ -83,4 +83,4 @@ def _streams(stdin: bytes, *, terminal: bool) -> Iterator[tuple[io.BytesIO, io.B
     finally:
         sys.stdin, sys.stdout, sys.stderr = before
         for stream in streams:
-            stream.detach()  # what is in `out` and `err` outlives the wrappers
+            stream.detach()  # keep `out` and `err` open

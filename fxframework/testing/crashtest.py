@@ -1,4 +1,4 @@
-"""crashtest: crash anybody's writer after every single store, and prove each image readable.
+"""crashtest: checks the memory that a crash would leave after every store of a writer.
 
     def write(memory):
         log = MyLog(memory)
@@ -10,10 +10,10 @@
     report = crashtest(write, check, size=4096)
     assert report.ok, report
 
-The writer runs once, on a memory that records its stores. The images are then made one after the
-other: the memory as it was after no store, after the first, after the second, and so on.
+The writer runs once, on a memory that records its stores. Then each image is checked: the memory
+before any store, after the first store, after the second, and so on.
 
-A function of a native program is crashed the same way, after every store of the machine code:
+A function of a native program is tested in the same way, after every store of the machine code:
 ``crashtest(program.entry("write", vmo), check)``; the report names the line of the store.
 """
 
@@ -33,33 +33,32 @@ from fxframework.model.target import Memory
 __all__ = ["CrashReport", "CrashTestError", "Failure", "RecordedMemory", "crashtest"]
 
 Check = Callable[..., object]
-"""``check(image)``, or ``check(image, notes)``; raises where the image is not as it should be.
+"""``check(image)`` or ``check(image, notes)``, which raises for an invalid image.
 
-One with a parameter ``before`` is given the image before the last store by that name, None for the
-first image.
+If it has a parameter ``before``, that is the image before the last store; None for the first image.
 """
 TRAIL = 10
-"""Stores that a report shows of a native program."""
+"""Stores of a native program that a report shows."""
 
 
 class Stores(Protocol):
-    """The stores of one run, as they are crashed."""
+    """The recorded stores of one run."""
 
     @property
     def stores(self) -> int:
-        """How many there are."""
+        """Number of stores."""
 
     def store(self, number: int) -> tuple[int, int, int]:
-        """Offset, value and bytes of store ``number``, from 1."""
+        """Return offset, value and size in bytes of store ``number``, from 1."""
 
     def notes(self, stores: int) -> list[Any]:
-        """What was noted before store ``stores + 1``."""
+        """Return the notes made before store ``stores + 1``."""
 
     def images(self) -> Iterator[tuple[bytearray, int]]:
-        """The memory after 0, 1, 2 … stores, in place, and what the last one replaced."""
+        """Yield the memory after 0, 1, 2 … stores, updated in place, and the replaced value."""
 
     def places(self, number: int) -> tuple[str, ...]:
-        """The last stores up to ``number`` as text, where they can be named."""
+        """Return the last stores up to ``number`` as text, if they can be named."""
 
 
 class RecordedMemory:
@@ -70,13 +69,13 @@ class RecordedMemory:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was stored so far: the present contents are the beginning."""
+        """Forget the recorded stores; the current contents become the first image."""
         self._offsets = array("Q")
         self._values = array("Q")
         self._sizes: list[tuple[int, int]] = []
         self._notes: list[tuple[int, Any]] = []
         self.first = self._memory.read(0, self._memory.size)
-        """What it held before the first store."""
+        """Its contents before the first store."""
 
     @property
     def size(self) -> int:
@@ -85,11 +84,11 @@ class RecordedMemory:
 
     @property
     def stores(self) -> int:
-        """How many stores were made."""
+        """Number of stores made."""
         return len(self._values)
 
     def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset``."""
+        """Return the word at byte ``offset``."""
         return self._memory.load_u64(offset)
 
     def store_u64(self, offset: int, value: int) -> None:
@@ -99,7 +98,7 @@ class RecordedMemory:
         self._values.append(value)
 
     def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``."""
+        """Return ``n`` bytes from ``offset``."""
         return self._memory.read(offset, n)
 
     def write(self, offset: int, buffer: bytes) -> None:
@@ -111,31 +110,32 @@ class RecordedMemory:
         )
 
     def grow(self, size: int) -> None:
-        """Make the region at least ``size`` bytes."""
+        """Grow the region to at least ``size`` bytes."""
         self._memory.grow(size)
         self._sizes.append((self.stores, self._memory.size))
 
     def note(self, what: Any) -> None:
-        """Say what is true from here on: a check that takes notes is given all up to its image.
+        """Add a note; a check that takes notes gets all notes made before its image.
 
-        ``memory.note(n)`` behind the commit of record ``n`` lets it see that none is missing.
+        For example, ``memory.note(n)`` after the commit of record ``n`` lets the check verify that
+        no committed record is missing.
         """
         self._notes.append((self.stores, what))
 
     def store(self, number: int) -> tuple[int, int, int]:
-        """Offset, value and bytes of store ``number``, from 1."""
+        """Return offset, value and size in bytes of store ``number``, from 1."""
         return self._offsets[number - 1], self._values[number - 1], WORD
 
     def places(self, number: int) -> tuple[str, ...]:  # noqa: ARG002 (native programs have some)
-        """Nothing: Python's stores have no place in machine code."""
+        """Return nothing: stores of Python have no place in machine code."""
         return ()
 
     def notes(self, stores: int) -> list[Any]:
-        """The notes that were made before store ``stores + 1``."""
+        """Return the notes made before store ``stores + 1``."""
         return [what for made, what in self._notes if made <= stores]
 
     def images(self) -> Iterator[tuple[bytearray, int]]:
-        """The memory after 0, 1, 2 … stores, in place, and the word that the last one replaced."""
+        """Yield the memory after 0, 1, 2 … stores, updated in place, and the word last replaced."""
         image = bytearray(self.first)
         old = 0
         sizes = iter([*self._sizes, (-1, 0)])
@@ -159,20 +159,20 @@ class NativeStores:
 
     @property
     def stores(self) -> int:
-        """How many stores were made."""
+        """Number of stores made."""
         return len(self._trace.raw)
 
     def store(self, number: int) -> tuple[int, int, int]:
-        """Offset, value and bytes of store ``number``, from 1."""
+        """Return offset, value and size in bytes of store ``number``, from 1."""
         _thread, _pc, offset, size, value = self._trace.raw[number - 1]
         return offset, value, size
 
     def notes(self, stores: int) -> list[Any]:  # noqa: ARG002 (Python writers make some)
-        """None."""
+        """Return no notes."""
         return []
 
     def images(self) -> Iterator[tuple[bytearray, int]]:
-        """The memory after 0, 1, 2 … stores, in place, and what the last one replaced."""
+        """Yield the memory after 0, 1, 2 … stores, updated in place, and the replaced value."""
         image = bytearray(self._trace.first)
         yield image, 0
         for _thread, _pc, offset, size, value in self._trace.raw:
@@ -181,31 +181,31 @@ class NativeStores:
             yield image, old
 
     def places(self, number: int) -> tuple[str, ...]:
-        """The last stores up to ``number``, newest last."""
+        """Return the last stores up to ``number``, newest last."""
         first = max(0, number - TRAIL)
         return tuple(str(self._trace[each]) for each in range(first, number))
 
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """An image that a check refused."""
+    """An image that a check rejected."""
 
     store: int
-    """How many stores had been made; 0 where the memory was as it was at first."""
+    """Number of stores made before it; 0 for the first image."""
     offset: int
-    """Byte of the last one."""
+    """Byte offset of the last store."""
     old: int
     """The word before the store."""
     new: int
-    """The word that was stored."""
+    """The stored word."""
     landed: int = WORD
-    """Low bytes of it that landed: fewer than 8 of a store that was torn."""
+    """Number of low bytes that were written: fewer than ``size`` for a torn store."""
     size: int = WORD
-    """Bytes of the store."""
+    """Size of the store in bytes."""
     error: BaseException
-    """What the check raised."""
+    """The exception that the check raised."""
     image: bytes = attrs.field(repr=False)
-    """The memory as the check saw it."""
+    """The image."""
     trail: tuple[str, ...] = ()
     """The last stores of a native program, each with its thread, function, file and line."""
 
@@ -229,14 +229,14 @@ class Failure:
 
 @attrs.frozen(kw_only=True)
 class CrashReport:
-    """What came of a crashtest."""
+    """The result of a crashtest."""
 
     stores: int
-    """Stores that the writer made."""
+    """Number of stores that the writer made."""
     images: int
-    """Images that were checked."""
+    """Number of checked images."""
     failure: Failure | None = None
-    """The one after the fewest stores; None where all are readable."""
+    """The failure after the fewest stores; None if all images are readable."""
 
     @property
     def ok(self) -> bool:
@@ -247,11 +247,11 @@ class CrashReport:
         count = f"{self.images:,} images of {self.stores:,} stores"
         if self.failure is None:
             return f"{count}: all can be read"
-        return f"{count}: a crash leaves what cannot be read, first {self.failure}"
+        return f"{count}: a crash can leave an unreadable image, first {self.failure}"
 
 
 class CrashTestError(AssertionError):
-    """A crash leaves an image that cannot be read; ``report`` says which."""
+    """A crash can leave an unreadable image; ``report`` has the details."""
 
     def __init__(self, report: CrashReport) -> None:
         super().__init__(str(report))
@@ -268,29 +268,29 @@ def crashtest(
     every: int = 1,
     torn: bool = False,
 ) -> CrashReport:
-    """Run a writer, and check the memory as a crash after each of its stores would leave it.
+    """Run a writer, and check the memory that a crash after each of its stores would leave.
 
-    ``write`` is given a memory of ``size`` zero bytes, or one that records the stores into
-    ``memory``. With ``setup``, that is given the memory first, its stores are not tested, and
-    ``write`` is given what it gives. ``check`` is given the bytes of an image, and all notes up to
-    it if it takes two arguments (``RecordedMemory.note``); it raises where something is wrong.
+    ``write`` gets a memory of ``size`` zero bytes, or one that records the stores into ``memory``.
+    ``setup``, if given, gets the memory first; its stores are not tested, and its result is passed
+    to ``write``. ``check`` gets the bytes of an image, and all notes made before it if it takes
+    two arguments (``RecordedMemory.note``); it raises for an invalid image.
 
-    ``every`` checks only every so many stores, and the last; if one fails, those before it are
-    checked as well, for the smallest. With ``torn`` the images in which a store landed in part are
-    checked too: writers that store aligned words need not survive this, others must.
+    With ``every``, only every so many stores and the last are checked; after a failure, the images
+    before it are checked to find the first failure. With ``torn``, images with a partial store are
+    checked, too: writers that store aligned words need not survive these, others must.
 
     ``write`` may be a function of a native program, ``program.entry("write", vmo)``: its stores
-    into the first memory among its arguments are tested (or into ``memory``), of which one that
-    the machine makes in parts (16 bytes of SSE, REP MOVS) counts as several.
+    into ``memory``, or else the first memory among its arguments, are tested. A store that the
+    machine makes in parts (16 bytes of SSE, REP MOVS) counts as several.
 
-    What ``write`` and ``setup`` raise is raised; what ``check`` raises is in the report.
+    Exceptions of ``write`` and ``setup`` propagate; those of ``check`` are in the report.
     """
     if every < 1:
-        raise ValueError(f"every {every} stores: it is 1 or more")
+        raise ValueError(f"invalid every={every}: must be 1 or more")
     if hasattr(write, "record"):
         if setup is not None or size:
-            raise ValueError("a native function brings its memory: leave out size and setup")
-        return _Asking(NativeStores(write.record(memory)), check, torn=torn).report(every)
+            raise ValueError("a native function has its own memory: omit size and setup")
+        return _Checker(NativeStores(write.record(memory)), check, torn=torn).report(every)
     under: Memory = BytesMemory(size) if memory is None else memory
     subject = RecordedMemory(under)
     given: Any = subject
@@ -298,11 +298,11 @@ def crashtest(
         given = setup(subject)
         subject.restart()
     write(given)
-    return _Asking(subject, check, torn=torn).report(every)
+    return _Checker(subject, check, torn=torn).report(every)
 
 
-class _Asking:
-    """Asks the check about images."""
+class _Checker:
+    """Applies a check to images."""
 
     def __init__(self, memory: Stores, check: Check, *, torn: bool) -> None:
         self.memory = memory
@@ -320,26 +320,26 @@ class _Asking:
         for number, (image, old) in enumerate(self.memory.images()):
             if number % every and number != stores:
                 continue
-            failure = self.ask(number, image, old)
+            failure = self.check_image(number, image, old)
             if failure is not None:
                 break
             sound = number
         if failure is not None:
-            failure = self.smallest(sound, failure)
+            failure = self.first_failure(sound, failure)
         return CrashReport(stores=stores, images=self.images, failure=failure)
 
-    def smallest(self, sound: int, failure: Failure) -> Failure:
-        """Of the images between one that is sound and one that is not, the first to fail."""
+    def first_failure(self, sound: int, failure: Failure) -> Failure:
+        """Return the first failure after the last sound image."""
         if failure.store - sound > 1:
             for number, (image, old) in enumerate(self.memory.images()):
                 if sound < number < failure.store:
-                    found = self.ask(number, image, old)
+                    found = self.check_image(number, image, old)
                     if found is not None:
                         return found
         return failure
 
-    def ask(self, number: int, image: bytearray, old: int) -> Failure | None:
-        """Ask about the image after some stores, and before that about its torn ones."""
+    def check_image(self, number: int, image: bytearray, old: int) -> Failure | None:
+        """Check the image after some stores, and before that its torn variants."""
         before: bytes | None = None
         if number and self.before:
             offset, _, size = self.memory.store(number)
@@ -347,34 +347,34 @@ class _Asking:
             earlier[offset : offset + size] = old.to_bytes(size, "little")
             before = bytes(earlier)
         for landed in self.torn_parts(number):
-            failure = self.ask_torn(number, image, old, landed, before)
+            failure = self.check_torn(number, image, old, landed, before)
             if failure is not None:
                 return failure
         whole = bytes(image)
-        error = self.asked(whole, number, before)
+        error = self.verdict(whole, number, before)
         return None if error is None else self.failure(number, old, None, error, whole)
 
     def torn_parts(self, number: int) -> range:
-        """Low bytes of a store that land where it is torn."""
+        """Return the numbers of low bytes that a torn store may write."""
         return range(1, self.memory.store(number)[2]) if self.torn and number else range(0)
 
-    def ask_torn(
+    def check_torn(
         self, number: int, image: bytearray, old: int, landed: int, before: bytes | None
     ) -> Failure | None:
         offset, value, size = self.memory.store(number)
         mask = (1 << 8 * landed) - 1
         word = (old & ~mask) | (value & mask)
         if word in {old, value}:
-            return None  # the image is one that is checked in any case
+            return None  # same as an image that is checked anyway
         torn = bytearray(image)
         torn[offset : offset + size] = word.to_bytes(size, "little")
         whole = bytes(torn)
-        # What is noted behind the store is not true yet.
-        error = self.asked(whole, number - 1, before)
+        # Notes made after the store do not apply yet.
+        error = self.verdict(whole, number - 1, before)
         return None if error is None else self.failure(number, old, landed, error, whole)
 
-    def asked(self, image: bytes, number: int, before: bytes | None) -> BaseException | None:
-        """What the check raises; None where it has nothing to say."""
+    def verdict(self, image: bytes, number: int, before: bytes | None) -> BaseException | None:
+        """Return the exception that the check raises; None if it accepts the image."""
         self.images += 1
         more: dict[str, Any] = {"before": before} if self.before else {}
         try:
@@ -382,7 +382,7 @@ class _Asking:
                 self.check(image, self.memory.notes(number), **more)
             else:
                 self.check(image, **more)
-        except Exception as error:  # noqa: BLE001 (whatever a check raises is its verdict)
+        except Exception as error:  # noqa: BLE001 (any exception is a verdict)
             return error
         return None
 
@@ -404,7 +404,7 @@ class _Asking:
 
 
 def takes_before(check: Check) -> bool:
-    """Whether a check has a parameter ``before``."""
+    """Return whether a check has a parameter ``before``."""
     try:
         return "before" in inspect.signature(check).parameters
     except (TypeError, ValueError):
@@ -412,7 +412,7 @@ def takes_before(check: Check) -> bool:
 
 
 def _takes_notes(check: Check) -> bool:
-    """Whether a check takes notes beside the image."""
+    """Return whether a check takes notes as a second argument."""
     try:
         parameters = inspect.signature(check).parameters.values()
     except (TypeError, ValueError):

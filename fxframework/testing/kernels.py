@@ -1,4 +1,4 @@
-"""Kernels under test: the same code compiled and as plain Python, in one process."""
+"""Test helper: runs kernels as plain Python beside the compiled ones, in one process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def _belongs(name: str, roots: Collection[str]) -> bool:
 
 @contextlib.contextmanager
 def plain_kernels(*roots: str) -> Iterator[None]:
-    """Within it, fxframework, its plugins and the packages ``roots`` are imported a second time.
+    """Import fxframework, its plugins and the packages ``roots`` again, with plain Python kernels.
 
-    All their kernels are plain Python there, whatever was compiled. The two sets of modules do not
-    mix: import what is tested inside, and give only numbers, bytes, text and arrays out.
+    The two sets of modules must not be mixed: import inside the context, and pass only numbers,
+    bytes, text and arrays out of it.
 
         with plain_kernels():
             import fxframework

@@ -1,7 +1,7 @@
-"""Fixtures for those who test writers: an emulated target, crashtest, and scenarios.
+"""pytest fixtures for tests of writers: an emulated target, crashtest, and scenarios.
 
-pytest finds this module through its entry point ``fxframework``. Nothing of fxframework is
-imported before a fixture is asked for.
+pytest loads this module through its entry point ``fxframework``. Fixtures import the rest of
+fxframework on first use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of the mark, and of golden files that are to be written."""
+    """Register the mark, and pass on the option that writes golden files."""
     if config.getoption(UPDATE, default=False):
         os.environ["FXF_UPDATE_GOLDEN"] = "1"
     config.addinivalue_line(
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def emulated_target(request: pytest.FixtureRequest) -> Iterator[Any]:
     """An emulated machine (``fx_emulator.target.Target``): clock, CPUs, kernel, devices.
 
-    ``@pytest.mark.emulated_target(seed=1, cpus=2)`` says what it is made with.
+    ``@pytest.mark.emulated_target(seed=1, cpus=2)`` sets its parameters.
     """
     from fxframework.host import default_host
     from fxframework.kit.steps import Run
@@ -67,7 +67,7 @@ def emulated_target(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def vmo(emulated_target: Any) -> Callable[..., Any]:
-    """Makes VMOs of the emulated target: ``vmo(size=4096, *, name=…, resizable=False)``."""
+    """A function that makes VMOs: ``vmo(size=4096, *, name=…, resizable=False)``."""
     made = 0
 
     def make(size: int = 4096, *, name: str = "", resizable: bool = False) -> Any:
@@ -80,9 +80,9 @@ def vmo(emulated_target: Any) -> Callable[..., Any]:
 
 @pytest.fixture
 def trace_buffer(emulated_target: Any) -> Callable[..., Any]:
-    """Makes trace buffers of the emulated target: ``trace_buffer(size=4096, mode="oneshot")``.
+    """A function that makes trace buffers: ``trace_buffer(size=4096, mode="oneshot")``.
 
-    What it gives is where a ``TraceWriter`` puts records; its ``memory`` is the image.
+    A ``TraceWriter`` writes records to the buffer; its ``memory`` is the image.
     """
     made = 0
 
@@ -96,7 +96,7 @@ def trace_buffer(emulated_target: Any) -> Callable[..., Any]:
 
 @pytest.fixture
 def crashtest() -> Callable[..., CrashReport]:
-    """``fxframework.testing.crashtest.crashtest``, which fails the test where an image is wrong."""
+    """``fxframework.testing.crashtest.crashtest``, which fails the test for an invalid image."""
     from fxframework.testing.crashtest import CrashTestError
     from fxframework.testing.crashtest import crashtest as run
 
@@ -111,10 +111,10 @@ def crashtest() -> Callable[..., CrashReport]:
 
 @pytest.fixture
 def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
-    """Replays scenarios: ``replay("boot.toml", seed=None, out=None, check=True)``.
+    """A function that replays scenarios: ``replay("boot.toml", seed=None, out=None, check=True)``.
 
-    Relative paths begin beside the test's file. The test fails where an expectation does, unless
-    ``check`` is False; the report is given.
+    Paths are relative to the test's folder. The test fails if an expectation fails, unless
+    ``check`` is False. Returns the report.
     """
     from fxframework.replay import replay as run
 

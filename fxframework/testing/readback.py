@@ -1,4 +1,4 @@
-"""Checks that are ready for crashtest and explore: each image reads, and nothing committed goes.
+"""Ready-made checks for crashtest and explore: images are readable and keep committed data.
 
     crashtest(program.entry("write", vmo), reads_back("inspect", findings={"FXI0005"}))
 
@@ -21,25 +21,25 @@ from fxframework.errors import FxError, Severity
 
 __all__ = ["ReadsBack", "reads_back"]
 
-_FURNITURE = frozenset(
+_STRUCTURAL = frozenset(
     {"BufferExtents", "BufferHeader", "Damaged", "FileHeader", "Padding", "RingHeader"}
 )
-"""Records that hold no data: what is in them may change."""
+"""Records without data, whose contents may change."""
 _PREFIXES = {"trace": "FXT", "log": "FXL", "inspect": "FXI", "xray": "FXX"}
-"""What the codes of a family's findings begin with."""
+"""Prefixes of the codes of each family's findings."""
 _KEPT_IMAGES = 64
 
 
 @attrs.frozen
 class _Content:
-    """What a reader makes of an image."""
+    """The contents of an image."""
 
     records: Counter[bytes]
-    """Records that hold data, in the order of the image."""
+    """Records with data, with counts."""
     generation: int | None = None
-    """Of an Inspect VMO: its generation count."""
+    """Generation count of an Inspect VMO."""
     tree: tuple[Any, ...] = ()
-    """Of an Inspect VMO: its nodes and properties."""
+    """Nodes and properties of an Inspect VMO."""
 
 
 class ReadsBack:
@@ -65,14 +65,14 @@ class ReadsBack:
         return f"<reads_back: {self.format}>"
 
     def __call__(self, image: bytes, before: bytes | None = None) -> None:
-        """Raise AssertionError where an image does not read, or lost something."""
+        """Raise AssertionError if an image is unreadable or has lost data."""
         now = self._content(bytes(image))
         if before is None or now is None:
             return
         try:
             then = self._content(bytes(before))
         except AssertionError:
-            return  # it was reported for that image
+            return  # already reported for that image
         if then is None:
             return
         if now.generation is not None:
@@ -94,7 +94,7 @@ class ReadsBack:
                     if each.severity >= Severity.WARNING and each.code not in self.findings
                 ]
         except FxError as error:
-            raise AssertionError(f"the {self.format} reader refuses the image: {error}") from None
+            raise AssertionError(f"the {self.format} reader rejects the image: {error}") from None
         if found:
             first = found[0]
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -105,7 +105,7 @@ class ReadsBack:
         return content
 
     def _open(self, data: bytes) -> Any:
-        """The capture: of a trace buffer, for instance, where that is what is detected."""
+        """Open the detected format of the family, such as a trace buffer, or else ``format``."""
         with contextlib.suppress(FxError):
             capture = fxf.open(data, **self._options)
             if getattr(capture, "code_prefix", "") == _PREFIXES.get(self.format):
@@ -124,17 +124,17 @@ class ReadsBack:
         kept = [
             data[each.offset : each.offset + each.nbytes]
             for each in records
-            if type(each).__name__ not in _FURNITURE and each.nbytes
+            if type(each).__name__ not in _STRUCTURAL and each.nbytes
         ]
         return _Content(Counter(kept))
 
     def _compare_trees(self, then: _Content, now: _Content) -> None:
-        """A tree changes only while its generation count is odd."""
+        """Check that a tree changes only while its generation count is odd."""
         writing = now.generation is None or now.generation % 2
         if then.generation == now.generation and not writing and then.tree != now.tree:
             raise AssertionError(
-                f"the tree changed while the generation count was {now.generation}, which tells "
-                "readers that nobody writes"
+                f"the tree changed while the generation count was {now.generation}, which means "
+                "that no write is in progress"
             )
 
     def _compare_records(self, then: _Content, now: _Content) -> None:
@@ -160,19 +160,20 @@ def reads_back(
     extract: Callable[[bytes], bytes | None] | None = None,
     **options: Any,
 ) -> ReadsBack:
-    """A check for ``crashtest`` and ``explore``: the image reads, and what was committed stays.
+    """Return a check that an image is readable and keeps committed data.
 
-    The image is read with the format's reader, or another one of its family that knows it: of
-    trace buffers, of rings of logs. A finding of severity WARNING or worse fails,
-    except those whose codes are in ``findings``. Compared with the image before the last store:
+    For ``crashtest`` and ``explore``. The image is read with the format's reader, or another
+    reader of its family, such as for trace buffers or log rings. A finding of WARNING or worse
+    fails, unless its code is in ``findings``. Compared with the image before the last store:
 
-    - ``trace``, ``log``, ``xray``: every record that was there is still there, byte by byte. With
-      ``keeps="some"``, for a ring that overwrites, a store may take records away or add some, but
-      not change one into another.
-    - ``inspect``: while the generation count is even and stays, nodes and properties do not change.
+    - ``trace``, ``log``, ``xray``: every earlier record is still present, byte by byte. With
+      ``keeps="some"``, for a ring that overwrites, a store may remove or add records, but not
+      change one into another.
+    - ``inspect``: while the generation count is even and unchanged, nodes and properties do not
+      change.
 
-    ``extract`` makes a capture of the image where the memory is not one: it gives its bytes, or
-    None where there is nothing yet; an image of zeros is nothing yet, too. ``options`` are the
+    ``extract`` converts the image to the bytes of a capture if the memory is not one; it returns
+    None if there is nothing yet. An image of zeros also counts as nothing. ``options`` are the
     reader's.
     """
     return ReadsBack(format, findings=findings, keeps=keeps, extract=extract, options=options)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for inputs that a reader must survive: cut short, damaged, or made up."""
+"""Hypothesis strategies for hostile inputs: truncated, damaged, or random."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ FILLERS = (b"\0", b"\xff", b"\x80", b"\x01\0\0\0\0\0\0\0", b"\xff\xff\xff\xff\xf
 
 
 def every_truncation(data: bytes) -> Iterator[bytes]:
-    """Every proper prefix of ``data``, the empty one first; ``len(data)`` of them."""
+    """Yield every proper prefix of ``data``, shortest first; ``len(data)`` of them."""
     return (data[:size] for size in range(len(data)))
 
 
 def truncations(*samples: bytes) -> st.SearchStrategy[bytes]:
-    """Proper prefixes of one of the samples; half of them end at a word or one byte beside it.
+    """Return a strategy of proper prefixes of the samples, half of them near word boundaries.
 
-    Raises ValueError where no sample has a byte to lose.
+    Raises ValueError if all samples are empty.
     """
     useful = [sample for sample in samples if sample]
     if not useful:
@@ -38,9 +38,9 @@ def truncations(*samples: bytes) -> st.SearchStrategy[bytes]:
 
 
 def bit_flips(*samples: bytes, most: int = 8) -> st.SearchStrategy[bytes]:
-    """One of the samples with 1 to ``most`` of its bits turned over.
+    """Return a strategy of samples with 1 to ``most`` flipped bits.
 
-    Raises ValueError where no sample has a bit to turn.
+    Raises ValueError if all samples are empty.
     """
     useful = [sample for sample in samples if sample]
     if not useful:
@@ -54,10 +54,10 @@ def bit_flips(*samples: bytes, most: int = 8) -> st.SearchStrategy[bytes]:
 
 
 def byte_strings(samples: Sequence[bytes] = (), *, most: int = 4096) -> st.SearchStrategy[bytes]:
-    """Any bytes at all, at most ``most`` of them.
+    """Return a strategy of any bytes, at most ``most`` of them.
 
-    Some are arbitrary; some begin with a stretch of a sample, so that a reader gets past its
-    magic; some are patched together from stretches of samples, fillers and arbitrary bytes.
+    Some are arbitrary; some begin with a prefix of a sample, so that a reader gets past its magic;
+    some are combined from parts of samples, fillers and arbitrary bytes.
     """
     arbitrary = st.binary(max_size=min(most, 256))
     fillers = st.tuples(st.sampled_from(FILLERS), st.integers(1, 32)).map(lambda p: p[0] * p[1])

@@ -1,4 +1,4 @@
-"""Contracts: what readers, writers, exporters, steps and devices must keep, as tests to subclass.
+"""Contracts: test classes to subclass, for readers, writers, exporters, steps and devices.
 
     class TestMyReader(ReaderContract):
         plugin = "fx_mine.plugin"
@@ -8,7 +8,7 @@
             yield Sample("empty.mine", MAGIC)
             yield Sample("three.mine", Path("three.mine").read_bytes())
 
-Nothing here knows a format, and nothing needs the plugin to be installed: its module is enough.
+They are independent of formats, and need only the plugin's module, not an installed plugin.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Agreement: what records, rows, findings and the summary of one capture say of each other.
+"""Agreement: consistency checks between records, rows, findings and summary of a capture.
 
-Nothing here knows a format. Each function raises AssertionError, whose first line names the fault.
+The checks are independent of formats. They raise AssertionError, whose first line names the fault.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ NAMED = ("slices", "instants", "counters", "flows", "args", "nodes", "properties
 DETAILS = ("args", "blobs")
 """Tables whose rows may come from a part of a record."""
 NOT_GIVEN = 255
-"""What a byte of an enumeration holds where the format does not say."""
+"""The value of an enumeration column if the format does not specify it."""
 OWN_TABLES = 128
-"""Codes of tables from here on are the plugin's own."""
+"""The first code of a plugin's own tables."""
 Records = Sequence[Record]
 
 
 def _filled(capture: Capture, name: str) -> Table | None:
-    """A table; None where it has no row, or the capture does not fill it."""
+    """Return a table; None if it is empty or the capture does not have it."""
     table = capture.table(name) if name in capture.schemas else ()
     return table if isinstance(table, Table) and len(table) else None
 
 
 def _first(wrong: NDArray[np.bool_]) -> int | None:
-    """The first row of which something is true."""
+    """Return the first row that is marked; None if there is none."""
     rows = np.flatnonzero(wrong)
     return int(rows[0]) if rows.size else None
 
 
 def _event_tables(capture: Capture) -> Iterator[Table]:
-    """The tables whose rows have a time and a place."""
+    """Yield the nonempty tables whose rows have a time and an offset."""
     for name in capture.schemas:
         table = capture.table(name)
         if "ts" in table and "offset" in table and len(table):
@@ -49,7 +49,7 @@ def _event_tables(capture: Capture) -> Iterator[Table]:
 
 
 def check_row_offsets(capture: Capture, records: Records) -> None:
-    """The ``offset`` of each row is that of a record; of a detail of a row, it lies in one."""
+    """Check that the ``offset`` of each row is that of a record, or in the file for details."""
     begins = np.array(sorted(record.offset for record in records), np.int64)
     for name in capture.schemas:
         table = capture.table(name)
@@ -66,7 +66,7 @@ def check_row_offsets(capture: Capture, records: Records) -> None:
 
 
 def check_record_times(capture: Capture, records: Records) -> None:
-    """The ``ns`` of a record is the ``ts`` of the rows that come from it."""
+    """Check that the ``ns`` of a record is the ``ts`` of its rows."""
     times = {r.offset: ns for r in records if (ns := getattr(r, "ns", None)) is not None}
     for offset, ns in times.items():
         whole = isinstance(ns, int | np.integer) and not isinstance(ns, bool)
@@ -76,7 +76,7 @@ def check_record_times(capture: Capture, records: Records) -> None:
         offsets, ts = table.array("offset").tolist(), table.array("ts").tolist()
         for row, (offset, found) in enumerate(zip(offsets, ts, strict=True)):
             if offset not in begins:
-                continue  # which is another fault
+                continue  # reported by another check
             assert times.get(offset, found) == found, (
                 f"record time: the record at byte {offset} has ns {times[offset]}, its row "
                 f"{row} in {table.name} has ts {found}"
@@ -89,7 +89,7 @@ def check_record_times(capture: Capture, records: Records) -> None:
 
 
 def check_finding_places(capture: Capture, records: Records) -> None:
-    """The record of a finding exists, and its offset lies in that record."""
+    """Check that the record of a finding exists and contains its offset."""
     for found in capture.diagnostics:
         if found.record is None:
             continue
@@ -100,7 +100,7 @@ def check_finding_places(capture: Capture, records: Records) -> None:
         if found.offset is None or not records:
             continue
         record = records[found.record]
-        # The end of a record that is cut off is where its rest is missing.
+        # A finding about a truncated record may be at its end.
         end = record.offset + record.nbytes
         assert record.offset <= found.offset <= end, (
             f"finding's place: {found.code} is at byte {found.offset} of record {found.record}, "
@@ -109,10 +109,9 @@ def check_finding_places(capture: Capture, records: Records) -> None:
 
 
 def check_summary(capture: Capture, records: Records) -> None:
-    """Start, end and rows of the summary are those of the tables.
+    """Check that start, end and rows of the summary are those of the tables.
 
-    A record that has a time and no row, such as the end of a slice whose beginning is lost, counts
-    as well.
+    Times of records without a row, such as the end of a slice whose beginning is lost, also count.
     """
     summary = capture.summary()
     for name, count in summary.rows.items():
@@ -148,9 +147,9 @@ def check_summary(capture: Capture, records: Records) -> None:
 
 
 def check_nesting(capture: Capture, _records: Records) -> None:
-    """The depth of a slice is its parent's and one more; parents enclose it, on its thread.
+    """Check that a slice is one deeper than its parent, which encloses it on the same thread.
 
-    Times are compared where the capture has no findings: a clock that goes back is one.
+    Times are compared only if the capture has no findings, such as a clock that goes back.
     """
     slices = _filled(capture, "slices")
     if slices is None:
@@ -167,7 +166,7 @@ def check_nesting(capture: Capture, _records: Records) -> None:
     row = _first(~nested & (depth != 0))
     assert row is None, f"depth: slice {row} is at depth {depth[row]}, and has no parent"
     if len(capture.diagnostics):
-        return  # of what a finding is about, times need not fit
+        return  # with findings, times may be inconsistent
     closed = (dur[parent] >= 0) & (dur >= 0)
     for wrong, what in (
         (ts[parent] > ts, "begins before"),
@@ -192,7 +191,7 @@ def _span(slices: Table, row: Any) -> str:
 
 
 def check_arguments(capture: Capture, _records: Records) -> None:
-    """``int`` and ``uint`` of an argument are the same 64 bits; it belongs to a row."""
+    """Check that ``int`` and ``uint`` of an argument are the same 64 bits, and check its row."""
     args = _filled(capture, "args")
     if args is None:
         return
@@ -219,7 +218,7 @@ def check_arguments(capture: Capture, _records: Records) -> None:
 
 
 def _check_owners(owners: Table, args: Table, mine: NDArray[np.bool_]) -> None:
-    """An argument that comes from the record of a row belongs to a row of that record."""
+    """Check that an argument from a record with rows belongs to a row of that record."""
     parents, offsets = args.array("parent")[mine], args.array("offset")[mine]
     rows = owners.array("row")
     there = offsets[parents >= 0]
@@ -227,7 +226,7 @@ def _check_owners(owners: Table, args: Table, mine: NDArray[np.bool_]) -> None:
     if not len(rows) or not parents.size or parents.max() >= len(rows):
         return
     own = owners.array("offset")
-    # Of a record that has a row of this table, the arguments belong to one of these.
+    # If the record of an argument has rows in this table, the argument must belong to one of them.
     row = _first(np.isin(there, own) & (own[parents] != there))
     assert row is None, (
         f"args: an argument of the record at byte {there[row]} belongs to row {parents[row]} of "
@@ -236,9 +235,9 @@ def _check_owners(owners: Table, args: Table, mine: NDArray[np.bool_]) -> None:
 
 
 def check_names(capture: Capture, _records: Records) -> None:
-    """Rows have names, and these are text, not what Python shows of bytes.
+    """Check that rows have names, and that these are not the ``repr`` of bytes.
 
-    A row may be without a name in a capture that has findings.
+    Names may be missing in a capture with findings.
     """
     for name in capture.schemas:
         table = capture.table(name)
@@ -257,7 +256,7 @@ def check_names(capture: Capture, _records: Records) -> None:
 
 
 def check_enumerations(capture: Capture, _records: Records) -> None:
-    """A column of an enumeration holds numbers that it names."""
+    """Check that enumeration columns contain only named values."""
     for name in capture.schemas:
         table = capture.table(name)
         for column in table.schema.all_columns:
@@ -280,8 +279,8 @@ def check_enumerations(capture: Capture, _records: Records) -> None:
         )
 
 
-def check_people(capture: Capture, _records: Records) -> None:
-    """Threads and processes are there once; those whose numbers are not known are 0/0."""
+def check_threads(capture: Capture, _records: Records) -> None:
+    """Check that threads and processes are unique, except threads with unknown ids (0/0)."""
     if (threads := _filled(capture, "threads")) is not None:
         _check_once("threads", [threads.array("id")], "id")
         known = (threads.array("pid") != 0) | (threads.array("tid") != 0)

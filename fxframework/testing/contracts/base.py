@@ -1,4 +1,4 @@
-"""What all contracts share: samples, a capture of bytes, and the tests that hold for any plugin."""
+"""The base of all contracts: samples, and the tests for every plugin."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ __all__ = ["BATCH_SIZES", "Contract", "RoundTrips", "Sample", "open_bytes"]
 BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
 REGISTRATION = ("fx_readers", "fx_writers", "fx_exporters", "fx_step_kinds", "fx_devices")
 HEAVY = ("numpy", "pyarrow", "orjson", "click", "rich")
-"""What a plugin's module must not import: `fxf --help` loads every one of them."""
+"""Packages that a plugin's module must not import, because `fxf --help` imports all plugins."""
 
 
 @attrs.frozen
 class Sample:
-    """An input that a contract is tried with."""
+    """An input for contract tests."""
 
     name: str
     """A file name with the format's suffix."""
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
     """The bytes of the file."""
     confidence: Confidence = attrs.field(default=Confidence.CERTAIN, kw_only=True)
-    """What the sniffer has to say."""
+    """The confidence that the sniffer must return."""
     sound: bool = attrs.field(default=True, kw_only=True)
-    """Whether nothing in it departs from the format: no finding of WARNING or worse."""
+    """Whether it conforms to the format: no finding of WARNING or worse."""
     expected: Expected | None = attrs.field(default=None, kw_only=True)
-    """What its author knows of it, where he says so."""
+    """Expected contents, if given."""
 
 
 def open_bytes(
@@ -57,9 +57,9 @@ def open_bytes(
     strict: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Capture:
-    """Open bytes with one reader, as a host without plugins does.
+    """Open bytes with a reader, on a host without plugins.
 
-    ``options`` are the reader's and the limits. Raises FxError as the reader does.
+    ``options`` are the reader's and the limits. Raises the errors of the reader.
     """
     source = Source.open(data)
     source.name = name
@@ -67,28 +67,28 @@ def open_bytes(
 
 
 class Contract:
-    """What all contracts share: the plugin, its samples, and how hard they are tried."""
+    """The base of all contracts: the plugin, its samples, and the effort of the tests."""
 
     plugin: ClassVar[Any]
-    """The module of the hooks: its name, such as ``fx_trace.plugin``, or the module itself."""
+    """The module of the hooks, or its name, such as ``fx_trace.plugin``."""
     examples: ClassVar[int] = 100
-    """Inputs that each property is tried with."""
+    """Inputs per property test."""
     seconds: ClassVar[float] = 5.0
-    """CPU time that one damaged sample may take."""
+    """CPU seconds that one damaged sample may take."""
     hang: ClassVar[float] = 300.0
-    """CPU time after which a test is endless, and fails."""
+    """CPU seconds after which a test is considered endless and fails."""
     exempt: ClassVar[Mapping[str, str]] = {}
-    """Tests that do not apply, by name without ``test_``, each with the reason: they are skipped.
-    `fxf plugins --check` takes those of the descriptor, as its samples are not chosen by hand."""
+    """Tests to skip, by name without ``test_``, with the reason. `fxf plugins --check` uses those
+    of the descriptor."""
 
     def samples(self) -> Iterable[Sample]:
-        """Inputs of the format, small ones among them; the first must hold a record."""
+        """Return inputs of the format, including small ones; the first must contain a record."""
         raise NotImplementedError
 
-    # --- Around each test, as pytest and `checkup` call it -----------------------------------
+    # --- Setup and teardown, called by pytest and `checkup` ----------------------------------
 
     def setup_method(self, method: Any) -> None:
-        """Begin to watch the CPU time of a test; skip one that does not apply."""
+        """Skip an exempt test; limit the CPU time of others."""
         name = getattr(method, "__name__", "a test")
         reason = self.exempt.get(name.removeprefix("test_"))
         if reason is not None:
@@ -97,18 +97,18 @@ class Contract:
         self._limit.__enter__()
 
     def teardown_method(self) -> None:
-        """End to watch it."""
+        """Remove the limit."""
         self._limit.__exit__(None, None, None)
 
     def test_exemptions_name_tests(self) -> None:
-        """Each name in `exempt` is that of a test, so that a renamed test is not lost silently."""
+        """Each name in `exempt` is the name of a test."""
         unknown = [name for name in self.exempt if not hasattr(self, f"test_{name}")]
         assert not unknown, f"exempt: there is no test {', '.join(unknown)}"
 
     # --- What is under test ------------------------------------------------------------------
 
     def _module(self) -> Any:
-        """The module of the hooks, or the object that has them."""
+        """Return the module or object that has the hooks."""
         return self._imported(self.plugin)
 
     @staticmethod
@@ -133,7 +133,7 @@ class Contract:
         return found[0]
 
     def _small(self, most: int = 4096) -> list[Sample]:
-        """The samples that are small enough to be damaged many times; at least the smallest."""
+        """Return the samples small enough for many damaged copies; at least the smallest."""
         chosen = sorted(self.samples(), key=lambda sample: len(sample.data))
         assert chosen, "samples() gives none"
         filled = [sample for sample in chosen if sample.data]
@@ -145,16 +145,16 @@ class Contract:
         return [sample.data for sample in self._small()]
 
     def _damaged(self) -> st.SearchStrategy[bytes]:
-        """Small samples cut short, damaged, or patched together."""
+        """Return a strategy of small samples that are truncated, damaged, or combined."""
         small = self._small_data
         return st.one_of(bit_flips(*small), truncations(*small), byte_strings(small))
 
     def _try_flipped(self, check: Callable[[bytes], object]) -> None:
-        """Run ``check``, which may end in a coded error, on small samples with bits turned over."""
+        """Run ``check``, which may raise a coded error, on small samples with flipped bits."""
         self._try(bit_flips(*self._small_data), or_fx_error(check))
 
     def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
-        """Run ``check`` on inputs of a strategy; a failing one is made small and shown."""
+        """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
 
         @settings(
             max_examples=self.examples,
@@ -167,17 +167,17 @@ class Contract:
 
         run()
 
-    # --- Tests that hold for any plugin ------------------------------------------------------
+    # --- Tests for every plugin --------------------------------------------------------------
 
     def test_host_takes_the_plugin(self) -> None:
-        """Every hook that it implements exists, and all that it registers is what it should be."""
+        """Every implemented hook exists, and every registered descriptor is valid."""
         host = Host(discover=False)
         known = host.register(self._module(), name=self._plugin_name, distribution="under test")
         faults = "; ".join(failure.error for failure in host.failures)
         assert known.status == "loaded", f"the host does not take all of the plugin: {faults}"
 
     def test_plugin_is_light_to_import(self) -> None:
-        """Importing it and asking for its descriptors loads nothing that takes long."""
+        """Importing the plugin and getting its descriptors imports no heavy package."""
         code = (
             "import importlib, sys\n"
             f"sys.path[:0] = {sys.path!r}\n"
@@ -186,14 +186,14 @@ class Contract:
             "    list(getattr(module, hook, list)())\n"
             f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
         )
-        done = subprocess.run(  # noqa: S603 (this very interpreter, on the code above)
+        done = subprocess.run(  # noqa: S603 (this interpreter, with the code above)
             [sys.executable, "-c", code], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         assert ast.literal_eval(done.stdout) == [], f"{self._plugin_name} imports {done.stdout}"
 
     def test_plugin_has_docstrings(self) -> None:
-        """The module says what it is, and so does its package."""
+        """The module and its package have docstrings."""
         module = self._module()
         assert module.__doc__, f"{self._plugin_name} has no docstring"
         package = importlib.import_module(self._plugin_name.partition(".")[0])
@@ -201,7 +201,7 @@ class Contract:
 
 
 class RoundTrips(Contract):
-    """What a reader and a writer of one format keep together. Give ``format``, too."""
+    """Contract of a reader together with the writer of its format. Provide ``format``, too."""
 
     format: ClassVar[str]
     """The name of the format."""
@@ -213,13 +213,13 @@ class RoundTrips(Contract):
 
     @property
     def writer(self) -> Writer | None:
-        """The writer of the same format, where the plugin has one."""
+        """The writer of the same format; None if the plugin has none."""
         writers: list[Writer] = self._descriptors("fx_writers")
         return next((writer for writer in writers if writer.format == self.format), None)
 
     @property
     def rules(self) -> Catalogue:
-        """The reader's catalogue of findings; empty where it declares none."""
+        """The reader's catalogue of findings; empty if it has none."""
         rules = self.reader.rules
         return Catalogue([]) if rules is None else rules()
 
@@ -227,17 +227,17 @@ class RoundTrips(Contract):
         return open_bytes(self.reader, data, **more)
 
     def _opened(self, samples: Iterable[Sample] | None = None) -> Iterator[tuple[Sample, Capture]]:
-        """Samples, all of them or these, each with a capture that is open until the next one."""
+        """Yield samples (by default all), each with an open capture."""
         for sample in self.samples() if samples is None else samples:
             with self._open(sample.data) as capture:
                 yield sample, capture
 
     def _need_reader(self) -> None:
-        """Skip the test where nothing reads the format."""
+        """Check that the format has a reader; contracts override it to skip the test."""
         assert self.reader.format == self.format
 
     def test_records_round_trip(self) -> None:
-        """Written again, as they are and by way of JSON text, they are the same bytes."""
+        """Records written again, as objects and as JSON, give the same bytes."""
         self._need_writer()
         for sample in self.samples():
             for as_json in (False, True):
@@ -246,7 +246,7 @@ class RoundTrips(Contract):
                 check_same(found, sample.data, f"{sample.name}, its records written {form}")
 
     def test_damaged_records_round_trip(self) -> None:
-        """So are those of inputs that nobody meant to write."""
+        """Records of damaged inputs written again give the same bytes."""
         self._need_writer()
 
         def check(data: bytes) -> None:
@@ -256,13 +256,13 @@ class RoundTrips(Contract):
         self._try(self._damaged(), check)
 
     def _need_writer(self) -> None:
-        """Skip the test where nothing writes the format, or nothing reads it."""
+        """Skip the test if the format has no writer or no reader."""
         if self.writer is None:
             skip(f"{self._plugin_name} does not write {self.format}")
         self._need_reader()
 
     def _rewritten(self, data: bytes, *, as_json: bool) -> bytes:
-        """What the writer makes of the records of ``data``, with the capture's options for it."""
+        """Write the records of ``data`` with the capture's writer options; return the bytes."""
         assert self.writer is not None
         sink = Sink.memory()
         with self._open(data) as capture:

@@ -1,4 +1,4 @@
-"""Checks that contracts are made of, and the plain values that they compare."""
+"""Checks used by contracts, and conversion of tables to plain values for comparison."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ __all__ = [
 
 
 def skip(reason: str) -> NoReturn:
-    """End a test that has nothing to try; pytest and unittest both list it as skipped."""
+    """Skip the current test, for pytest and unittest."""
     raise unittest.SkipTest(reason)
 
 
 @contextlib.contextmanager
 def raising(wanted: type[FxError], what: str) -> Iterator[list[FxError]]:
-    """That an error of a type is raised, which the list then holds; ``what`` asks for it."""
+    """Check that an error of a type is raised, and append it to the yielded list."""
     caught: list[FxError] = []
     try:
         yield caught
@@ -69,14 +69,14 @@ def raising(wanted: type[FxError], what: str) -> Iterator[list[FxError]]:
 
 
 class EndlessError(BaseException):
-    """A test used more CPU time than it may; no property is tried again after it."""
+    """A test exceeded its CPU time. Not an Exception, so that property tests do not retry."""
 
 
 @contextlib.contextmanager
 def limited(seconds: float, what: str) -> Iterator[None]:
-    """End what takes more seconds of CPU time with EndlessError.
+    """Raise EndlessError after so many seconds of CPU time.
 
-    In the main thread of systems that have such timers; elsewhere nothing is limited.
+    Only works in the main thread of systems with interval timers; elsewhere there is no limit.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(
         signal, "setitimer"
@@ -85,7 +85,7 @@ def limited(seconds: float, what: str) -> Iterator[None]:
         return
 
     def end(_number: int, _frame: object) -> None:
-        raise EndlessError(f"endless: {what} used {seconds:g} s of CPU time and went on")
+        raise EndlessError(f"endless: {what} used {seconds:g} s of CPU time without ending")
 
     before = signal.signal(signal.SIGVTALRM, end)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
@@ -97,13 +97,13 @@ def limited(seconds: float, what: str) -> Iterator[None]:
 
 
 def deliberate(error: BaseException) -> bool:
-    """Whether an error was raised on purpose: a coded one, or one of the plugin's own class."""
+    """Return whether an error was raised on purpose: it is coded, or of a plugin's own class."""
     home = type(error).__module__.partition(".")[0]
     return isinstance(error, FxError) or home not in sys.stdlib_module_names
 
 
 def lacking(function: Any) -> tuple[Any, str]:
-    """What a ``lazy`` function calls, or the function itself; and what of it is missing."""
+    """Return the target of a ``lazy`` function, or the function itself, and what is missing."""
     module, colon, attribute = getattr(function, "__qualname__", "").partition(":")
     if not colon:
         return function, ""
@@ -116,7 +116,7 @@ def lacking(function: Any) -> tuple[Any, str]:
 
 
 class tolerating:  # noqa: N801 (reads like contextlib.suppress)
-    """Like ``contextlib.suppress``, but the errors must say what can be done or what is wrong."""
+    """Like ``contextlib.suppress``, but checks that the error has a message and a code."""
 
     def __init__(self, *errors: type[FxError]) -> None:
         self.errors = errors
@@ -132,7 +132,7 @@ class tolerating:  # noqa: N801 (reads like contextlib.suppress)
 
 
 def or_fx_error(check: Callable[[bytes], object]) -> Callable[[bytes], None]:
-    """``check``, which may also end in a coded error."""
+    """Return ``check`` with coded errors suppressed."""
 
     def run(data: bytes) -> None:
         with tolerating(FxError):
@@ -142,7 +142,7 @@ def or_fx_error(check: Callable[[bytes], object]) -> Callable[[bytes], None]:
 
 
 def check_same(found: bytes, expected: bytes, what: str) -> None:
-    """That the bytes are those expected; else where they begin to differ."""
+    """Check that bytes are equal; the error shows where they begin to differ."""
     if found == expected:
         return
     shorter = min(len(found), len(expected))
@@ -155,7 +155,7 @@ def check_same(found: bytes, expected: bytes, what: str) -> None:
 
 
 def check_descriptor(item: Any, noun: str, name: str) -> None:
-    """That a reader, writer or exporter has a name, a title and suffixes that can be used."""
+    """Check that a reader, writer or exporter has a valid name, title and suffixes."""
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name), (
         f"{name!r} is not a valid name of a {noun}: small letters, digits and hyphens"
     )
@@ -168,7 +168,7 @@ def check_descriptor(item: Any, noun: str, name: str) -> None:
 
 
 def check_options(options: Iterable[Option]) -> None:
-    """That options have names, say what they do, and have defaults of their types."""
+    """Check that options have valid names, help texts, and defaults of their types."""
     names = [option.name for option in options]
     assert len(set(names)) == len(names), f"two options have one name: {names}"
     for option in options:
@@ -183,27 +183,27 @@ def check_options(options: Iterable[Option]) -> None:
 
 
 def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
-    """That offsets and lengths tile the data."""
+    """Check that offsets and lengths tile the data."""
     at = 0
     for offset, nbytes in sorted(places):
-        assert nbytes > 0, f"the record at {offset} is of no bytes"
+        assert nbytes > 0, f"the record at {offset} has no bytes"
         assert offset == at, f"byte {at} is in no record, or in two"
         at += nbytes
     assert at == len(data), f"records end at {at} of {len(data)}"
 
 
 def check_dropped(dropped: Mapping[str, int], what: str) -> None:
-    """That what was left out has names and counts."""
+    """Check that the report of what was left out has names and positive counts."""
     assert isinstance(dropped, Mapping), f"{what}: {dropped!r} is not a mapping of names and counts"
     for name, count in dropped.items():
         assert isinstance(name, str), f"{what}: {name!r} does not name what was left out"
         assert name, f"{what}: something without a name was left out"
         assert isinstance(count, int), f"{what}: {count!r} of {name} were left out"
-        assert count > 0, f"{what}: {count} of {name} were left out: give only what was"
+        assert count > 0, f"{what}: {count} of {name} were left out: omit names without a count"
 
 
 def check_findings(capture: Capture, rules: Catalogue) -> None:
-    """That findings are catalogued and lie in the file."""
+    """Check that findings are catalogued and lie in the file."""
     for found in capture.diagnostics:
         assert found.code in rules or found.code in FRAMEWORK_RULES, (
             f"finding {found.code} is in no catalogue"
@@ -224,7 +224,7 @@ _DTYPES = {"code": np.dtype(np.int32), "?": np.dtype(np.bool_)}
 
 
 def check_table(table: Table, size: int) -> None:
-    """That a table is what its schema says, for an input of so many bytes."""
+    """Check that a table matches its schema, for an input of ``size`` bytes."""
     wanted = [column.name for column in table.schema.all_columns]
     assert list(table.columns) == wanted, (
         f"table {table.name} has the columns {list(table.columns)}, its schema {wanted}"
@@ -268,7 +268,7 @@ def _check_column(table: Table, column: Column, size: int) -> None:
 
 
 def check_references(capture: Capture) -> None:
-    """That what the rows of tables refer to is there."""
+    """Check that references from rows to threads and other rows are valid."""
     threads = {-1}
     if "threads" in capture.tables:
         threads |= set(capture.table("threads").array("id").tolist())
@@ -289,7 +289,7 @@ def check_references(capture: Capture) -> None:
         assert np.all(depth >= 0), "slices.depth is below 0"
         assert np.all(depth[~nested] == 0), "slices.depth: one without a parent is not at 0"
         assert np.all(depth[nested] <= depth[parents[nested]] + 1), (
-            "slices.depth is more than its parent's and 1"
+            "slices.depth is more than one below its parent"
         )
         assert np.all(slices.array("dur") >= -1), "slices.dur is below -1"
     if "flows" in capture.tables:
@@ -312,7 +312,7 @@ def _check_rows(rows: Any, count: int, where: str) -> None:
 
 
 def through_json(shown: Any, what: str = "it") -> Any:
-    """A copy of JSON values, as a file gives them. AssertionError for what JSON cannot hold."""
+    """Return a copy of a value after a JSON round trip. Raises AssertionError if not JSON."""
     try:
         return json.loads(json.dumps(shown, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -328,9 +328,10 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def schema_fault(value: Any, schema: Mapping[str, Any], whole: Mapping[str, Any]) -> str | None:
-    """Why a schema refuses a JSON value; None where it takes it.
+    """Return why a JSON value violates a schema; None if it is valid.
 
-    ``whole`` holds the definitions that ``$ref`` names. What `fxf replay --schema` uses is known.
+    ``whole`` has the definitions for ``$ref``. Supports the features that `fxf replay --schema`
+    uses.
     """
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
@@ -391,7 +392,7 @@ Columns = dict[str, list[Any]]
 
 
 def rows_of(table: Table) -> tuple[Columns, int]:
-    """A table as lists of plain values that can be compared: codes resolved, NaN as its bits."""
+    """Return a table as lists of comparable values: codes resolved, doubles as their bits."""
     return {column.name: _values(table, column) for column in table.schema.all_columns}, len(table)
 
 
@@ -407,12 +408,12 @@ def _values(table: Table, column: Column) -> list[Any]:
 
 
 def put_together(parts: list[Columns], like: Columns) -> Columns:
-    """The columns of batches, one behind another."""
+    """Concatenate the columns of batches."""
     return {name: [value for part in parts for value in part[name]] for name in like}
 
 
 def contents_of(capture: Capture, name: str) -> tuple[Columns, int]:
-    """A table as plain values but for where its rows come from, so that files can be compared."""
+    """Return a table as plain values without row numbers and offsets, to compare files."""
     table = capture.table(name)
     columns, count = rows_of(table)
     for column in table.schema.all_columns:

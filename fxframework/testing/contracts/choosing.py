@@ -1,4 +1,4 @@
-"""Choosing: a part of a capture has exactly the rows and records that a filter keeps."""
+"""Choosing: contract of selections, compared with a plain filter of rows and records."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fxframework.testing.contracts.checks import rows_of, skip
 __all__ = ["Choosing", "events_from", "kept_by_filter", "selections_of"]
 
 COMPARED = ("ts", "name", "category", "message", "value", "phase", "severity")
-"""Columns of events that mean the same in every file of a format."""
+"""Columns of events that are independent of the file."""
 
 
 def selections_of(capture: Capture) -> Iterator[Selection]:
-    """Parts of a capture: a stretch of time in its middle, either half, and one thread."""
+    """Yield selections of a capture: time ranges and threads."""
     times = [
         capture.table(name).array("ts")
         for name in capture.schemas
@@ -45,13 +45,13 @@ def selections_of(capture: Capture) -> Iterator[Selection]:
 
 
 def bounds(selection: Selection) -> tuple[int, int]:
-    """The stretch of time of a selection in nanoseconds."""
+    """Return the time range of a selection in nanoseconds."""
     start, stop = selection.start_ns, selection.stop_ns
     return -(1 << 63) if start is None else start, 1 << 63 if stop is None else stop
 
 
 def kept_by_filter(table: Table, selection: Selection, chosen: set[int]) -> NDArray[np.bool_]:
-    """Which rows of a table with times a plain filter keeps; ``chosen`` are ids of threads."""
+    """Return the mask of a plain filter of a table with times; ``chosen`` are thread ids."""
     start, stop = bounds(selection)
     keep = []
     ts = table.array("ts").tolist()
@@ -69,7 +69,7 @@ def kept_by_filter(table: Table, selection: Selection, chosen: set[int]) -> NDAr
 
 
 def thread_ids(capture: Capture, selection: Selection) -> set[int]:
-    """Ids of the threads that a selection names as pid/tid."""
+    """Return the ids of the threads that a selection names as pid/tid."""
     if not selection.threads:
         return set()
     table = capture.table("threads")
@@ -79,17 +79,17 @@ def thread_ids(capture: Capture, selection: Selection) -> set[int]:
 
 
 def described(selection: Selection) -> str:
-    """A selection in a few words."""
+    """Return a short description of a selection."""
     if selection.threads:
         return f"thread {selection.threads[0]}"
     return f"{selection.start_ns} to {selection.stop_ns} ns"
 
 
 class Choosing(RoundTrips):
-    """What ``select()`` gives of a capture."""
+    """Contract of ``Capture.select()``."""
 
     def test_select_keeps_what_a_filter_keeps(self) -> None:
-        """Of every table with times, the rows of that stretch or thread, and no others."""
+        """A selection has exactly the rows that a plain filter by time or thread keeps."""
         tried = 0
         for sample, capture in self._opened(self._small()):
             for selection in selections_of(capture):
@@ -118,7 +118,7 @@ class Choosing(RoundTrips):
         )
 
     def test_select_keeps_the_records_of_its_time(self) -> None:
-        """Records with a time in the stretch, and those without a time."""
+        """A selection has the records in its time range and those without a time."""
         tried = 0
         for sample, capture in self._opened(self._small()):
             if not capture.timed_records or capture.row_table is not None:
@@ -136,15 +136,15 @@ class Choosing(RoundTrips):
                     f"{found[:8]}, a filter of their ns keeps {wanted[:8]}"
                 )
         if not tried:
-            skip(f"records of {self.format} captures have no time of their own")
+            skip(f"records of {self.format} captures have no times")
 
 
 class Extracting(RoundTrips):
-    """What a writer's ``extract`` makes of a part."""
+    """Contract of a writer's ``extract``."""
 
     def _check_extract(self, capture: Capture, selection: Selection, output: bytes, dropped: Any,
                    where: str) -> None:  # fmt: skip
-        """That an extracted file has the events of the part, and says what it left out."""
+        """Check that an extracted file has the events of the part and reports the rest."""
         part_of = f"extract: {where}, {described(selection)}"
         part = capture.select(selection)
         lost = 0
@@ -157,8 +157,8 @@ class Extracting(RoundTrips):
                 wanted, found = _events(kept), _events(again.table(name))
                 missing, extra = wanted - found, found - wanted
                 assert not extra, (
-                    f"{part_of}: {name} has {sum(extra.values())} rows that "
-                    f"do not belong, such as {_row(extra)}"
+                    f"{part_of}: {name} has {sum(extra.values())} rows "
+                    f"outside of the part, such as {_row(extra)}"
                 )
                 no_place = isinstance(dropped, Omitted) and dropped.dropped
                 assert not missing or no_place, (
@@ -170,7 +170,7 @@ class Extracting(RoundTrips):
 
 
 def events_from(capture: Capture, name: str, offset: int) -> list[tuple[Any, ...]]:
-    """What the rows of a table say whose records begin at a byte or behind it, in order."""
+    """Return the compared columns of the rows whose records begin at or after an offset."""
     table = capture.table(name)
     columns, _ = rows_of(table)
     chosen = [columns[each] for each in COMPARED if each in columns]
@@ -179,7 +179,7 @@ def events_from(capture: Capture, name: str, offset: int) -> list[tuple[Any, ...
 
 
 def _events(table: Table) -> Counter[tuple[Any, ...]]:
-    """The rows of a table by what they say, wherever they are."""
+    """Return the rows of a table by their compared columns, with counts."""
     columns, _ = rows_of(table)
     chosen = [columns[name] for name in COMPARED if name in columns]
     return Counter(zip(*chosen, strict=True)) if chosen else Counter()

@@ -14,26 +14,26 @@ __all__ = ["DeviceContract"]
 
 
 class DeviceContract(ScenarioContract):
-    """What every device keeps. Give ``plugin``, ``name`` and ``scenarios()``.
+    """Contract of every device. Provide ``plugin``, ``name`` and ``scenarios()``.
 
-    A scenario is a TOML text that declares such a device, and in which all steps succeed. Give
-    ``use()``, too, where the scenario's steps do not fill the device.
+    A scenario is a TOML text that declares such a device, and in which all steps succeed. Override
+    ``use()`` if the scenario's steps do not write to the device.
     """
 
     noun: ClassVar[Literal["step", "device"]] = "device"
     hook: ClassVar[str] = "fx_devices"
     pattern: ClassVar[str] = r"[a-z][a-z0-9_]*"
     has_image: ClassVar[bool | None] = None
-    """Whether its bytes can be read; None where the contract finds out by itself."""
+    """Whether its bytes can be read; None to detect it."""
 
     def use(self, device: Any, run: Run) -> None:
-        """Make an open device hold something, as its users do; here, the scenario's steps."""
+        """Write to an open device, after the scenario's steps; by default nothing."""
 
     @contextlib.contextmanager
     def _opened(
         self, place: Place, *, steps: bool = True, fault: Any = None
     ) -> Iterator[tuple[Run, Any, str]]:
-        """The run, the device and its name; used as the scenario does, with ``steps``."""
+        """Yield the run, the device and its name, after the scenario's steps if ``steps``."""
         scenario = self._parse(place.scenario)
         name = str(place.keys[-1])
         with self._running(scenario) as run:
@@ -47,23 +47,23 @@ class DeviceContract(ScenarioContract):
             yield run, device, name
 
     def _image(self, run: Run, name: str) -> bytes | None:
-        """The bytes of a device; None where it has none."""
+        """Return the bytes of a device; None if it has none."""
         own = getattr(run.devices[name], "image", None)
         if callable(own):
             given = own()
             assert isinstance(given, bytes | bytearray | memoryview), (
-                f"image() of {self.name} gives {type(given).__name__}, not bytes"
+                f"image() of {self.name} returns {type(given).__name__}, not bytes"
             )
             return bytes(given)
         try:
             return run.bytes_of(name)
         except Exception as error:
             if self.has_image or not deliberate(error):
-                raise AssertionError(f"{self.name} gives no image: {error}") from error
+                raise AssertionError(f"{self.name} has no image: {error}") from error
             return None
 
     def test_image_is_bytes_and_stays(self) -> None:
-        """Reading the device gives bytes, and changes nothing."""
+        """Reading the device returns bytes, and does not change it."""
         for place in self._places():
             scenario = self._parse(place.scenario)
             with self._opened(place, steps=False) as (run, device, name):
@@ -78,11 +78,11 @@ class DeviceContract(ScenarioContract):
         if first is None:
             skip(f"{self.name} has no image")
         again = self._image(run, name)
-        assert again is not None, f"{self.name} gives an image once only"
+        assert again is not None, f"{self.name} returns an image only once"
         check_same(again, first, f"{self.name}, its image read again")
 
     def test_image_is_the_same_again(self) -> None:
-        """Opened and used again with the same seed, it holds the same bytes."""
+        """A device opened and used again with the same seed has the same bytes."""
         for place in self._places():
             images = []
             for _ in range(2):
@@ -90,11 +90,11 @@ class DeviceContract(ScenarioContract):
                     images.append(self._image(run, name))
             if images[0] is None:
                 skip(f"{self.name} has no image")
-            assert images[1] is not None, f"{self.name} gives an image once only"
+            assert images[1] is not None, f"{self.name} returns an image only once"
             check_same(images[1], images[0], f"{self.name}, opened and used again")
 
     def test_devices_share_nothing(self) -> None:
-        """A device that is used leaves another of its kind, in another run, as it was."""
+        """Using a device does not change another one of its kind in another run."""
         for place in self._places():
             with self._opened(place, steps=False) as (run, _, name):
                 before = self._image(run, name)
@@ -103,11 +103,11 @@ class DeviceContract(ScenarioContract):
                     if before is None or used is None:
                         skip(f"{self.name} has no image")
                     after = self._image(run, name)
-                    assert after is not None, f"{self.name} gives an image once only"
+                    assert after is not None, f"{self.name} returns an image only once"
                     check_same(after, before, f"{self.name}, while another one was used")
 
     def test_it_is_not_given_away(self) -> None:
-        """Its image is a copy: to change what was read changes nothing in the device."""
+        """The image is a copy: changing it does not change the device."""
         for place in self._places():
             with self._opened(place) as (run, device, name):
                 own = getattr(device, "image", None)
@@ -120,11 +120,11 @@ class DeviceContract(ScenarioContract):
                         continue
                     given[0] ^= 0xFF
                 found = self._image(run, name)
-                assert found is not None, f"{self.name} gives an image once only"
+                assert found is not None, f"{self.name} returns an image only once"
                 check_same(found, before, f"{self.name}, after its image was changed")
 
     def test_close_may_be_called_again(self) -> None:
-        """And at once, of a device that was never used."""
+        """A device can be closed twice, even if it was never used."""
         place = self._places()[0]
         with self._opened(place, steps=False) as (_, device, _):
             close = getattr(device, "close", None)
@@ -139,7 +139,7 @@ class DeviceContract(ScenarioContract):
                     ) from error
 
     def test_faults_reach_its_memory(self) -> None:
-        """A bit that a fault turns in a store shows in the image."""
+        """A bit that a fault flips in a store is visible in the image."""
         place = self._places()[0]
         with self._opened(place, steps=False) as (run, _, name):
             memory = _memory(run, name)
@@ -148,11 +148,11 @@ class DeviceContract(ScenarioContract):
         with self._opened(place) as (run, _, name):
             sound, stores = self._image(run, name), _memory(run, name).stores
         if not stores:
-            skip(f"{self.name} stores nothing in its scenario; give use()")
+            skip(f"{self.name} stores nothing in its scenario; override use()")
         for bit in (0, 5):
             turned = _Turned(bit)
             with (
-                contextlib.suppress(Exception),  # of what meets a wrong word
+                contextlib.suppress(Exception),  # caused by the wrong word
                 self._opened(place, fault=turned) as (run, _, name),
             ):
                 if turned.turned and self._image(run, name) != sound:
@@ -164,23 +164,23 @@ class DeviceContract(ScenarioContract):
 
 
 class _Turned:
-    """A fault that turns a bit of every store."""
+    """A fault that flips a bit of every store."""
 
     def __init__(self, bit: int) -> None:
         self.bit, self.turned = bit, 0
 
     def __call__(self, offset: int, value: int, number: int) -> int:  # noqa: ARG002
-        """The word that arrives."""
+        """Return the changed word."""
         self.turned += 1
         return value ^ 1 << self.bit
 
 
 def _memory(run: Run, name: str) -> Any:
-    """The emulated memory behind a device; None where it has none."""
+    """Return the emulated memory behind a device; None if it has none."""
     of = getattr(run.target, "memory_of", None)
     if of is None:
         return None
     try:
         return of(name)
-    except Exception:  # noqa: BLE001 (the target's, for a device without memory)
+    except Exception:  # noqa: BLE001 (raised by the target for a device without memory)
         return None

@@ -1,4 +1,4 @@
-"""Expectation: a capture compared with what its author knows of it, or with a golden file."""
+"""Expectation: compares a capture with expected contents or with a golden file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fxframework.testing.contracts.checks import rows_of
 __all__ = ["UPDATE", "check_capture", "check_golden", "golden_of", "plain_rows"]
 
 UPDATE = "FXF_UPDATE_GOLDEN"
-"""Environment variable: where it is set, golden files are written and not compared."""
+"""Environment variable: if set, golden files are written instead of compared."""
 ROWS = 100
-"""Rows of a table that a golden file holds; all are counted."""
+"""Rows per table in a golden file; all are counted."""
 
 
 def check_capture(capture: Capture, sample: Sample) -> None:
-    """Compare a capture with what ``sample.expected`` says of it. Raises AssertionError."""
+    """Compare a capture with ``sample.expected``. Raises AssertionError."""
     expected = sample.expected
     if expected is None:
         return
@@ -71,7 +71,7 @@ def _compare_row(row: Mapping[str, Any], wanted: Mapping[str, Any], where: str) 
 
 
 def _unit(found: Any, wanted: Any) -> str:
-    """A remark where numbers differ by a power of a thousand."""
+    """Return a remark if numbers differ by a power of a thousand."""
     if not isinstance(found, int) or not isinstance(wanted, int) or not found or not wanted:
         return ""
     for factor, units in ((10**3, "µs for ns"), (10**6, "ms for ns"), (10**9, "s for ns")):
@@ -86,14 +86,14 @@ def _unit(found: Any, wanted: Any) -> str:
 
 
 def plain_rows(capture: Capture, name: str, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a table as people read them, the first ``most`` of them.
+    """Yield the first ``most`` rows of a table in readable form.
 
-    Codes are texts, ids of threads ``pid/tid``, numbers of an enumeration its names.
+    Codes are strings, thread ids ``pid/tid``, values of an enumeration their names.
     """
     table = capture.table(name)
     count = len(table) if most is None else min(most, len(table))
     columns, _ = rows_of(table)
-    people = _people(capture)
+    people = _thread_labels(capture)
     shown = {
         column: [_plain(table, column, value, people) for value in values[:count]]
         for column, values in columns.items()
@@ -102,7 +102,7 @@ def plain_rows(capture: Capture, name: str, most: int | None = None) -> Iterator
         yield {column: values[row] for column, values in shown.items()}
 
 
-def _people(capture: Capture) -> dict[int, str]:
+def _thread_labels(capture: Capture) -> dict[int, str]:
     if "threads" not in capture.schemas:
         return {}
     table = capture.table("threads")
@@ -123,7 +123,7 @@ def _plain(table: Table, name: str, value: Any, people: Mapping[int, str]) -> An
 
 
 def golden_of(capture: Capture) -> dict[str, Any]:
-    """All that a golden file holds of a capture, as JSON values."""
+    """Return the contents of a golden file for a capture, as JSON values."""
     capture.scan()
     summary = capture.summary()
     return {
@@ -144,10 +144,10 @@ def golden_of(capture: Capture) -> dict[str, Any]:
 
 
 def check_golden(capture: Capture, path: Path, *, update: bool | None = None) -> None:
-    """Compare a capture with a golden file, or write that with ``update``.
+    """Compare a capture with a golden file, or write the file if ``update``.
 
-    Where it is not given, the environment variable FXF_UPDATE_GOLDEN decides, which `pytest
-    --fxf-update-golden` sets. Raises AssertionError, whose first line names what differs first.
+    ``update`` defaults to the environment variable FXF_UPDATE_GOLDEN, which `pytest
+    --fxf-update-golden` sets. Raises AssertionError, whose first line has the first difference.
     """
     found = json.loads(json.dumps(golden_of(capture)))
     if update or (update is None and os.environ.get(UPDATE)):
@@ -155,8 +155,8 @@ def check_golden(capture: Capture, path: Path, *, update: bool | None = None) ->
         path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
         return
     assert path.is_file(), (
-        f"golden: there is no file {path.name}; write it with pytest --fxf-update-golden, and look "
-        "at what it says"
+        f"golden: there is no file {path.name}; write it with pytest --fxf-update-golden, and "
+        "review it"
     )
     wanted = json.loads(path.read_text("utf-8"))
     difference = next(_differences(found, wanted, ""), None)

@@ -1,4 +1,4 @@
-"""Expected: what the author of a sample knows of it."""
+"""Expected contents of samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Expected"]
 
 @attrs.frozen(kw_only=True)
 class Expected:
-    """What a sample holds, as far as its author says; what is left out is not compared.
+    """The expected contents of a sample; fields that are not given are not compared.
 
     Expected(
         rows={"slices": 2, "threads": 1},
@@ -22,17 +22,17 @@ class Expected:
     """
 
     records: int | None = None
-    """How many records there are."""
+    """Number of records."""
     kinds: Mapping[str, int] | None = None
-    """Records of each kind, all of them."""
+    """Number of records by kind, for all kinds."""
     rows: Mapping[str, int] = attrs.field(factory=dict)
-    """Rows of tables."""
+    """Number of rows by table."""
     values: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(factory=dict)
-    """The first rows of tables, each with some of its columns: texts instead of codes, ``pid/tid``
-    instead of the id of a thread, names instead of the numbers of an enumeration."""
+    """The first rows of tables, each with some columns: strings instead of codes, ``pid/tid``
+    instead of thread ids, names instead of values of an enumeration."""
     findings: Sequence[str] | None = None
-    """Codes of all findings, in order of their places."""
+    """Codes of all findings, by offset."""
     start_ns: int | None = None
     """The first time of the summary, in nanoseconds."""
     end_ns: int | None = None
-    """The last one."""
+    """The last time of the summary, in nanoseconds."""

@@ -39,39 +39,39 @@ from fxframework.testing.contracts.watching import watched
 __all__ = ["ExporterContract"]
 
 ODD = b"\"'\\<&>,;\t\r\n\0\xff\xc3\xa9"
-"""What names may hold: they are any bytes."""
+"""Unusual bytes for names, which may contain any bytes."""
 KEPT_FILES = ("/dev/null",)
-"""Files that may be opened for writing and are there afterwards."""
+"""Files that may be opened for writing and exist afterwards."""
 
 
 class BrokenCaptureError(Exception):
-    """What a capture raises that breaks in the middle."""
+    """Raised by a capture that fails in the middle."""
 
 
 def untouched(_capture: Capture) -> None:
-    """Leave a capture as it is."""
+    """Do not change a capture."""
 
 
 class ExporterContract(Contract):
-    """What every exporter keeps. Give ``plugin``, ``name`` and ``samples()``.
+    """Contract of every exporter. Provide ``plugin``, ``name``, ``format`` and ``samples()``.
 
-    The samples are files of ``format``, whose reader is in ``reader_plugin`` where it is not the
-    exporter's own plugin.
+    The samples are files of ``format``, whose reader is in ``reader_plugin`` if not in the
+    exporter's plugin.
     """
 
     name: ClassVar[str]
     """The name of the exporter."""
     accepts: ClassVar[frozenset[str] | str | None] = None
-    """Which exporter of that name, where the plugin has several."""
+    """Identifies the exporter if the plugin has several of that name."""
     format: ClassVar[str]
     """The format of the samples."""
     reader_plugin: ClassVar[Any] = None
-    """The module of the hooks that read the samples; None: the exporter's own."""
+    """The module of the reader's hooks; None: the exporter's plugin."""
     options: ClassVar[Mapping[str, Any]] = {}
     """Options that differ from their defaults."""
 
     def check_output(self, output: bytes, capture: Capture) -> None:
-        """Assert that an output is sound in itself, such as by parsing it; here, nothing."""
+        """Assert that an output is valid, for example by parsing it; by default nothing."""
 
     @property
     def exporter(self) -> Exporter:
@@ -113,7 +113,7 @@ class ExporterContract(Contract):
     def _written(
         self, sink: Sink, *captures: Capture, options: Mapping[str, Any] | None = None
     ) -> Mapping[str, int]:
-        """What a session drops that is given these captures."""
+        """Write captures with one session; return what it dropped."""
         session = self.exporter.open(sink, self._options(options))
         for capture in captures:
             session.write(capture)
@@ -126,16 +126,16 @@ class ExporterContract(Contract):
     # --- The descriptor --------------------------------------------------------------------
 
     def test_descriptor_is_complete(self) -> None:
-        """Names are ones that a command line can take, and there is something to say."""
+        """The descriptor has a valid name, a title and valid suffixes."""
         check_descriptor(self.exporter, "exporter", self.name)
         assert self.exporter.accepts, f"exporter {self.name} accepts nothing"
 
     def test_options_are_documented(self) -> None:
-        """Each option says what it does; its default is of its type."""
+        """Each option has a help text and a default of its type."""
         check_options(self.exporter.options)
 
     def test_it_takes_the_samples(self) -> None:
-        """What it says that it accepts is what these captures have."""
+        """The exporter accepts captures of the samples."""
         for sample in self.samples():
             with open_bytes(self.reader, sample.data) as capture:
                 assert self.exporter.takes(capture.format, capture.tables), (
@@ -144,20 +144,20 @@ class ExporterContract(Contract):
                 )
 
     def test_session_has_docstrings(self) -> None:
-        """What ``open`` gives says what it does."""
+        """The session class has a docstring."""
         session = self.exporter.open(Sink.memory(), self._options())
         assert inspect.getdoc(type(session)), f"{type(session).__name__} has no docstring"
 
     # --- The output ------------------------------------------------------------------------
 
     def test_every_sample_is_exported(self) -> None:
-        """And the output is sound."""
+        """Every sample gives a valid output."""
         for sample in self.samples():
             output, _ = self._export(sample.data)
             assert output, f"output: {sample.name} gives no bytes"
 
     def test_output_is_deterministic(self) -> None:
-        """The same capture gives the same bytes."""
+        """The same capture always gives the same bytes."""
         for sample in self.samples():
             one, other = self._export(sample.data), self._export(sample.data)
             check_same(other[0], one[0], f"output of {sample.name}, exported again")
@@ -166,7 +166,7 @@ class ExporterContract(Contract):
             )
 
     def test_another_process_exports_the_same(self) -> None:
-        """Whatever Python's seed of hashes is: no set and no hash decides an order."""
+        """Another process, with another hash seed, writes the same bytes."""
         home = self.plugin if self.reader_plugin is None else self.reader_plugin
         if not isinstance(self.plugin, str) or not isinstance(home, str):
             skip("the plugin is not a module that another process can import")
@@ -188,7 +188,7 @@ class ExporterContract(Contract):
         )
 
     def test_output_does_not_depend_on_batches(self) -> None:
-        """However large the batches are that a capture gives."""
+        """Batches of any size give the same output."""
         for sample in self._small(1 << 16):
             expected = self._export(sample.data)
             for size in BATCH_SIZES:
@@ -201,13 +201,13 @@ class ExporterContract(Contract):
                 )
 
     def test_drops_are_reported_by_name(self) -> None:
-        """``close()`` gives names and counts; a count of nothing is left out."""
+        """``close()`` returns names with positive counts."""
         for sample in self.samples():
             _, dropped = self._export(sample.data)
             check_dropped(dropped, f"dropped of {sample.name}")
 
     def test_unknown_columns_are_passed_on_or_reported(self) -> None:
-        """A column that a plugin added comes out, or ``close()`` names it."""
+        """A column added by a plugin is in the output, or ``close()`` reports it."""
         if isinstance(self.exporter.accepts, str):
             skip(f"it is for {self.exporter.accepts} alone, whose columns it knows")
         name = "zz_added"
@@ -220,16 +220,16 @@ class ExporterContract(Contract):
             )
 
     def test_empty_capture_is_handled(self) -> None:
-        """Nothing to write is a sound output or a refusal, never a crash."""
+        """An empty capture gives a valid output or a coded error."""
         with tolerating(FxError):
             self._export(b"")
 
     def test_damaged_captures_are_handled(self) -> None:
-        """What the reader makes of damaged samples can be exported, or is refused."""
+        """Captures of damaged samples are exported or refused with a coded error."""
         self._try(self._damaged(), or_fx_error(self._export))
 
     def test_several_captures_are_merged_or_refused(self) -> None:
-        """A session that cannot take a second capture says so."""
+        """A session merges a second capture or refuses it with a coded error."""
         sample = self._small()[0]
         sink = Sink.memory()
         with (
@@ -241,14 +241,14 @@ class ExporterContract(Contract):
             self.check_output(sink.getvalue(), first)
 
     def test_close_without_a_capture_is_handled(self) -> None:
-        """A session that was given nothing closes, or says that there is nothing to write."""
+        """A session without a capture closes, or raises a coded error."""
         with tolerating(FxError):
             check_dropped(
                 self._written(Sink.memory()), "close() of a session that was given nothing"
             )
 
     def test_switches_are_taken(self) -> None:
-        """Each option that is on or off, the other way: an output, or a refusal."""
+        """Each switch, inverted, gives an output or a coded error."""
         sample = self._small()[0]
         for option in self.exporter.options:
             if option.type is not bool:
@@ -259,7 +259,7 @@ class ExporterContract(Contract):
                 assert output, f"option {option.name}: the other way, it gives no bytes"
 
     def test_parts_are_exported(self) -> None:
-        """A part of a capture, such as --since chooses, gives what its rows are, or a refusal."""
+        """A selection of a capture, as by --since, is exported or refused with a coded error."""
         sample = self._small()[0]
         with open_bytes(self.reader, sample.data) as capture:
             selections = [*selections_of(capture)][:3]
@@ -269,23 +269,23 @@ class ExporterContract(Contract):
                 check_dropped(dropped, f"dropped of a part of {sample.name}")
 
     def test_odd_texts_are_exported(self) -> None:
-        """Names with quotes, line ends, NUL and bytes that are not UTF-8 break nothing."""
+        """Names with quotes, line ends, NUL and invalid UTF-8 are exported or refused."""
         for sample in self._small()[:2]:
             with tolerating(FxError):
                 output, _ = self._export(sample.data, rename(ODD), checked=False)
                 assert output, f"output: {sample.name} with odd names gives no bytes"
 
     def test_times_at_the_ends_are_exported(self) -> None:
-        """Times below 0 and near the ends of 64 bits: an output, or a refusal with a code."""
+        """Negative times and times near the limits of int64 are exported or refused."""
         for sample in self._small()[:2]:
             for shift in (-(1 << 62), (1 << 62)):
                 with tolerating(FxError):
                     self._export(sample.data, shifted(shift), checked=False)
 
-    # --- What else it touches --------------------------------------------------------------
+    # --- Side effects ----------------------------------------------------------------------
 
     def test_captures_are_left_as_they_were(self) -> None:
-        """The session changes nothing in the tables that it reads."""
+        """The session does not change the tables that it reads."""
         for sample in self._small():
             with open_bytes(self.reader, sample.data) as capture:
                 before = {name: rows_of(capture.table(name)) for name in capture.tables}
@@ -297,7 +297,7 @@ class ExporterContract(Contract):
                     )
 
     def test_sessions_do_not_disturb_each_other(self) -> None:
-        """Two at once, each with a sink of its own, give what each would give alone."""
+        """Two sessions at once write the same as one alone."""
         sample = self._small()[0]
         alone, _ = self._export(sample.data)
         sinks = Sink.memory(), Sink.memory()
@@ -314,9 +314,9 @@ class ExporterContract(Contract):
             check_same(sink.getvalue(), alone, "output of one of two sessions at once")
 
     def test_it_writes_to_its_sink_only(self, tmp_path: Path) -> None:
-        """Nothing is printed, no file is left, no network is used, and the sink stays open."""
+        """The session prints nothing, leaves no file, uses no network, and leaves the sink open."""
         sample = self._small()[0]
-        self._export(sample.data)  # what it imports, it imports here
+        self._export(sample.data)  # trigger imports before watching
         sink = WatchedSink()
         before = Path.cwd()
         os.chdir(tmp_path)
@@ -338,7 +338,7 @@ class ExporterContract(Contract):
     # --- The sink --------------------------------------------------------------------------
 
     def test_a_file_appears_whole_or_not_at_all(self, tmp_path: Path) -> None:
-        """The session leaves it to the sink to put the file in its place, or to forget it."""
+        """The file appears only when the sink is committed."""
         sample = next(iter(self.samples()))
         expected, _ = self._export(sample.data)
         target = tmp_path / "out"
@@ -348,7 +348,7 @@ class ExporterContract(Contract):
         check_same(target.read_bytes(), expected, "sink: the file")
 
     def test_a_failure_leaves_nothing_behind(self, tmp_path: Path) -> None:
-        """Neither a part of a file, nor harm to an existing one."""
+        """After a failure there is no partial file, and an existing file is unchanged."""
         sample = next(iter(self.samples()))
         target = tmp_path / "out"
         target.write_bytes(b"before")
@@ -368,11 +368,11 @@ class ExporterContract(Contract):
         assert not left, f"sink: a failure leaves {', '.join(left)} behind"
 
 
-# --- Captures made difficult -------------------------------------------------------------------
+# --- Modified captures -------------------------------------------------------------------------
 
 
 def rebatch(size: int) -> Callable[[Capture], None]:
-    """Make a capture give batches of ``size`` rows at most, whatever is asked for."""
+    """Limit the batches of a capture to ``size`` rows."""
 
     def prepare(capture: Capture) -> None:
         original = capture.batches
@@ -404,7 +404,7 @@ def break_off(capture: Capture) -> None:
 
 
 def widen(name: str) -> Callable[[Capture], None]:
-    """Give every table of a capture one more column, of integers."""
+    """Add a column of integers to every table of a capture."""
     extra = Column(name, "i8", "added by a test")
 
     def wider(given: Table) -> Table:
@@ -420,11 +420,13 @@ def widen(name: str) -> Callable[[Capture], None]:
 
 
 def rename(odd: bytes) -> Callable[[Capture], None]:
-    """Put ``odd`` behind every string that rows have."""
-    pools: dict[int, tuple[StringPool, StringPool]] = {}  # the first keeps its number
+    """Append ``odd`` to every string in rows."""
+    pools: dict[
+        int, tuple[StringPool, StringPool]
+    ] = {}  # keeping the first alive keeps its id unique
 
     def renamed(given: Table) -> Table:
-        # Columns before the pool: making them may add to it.
+        # Make columns before copying the pool, to which they may add strings.
         columns = _columns(given)
         _, pool = pools.setdefault(id(given.pool), (given.pool, StringPool()))
         for code in range(len(pool), len(given.pool)):
@@ -435,7 +437,7 @@ def rename(odd: bytes) -> Callable[[Capture], None]:
 
 
 def shifted(by: int) -> Callable[[Capture], None]:
-    """Move the times of all rows by so many nanoseconds."""
+    """Shift the times of all rows by so many nanoseconds."""
 
     def moved(given: Table) -> Table:
         if "ts" not in given:
@@ -451,8 +453,8 @@ def _columns(table: Table) -> dict[str, ColumnData]:
 
 
 def _through(capture: Capture, change: Callable[[Table], Table]) -> None:
-    """Make a capture give tables that were changed."""
-    # It makes its tables as it always does: of itself as it was.
+    """Apply a change to all tables of a capture."""
+    # A copy of the unchanged capture makes the tables.
     inner = copy.copy(capture)
     table, batches = inner.table, inner.batches
     vars(capture).update(

@@ -51,7 +51,7 @@ from fxframework.testing.strategies import byte_strings, every_truncation
 __all__ = ["FOREIGN", "ReaderContract"]
 
 CUT = 1500
-"""Bytes of the sample that is cut at every byte, where there is one so small."""
+"""Preferred maximum size of the sample that is truncated at every byte."""
 FOREIGN: Mapping[str, bytes] = {
     "empty": b"",
     "one byte": b"\0",
@@ -69,20 +69,20 @@ FOREIGN: Mapping[str, bytes] = {
     "utf-16": "\ufefftext".encode("utf-16-le") * 20,
     "counting bytes": bytes(range(256)) * 4,
 }
-"""Bytes that belong to no format of telemetry."""
+"""Inputs that are not telemetry."""
 
 
 class ReaderContract(Requests, Repetition, Choosing):
-    """What every reader keeps. Give ``plugin``, ``format`` and ``samples()``."""
+    """Contract of every reader. Provide ``plugin``, ``format`` and ``samples()``."""
 
     golden: ClassVar[Path | str | None] = None
-    """A folder with what is expected of each sample, NAME.json, which `pytest
-    --fxf-update-golden` writes."""
+    """A folder of golden files NAME.json, one per sample, which `pytest --fxf-update-golden`
+    writes."""
     memory: ClassVar[tuple[int, int]] = (64 << 20, 200)
-    """Bytes that reading a damaged sample may take: a base, and so many per byte of input."""
+    """Bytes of memory for reading a damaged sample: a base, and bytes per byte of input."""
 
     def foreign(self) -> Mapping[str, bytes]:
-        """Inputs that the sniffer must leave to others, by name."""
+        """Return inputs that the sniffer must reject, by name."""
         return FOREIGN
 
     # --- The descriptor --------------------------------------------------------------------
@@ -98,13 +98,13 @@ class ReaderContract(Requests, Repetition, Choosing):
             check_options(self.writer.options)
 
     def test_public_things_have_docstrings(self) -> None:
-        """The capture, its views and the tables of its own say what they give."""
+        """The capture class, its tables and their columns are documented."""
         with self._open(self._small()[0].data) as capture:
             kind = type(capture)
             assert kind.__doc__, f"{kind.__name__} has no docstring"
             assert kind.__doc__ != Capture.__doc__, f"{kind.__name__} does not say what it is"
             assert capture.format == self.format, (
-                f"format: the capture says {capture.format!r}, the reader {self.format!r}"
+                f"format: the capture has {capture.format!r}, the reader {self.format!r}"
             )
             for name, schema in capture.schemas.items():
                 assert name == schema.name, (
@@ -115,7 +115,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                     assert column.doc, f"column {name}.{column.name} has no doc"
 
     def test_standard_tables_keep_their_columns(self) -> None:
-        """A plugin may add columns, behind the standard ones and under a prefix; none goes."""
+        """Standard columns come first and are complete; added columns and tables have a prefix."""
         with self._open(self._small()[0].data) as capture:
             for name, schema in capture.schemas.items():
                 if name not in STANDARD_TABLES:
@@ -136,7 +136,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                 )
 
     def test_rules_are_complete(self) -> None:
-        """Each rule of the catalogue says what it demands, and names its section."""
+        """Each rule of the catalogue has a valid code, title, rule, section and description."""
         for code, rule in self.rules.items():
             assert re.fullmatch(r"[A-Z]{3,4}[0-9]{4}", code), (
                 f"rule {code!r}: a code is 3 or 4 capitals and 4 digits"
@@ -153,7 +153,7 @@ class ReaderContract(Requests, Repetition, Choosing):
         return found
 
     def test_sniff_knows_its_samples(self) -> None:
-        """With the confidence that each of them deserves, whatever the file is called."""
+        """The sniffer returns the expected confidence for each sample."""
         for sample in self.samples():
             found = self._sniff(sample.data, sample.name)
             assert found is sample.confidence, (
@@ -161,7 +161,7 @@ class ReaderContract(Requests, Repetition, Choosing):
             )
 
     def test_sniff_leaves_others_alone(self) -> None:
-        """What is none of the format gets NONE, even under the format's own suffix."""
+        """Inputs of other formats get NONE, and are not CERTAIN even with the format's suffix."""
         for name, data in self.foreign().items():
             found = self._sniff(data)
             assert found is Confidence.NONE, (
@@ -173,7 +173,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                 )
 
     def test_sniff_never_raises(self) -> None:
-        """Any first bytes have a confidence; a part of a sample has not more than the whole."""
+        """Any bytes get a confidence; a prefix of a sample gets no more than the whole."""
         samples = list(self.samples())
         self._try(byte_strings([sample.data[:512] for sample in samples]), self._sniff)
         for sample in samples:
@@ -190,7 +190,7 @@ class ReaderContract(Requests, Repetition, Choosing):
             check_cover([(r.offset, r.nbytes) for r in capture.records()], sample.data)
 
     def test_records_are_json(self) -> None:
-        """Each one is a JSON object that names its kind and its place."""
+        """Each record is a JSON object with its kind and place."""
         for sample, capture in self._opened():
             for record in capture.records():
                 shown = record.to_json()
@@ -207,24 +207,24 @@ class ReaderContract(Requests, Repetition, Choosing):
     # --- Tables ----------------------------------------------------------------------------
 
     def test_tables_match_their_schemas(self) -> None:
-        """Columns have their types and lengths; rows are counted, offsets lie in the file."""
+        """Columns have the types of the schema and equal lengths; offsets lie in the file."""
         for sample, capture in self._opened():
             for name in capture.tables:
                 check_table(capture.table(name), len(sample.data))
 
     def test_references_between_tables_hold(self) -> None:
-        """Threads, parents and owners of arguments are rows that exist."""
+        """Threads, parents and owners of arguments exist."""
         for _, capture in self._opened():
             check_references(capture)
 
     def test_batches_are_the_table(self) -> None:
-        """In any size, in order, and never more rows than were asked for."""
+        """Batches of any size have the rows of the table in order, and at most that many rows."""
         for sample, whole in self._opened():
             tables = {name: rows_of(whole.table(name)) for name in whole.tables}
             most = max((rows for _, rows in tables.values()), default=0)
             for size in BATCH_SIZES:
                 if most > 5000 and size < 64:
-                    continue  # one by one is for small samples
+                    continue  # small batches are for small samples
                 with self._open(sample.data) as capture:
                     for name, (columns, rows) in tables.items():
                         parts = list(capture.batches(name, size))
@@ -241,7 +241,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                         assert not differ, f"{where}: {', '.join(differ)} are not the table's"
 
     def test_views_do_not_disturb_each_other(self) -> None:
-        """Tables are the same in any order, asked for again, or while records are read."""
+        """Tables are the same in any order, on repetition, and while records are read."""
         for sample in self._small():
             with self._open(sample.data) as first, self._open(sample.data) as second:
                 names = first.tables
@@ -263,7 +263,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                 )
 
     def test_arrays_outlive_the_capture(self) -> None:
-        """A column that was asked for stays what it was after ``close()``."""
+        """Columns remain valid after ``close()``."""
         for sample in self._small():
             with self._open(sample.data) as capture:
                 tables = [capture.table(name) for name in capture.tables]
@@ -273,7 +273,7 @@ class ReaderContract(Requests, Repetition, Choosing):
             )
 
     def test_wrong_requests_are_refused(self) -> None:
-        """A table that there is not, a batch of no rows: UsageError, with what there is."""
+        """Unknown tables and empty batches raise UsageError, which lists the tables."""
         with self._open(self._small()[0].data) as capture:
             for ask in (capture.table, capture.batches):
                 with raising(UsageError, f"{ask.__name__}('no-such-table')") as refused:
@@ -283,10 +283,10 @@ class ReaderContract(Requests, Repetition, Choosing):
                 with raising(UsageError, f"batches of {rows} rows"):
                     capture.batches(capture.tables[0], rows)
 
-    # --- What records, rows and findings say of each other -----------------------------------
+    # --- Agreement of records, rows and findings ---------------------------------------------
 
     def _agree(self, check: Callable[[Capture, Sequence[Record]], None]) -> None:
-        """That the samples pass a check of ``agreement``, and so do parts of them."""
+        """Apply a check of ``agreement`` to the samples and to truncated samples."""
         for sample in self.samples():
             self._agrees(sample.name, sample.data, check)
         for sample in self._small():
@@ -305,7 +305,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                 raise AssertionError(f"{error} ({name})") from None
 
     def test_rows_begin_records(self) -> None:
-        """The ``offset`` of a row is that of a record; details of rows lie in one."""
+        """The ``offset`` of a row is that of a record."""
         self._agree(agreement.check_row_offsets)
 
     def test_records_have_the_times_of_their_rows(self) -> None:
@@ -313,7 +313,7 @@ class ReaderContract(Requests, Repetition, Choosing):
         self._agree(agreement.check_record_times)
 
     def test_findings_lie_in_their_records(self) -> None:
-        """The ``record`` of a finding is there, and its ``offset`` lies in it."""
+        """The ``record`` of a finding exists and contains its ``offset``."""
         self._agree(agreement.check_finding_places)
 
     def test_summary_has_the_times_of_the_rows(self) -> None:
@@ -325,23 +325,23 @@ class ReaderContract(Requests, Repetition, Choosing):
         self._agree(agreement.check_nesting)
 
     def test_arguments_hold_their_values(self) -> None:
-        """``int`` and ``uint`` hold the same bits, and arguments belong to rows of their record."""
+        """``int`` and ``uint`` have the same bits, and arguments belong to rows of their record."""
         self._agree(agreement.check_arguments)
 
     def test_rows_have_names(self) -> None:
-        """No event, argument, node or property is without a name."""
+        """Every event, argument, node and property has a name."""
         self._agree(agreement.check_names)
 
     def test_enumerations_are_named(self) -> None:
-        """Columns of enumerations hold numbers that they name."""
+        """Enumeration columns contain only named values."""
         self._agree(agreement.check_enumerations)
 
     def test_threads_are_there_once(self) -> None:
-        """Threads and processes have one row each."""
-        self._agree(agreement.check_people)
+        """Each thread and each process has one row."""
+        self._agree(agreement.check_threads)
 
     def test_samples_are_what_is_expected(self) -> None:
-        """What ``Sample.expected`` and the files in ``golden`` say of a sample holds."""
+        """Samples match ``Sample.expected`` and their golden files."""
         tried = 0
         for sample in self.samples():
             if sample.expected is None and self.golden is None:
@@ -353,14 +353,14 @@ class ReaderContract(Requests, Repetition, Choosing):
                     check_golden(capture, Path(self.golden) / f"{sample.name}.json")
         if not tried:
             skip(
-                "no sample says what is expected of it: give it `expected`, or the contract a "
-                "folder `golden`; nothing else can tell microseconds from nanoseconds"
+                "no sample has expected contents: add `expected` to a sample or a folder `golden` "
+                "to the contract; only these can detect a wrong unit of time"
             )
 
     # --- Findings and summary --------------------------------------------------------------
 
     def test_findings_are_catalogued_and_placed(self) -> None:
-        """Codes are in a catalogue, offsets within the file, messages there."""
+        """Findings have catalogued codes, offsets within the file, and messages."""
 
         def check(data: bytes) -> None:
             with self._open(data) as capture:
@@ -372,14 +372,14 @@ class ReaderContract(Requests, Repetition, Choosing):
         self._try_flipped(check)
 
     def test_sound_samples_have_no_findings(self) -> None:
-        """None of WARNING or worse, so that `fxf verify` passes them."""
+        """Sound samples have no finding of WARNING or worse."""
         for sample, capture in self._opened(each for each in self.samples() if each.sound):
             capture.scan()
             bad = [found for found in capture.diagnostics if found.severity >= Severity.WARNING]
             assert not bad, f"findings: {sample.name} is sound, but has {bad[0]}"
 
     def test_findings_are_made_once(self) -> None:
-        """Reading again, or by another view, does not report them again."""
+        """Reading again, or through another view, does not repeat findings."""
         for sample in self._small():
             for data in (sample.data, sample.data[: len(sample.data) * 2 // 3]):
                 with self._open(data) as capture:
@@ -396,7 +396,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                     )
 
     def test_strict_stops_at_a_loss(self) -> None:
-        """Where lenient reading reports DATA_LOSS, strict reading raises StrictError."""
+        """Strict reading raises StrictError where lenient reading reports DATA_LOSS."""
         lost = 0
         for sample in self._small():
             for data in itertools.islice(every_truncation(sample.data), 1, 200, 4):
@@ -417,7 +417,7 @@ class ReaderContract(Requests, Repetition, Choosing):
         )
 
     def test_summary_counts_the_records(self) -> None:
-        """``summary()`` agrees with ``records()`` and can be shown as JSON."""
+        """``summary()`` agrees with ``records()`` and is plain JSON."""
         for sample, capture in self._opened():
             summary = capture.summary()
             records = sum(1 for _ in capture.records())
@@ -425,7 +425,7 @@ class ReaderContract(Requests, Repetition, Choosing):
             assert summary.records == records, (
                 f"{where} counts {summary.records} records, there are {records}"
             )
-            # A kind may say more than the record's own word: "event instant".
+            # A kind may extend the record's name: "event instant".
             kinds = Counter(kind_of(record).split()[0] for record in capture.records())
             counted: Counter[str] = Counter()
             for kind, count in summary.kinds.items():
@@ -441,7 +441,7 @@ class ReaderContract(Requests, Repetition, Choosing):
             assert len(lengths) <= 1, f"{where}: rows of a timeline are of equal length"
 
     def test_explain_covers_every_byte(self) -> None:
-        """The fields at any offset lie in the record there, and say their section."""
+        """The explained fields at any offset lie in its record, and name their section."""
         explain = self.reader.explain
         if explain is None:
             skip(f"the reader of {self.format} explains no bytes")
@@ -460,10 +460,10 @@ class ReaderContract(Requests, Repetition, Choosing):
                         assert view.name, f"explain: a field at byte {view.offset} has no name"
                         assert view.section, f"explain: {view.name} does not name its section"
 
-    # --- Inputs that nobody meant ----------------------------------------------------------
+    # --- Damaged inputs --------------------------------------------------------------------
 
     def test_truncation_keeps_the_records_before_it(self) -> None:
-        """Cut at any byte, a sample gives all its records up to there, or a coded error."""
+        """A sample truncated at any byte keeps the whole records before it, or is refused."""
         sample = ([each for each in self._small() if len(each.data) <= CUT] or self._small())[-1]
         whole = self._shown(sample.data)
         with self._open(sample.data) as capture:
@@ -488,7 +488,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                 f"cut short at {len(data)}: the {len(kept)} whole records are not what they were"
             )
             still = {at for at, _ in there}
-            # White space alone does not show that an event began.
+            # White space alone is not the beginning of an event.
             begun = [(at, end) for at, end in events if at < len(data) < end and data[at:].strip()]
             lost = next((at for at, _ in begun if at not in still), None)
             assert lost is None or (worst is not None and worst >= Severity.DATA_LOSS), (
@@ -497,15 +497,15 @@ class ReaderContract(Requests, Repetition, Choosing):
             )
 
     def test_bit_flips_are_survived(self) -> None:
-        """Records still cover the file, tables still match, and it takes no longer."""
+        """With flipped bits, records cover the file, tables match, and time is bounded."""
         self._try_flipped(self._survive)
 
     def test_any_bytes_are_survived(self) -> None:
-        """Forced through the reader, any bytes give a result or a coded error."""
+        """Any bytes give a result or a coded error."""
         self._try(byte_strings(self._small_data), or_fx_error(self._survive))
 
     def _shown(self, data: bytes) -> list[dict[str, Any]]:
-        """All records as JSON."""
+        """Return all records as JSON."""
         with self._open(data) as capture:
             return [record.to_json() for record in capture.records()]
 
@@ -520,7 +520,7 @@ class ReaderContract(Requests, Repetition, Choosing):
         assert spent < self.seconds, f"time: {len(data)} damaged bytes took {spent:.1f} s"
 
     def test_memory_follows_the_input(self) -> None:
-        """Sizes that a damaged file declares drive no allocation."""
+        """Memory for a damaged file is bounded by its size, whatever sizes it declares."""
         base, per_byte = self.memory
 
         def check(data: bytes) -> None:
@@ -541,7 +541,7 @@ class ReaderContract(Requests, Repetition, Choosing):
         self._try_flipped(check)
 
     def test_predictions_are_made_of_any_bytes(self) -> None:
-        """What reference readers lose is in their tables and in the file, whatever the bytes."""
+        """Predictions for any bytes are deterministic and lie in the file."""
         references = self.reader.references
         if not references:
             skip(f"the reader of {self.format} has no reference readers")
@@ -567,7 +567,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                 assert all(loss.count >= len(loss.places) for loss in found.losses)
 
     def test_empty_input_is_a_finding_or_an_error(self) -> None:
-        """No bytes give no records, and are never passed over in silence."""
+        """An empty input has no records, and has a finding or gives a coded error."""
         try:
             with self._open(b"") as capture:
                 assert list(capture.records()) == [], "an empty input has records"
@@ -579,10 +579,10 @@ class ReaderContract(Requests, Repetition, Choosing):
         except FxError:
             return
 
-    # --- Where the bytes come from ---------------------------------------------------------
+    # --- Sources ---------------------------------------------------------------------------
 
     def test_paths_and_gzip_give_the_same(self, tmp_path: Path) -> None:
-        """A file, a packed file and bytes in memory are read alike."""
+        """A file, a compressed file and bytes in memory give the same records."""
         for number, sample in enumerate(self._small()):
             plain = tmp_path / f"{number}-{sample.name}"
             plain.write_bytes(sample.data)
@@ -593,11 +593,11 @@ class ReaderContract(Requests, Repetition, Choosing):
                 with Host(discover=False).read(Source.open(path), self.reader) as capture:
                     found = [record.to_json() for record in capture.records()]
                 assert found == expected, (
-                    f"{path.name}, a file, reads otherwise than its bytes in memory"
+                    f"{path.name}, a file, reads differently from its bytes in memory"
                 )
 
     def test_close_may_be_called_again(self) -> None:
-        """And a capture that was never read can be closed."""
+        """A capture can be closed twice, even if it was never read."""
         for sample in self._small():
             capture = self._open(sample.data)
             capture.close()
@@ -605,7 +605,7 @@ class ReaderContract(Requests, Repetition, Choosing):
 
 
 def _event_places(capture: Capture) -> list[tuple[int, int]]:
-    """Begin and end of the records that have a row with a time."""
+    """Return begin and end of the records that have rows with times."""
     begins: set[int] = set()
     for name in capture.schemas:
         table = capture.table(name)

@@ -1,4 +1,4 @@
-"""Repetition: reading gives the same every time, in any process, and costs what it should."""
+"""Repetition: contract that reading is reproducible, and that time and memory are bounded."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from fxframework.testing.contracts.checks import rows_of, skip
 __all__ = ["Repetition", "answer", "ask", "digest_of", "hashes_of"]
 
 SMALLEST, LARGEST = 1 << 15, 1 << 19
-"""Bytes of the large sample whose time is compared with that of a small one."""
+"""Least and greatest size in bytes of the large sample for comparing times."""
 TIMES = 8
-"""How many times as large it is."""
+"""Ratio of the sizes of the large and the small sample."""
 SLOWER = 3.0
-"""How much longer a byte of the large sample may take than one of the small sample."""
+"""Allowed ratio of the time per byte of the large sample to that of the small one."""
 NOTICED = 0.08
-"""CPU seconds that the large sample takes at least, where a comparison says anything."""
+"""Least CPU seconds of the large sample for a meaningful comparison."""
 BATCH = 256
 STREAMED = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
-"""Bytes of the samples that are read in batches, until a larger one takes no more memory."""
+"""Sizes of samples to read in batches, until a larger one takes no more memory."""
 SLOW = 0.2
-"""CPU seconds of a reading after which no larger sample is tried."""
+"""If reading takes more CPU seconds, no larger sample is tried."""
 STEEP = 8
-"""Bytes of memory for a byte of file that no buffer of a reader explains."""
+"""Growth in bytes of memory per byte of file that buffers cannot explain."""
 THREADS = 4
 
 _CHILD = """
@@ -54,7 +54,7 @@ for line in sys.stdin:
 
 
 def digest_of(capture: Capture) -> dict[str, Any]:
-    """All that a capture gives, as values that can be compared."""
+    """Return everything in a capture as comparable values."""
     found: dict[str, Any] = {
         "records": [record.to_json() for record in capture.records()],
         **{name: rows_of(capture.table(name)) for name in capture.tables},
@@ -72,7 +72,7 @@ def digest_of(capture: Capture) -> dict[str, Any]:
 
 
 def answer(asked: Mapping[str, Any]) -> dict[str, str]:
-    """What the other process says of some bytes: hashes by what they are of, or an ``error``."""
+    """Answer a request in the other process: hashes by name, or an ``error``."""
     try:
         sys.path[:0] = [folder for folder in asked["path"] if folder not in sys.path]
         importlib.invalidate_caches()
@@ -82,12 +82,12 @@ def answer(asked: Mapping[str, Any]) -> dict[str, str]:
             if "exporter" in asked:
                 return _exported(asked, capture)
             return hashes_of(digest_of(capture))
-    except Exception as error:  # noqa: BLE001 (a plugin's; it is the answer)
+    except Exception as error:  # noqa: BLE001 (code of plugins; the answer)
         return {"error": f"{type(error).__name__}: {error}"}
 
 
 def _exported(asked: Mapping[str, Any], capture: Capture) -> dict[str, str]:
-    """Hashes of what an exporter makes of a capture."""
+    """Return hashes of the output of an exporter."""
     module = importlib.import_module(asked["exporter_plugin"])
     exporters: list[Exporter] = list(module.fx_exporters())
     exporter = exporters[asked["exporter"]]
@@ -100,9 +100,9 @@ def _exported(asked: Mapping[str, Any], capture: Capture) -> dict[str, str]:
 
 @functools.cache
 def _other_process() -> subprocess.Popen[str]:
-    """A process with another seed of hashes, which reads what it is given; made once."""
+    """Return the cached process with another hash seed."""
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
-    child = subprocess.Popen(  # noqa: S603 (this very interpreter, on the code above)
+    child = subprocess.Popen(  # noqa: S603 (this interpreter, with the code above)
         [sys.executable, "-c", _CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -126,7 +126,7 @@ def _say(child: subprocess.Popen[str], message: Any) -> None:
 
 
 def ask(asked: Mapping[str, Any]) -> dict[str, str]:
-    """What another process, with another seed of hashes, answers."""
+    """Return the answer of another process, with another hash seed."""
     child = _other_process()
     _say(child, asked)
     assert child.stdout is not None
@@ -137,22 +137,22 @@ def ask(asked: Mapping[str, Any]) -> dict[str, str]:
 
 
 def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
-    """A hash of each part of a digest."""
+    """Return a hash of each part of a digest."""
     return {
         name: hashlib.sha256(repr(value).encode()).hexdigest() for name, value in digest.items()
     }
 
 
 class Repetition(RoundTrips):
-    """The same bytes read again: in another order, in threads, in another process; and larger."""
+    """Contract of repeated reading: in other orders, threads and processes, and of larger files."""
 
     slower: ClassVar[float] = SLOWER
-    """How much longer a byte of a large file may take than one of a small file."""
+    """Allowed ratio of the time per byte of a large file to that of a small one."""
 
     def large(self, nbytes: int) -> bytes:
-        """A sound input of about so many bytes: what the reader's ``sample`` makes.
+        """Return a sound input of about ``nbytes``, by default from the reader's ``sample``.
 
-        Tests of time and memory are skipped where there is none.
+        Without one, tests of time and memory are skipped.
         """
         make = self.reader.sample
         if make is None:
@@ -169,27 +169,27 @@ class Repetition(RoundTrips):
     def _digest_or_error(self, data: bytes) -> dict[str, Any] | str:
         try:
             return self._digest(data)
-        except Exception as error:  # noqa: BLE001 (a plugin's; it is the result)
+        except Exception as error:  # noqa: BLE001 (code of plugins; the result)
             return f"{type(error).__name__}: {error}"
 
     def test_files_do_not_disturb_each_other(self) -> None:
-        """A file reads the same before and after another one, and while that is open."""
+        """A file reads the same before and after another one, and while another one is open."""
         small = self._small()[:4]
         if len(small) < 2:
             small = [*small, *small]
         first = [self._digest(sample.data) for sample in small]
         again = [self._digest(sample.data) for sample in reversed(small)][::-1]
         for sample, one, other in zip(small, first, again, strict=True):
-            _same(one, other, f"{sample.name} reads otherwise once other files were read")
+            _same(one, other, f"{sample.name} reads differently once other files were read")
         with self._open(small[0].data) as open_one:
             under_way = open_one.records()
             next(under_way, None)
             for sample, one in zip(small, first, strict=True):
                 other = self._digest(sample.data)
-                _same(one, other, f"{sample.name} reads otherwise while another file is read")
+                _same(one, other, f"{sample.name} reads differently while another file is read")
 
     def test_threads_read_the_same(self) -> None:
-        """Several threads at once, each with a capture of its own."""
+        """Several threads, each with its own capture, read the same at once."""
         sample = self._small()[0]
         alone = self._digest(sample.data)
         package = self._plugin_name.partition(".")[0]
@@ -201,12 +201,12 @@ class Repetition(RoundTrips):
                     assert not isinstance(other, str), (
                         f"{sample.name} cannot be read in several threads: {other}"
                     )
-                    _same(alone, other, f"{sample.name} reads otherwise in several threads")
+                    _same(alone, other, f"{sample.name} reads differently in several threads")
         finally:
             threading.settrace(before)
 
     def test_another_process_reads_the_same(self) -> None:
-        """Whatever Python's seed of hashes is: no set and no hash decides an order."""
+        """Another process, with another hash seed, reads the same."""
         if not isinstance(self.plugin, str):
             skip("the plugin is not a module that another process can import")
         sample = self._small()[-1]
@@ -223,10 +223,10 @@ class Repetition(RoundTrips):
             f"{', '.join(differ)}"
         )
 
-    # --- What it costs -----------------------------------------------------------------------
+    # --- Time and memory ---------------------------------------------------------------------
 
     def test_time_follows_the_size(self) -> None:
-        """A file that is 8 times as large takes about 8 times as long, not 64 times."""
+        """Time grows in proportion to the file: 8 times the size takes about 8 times as long."""
         made = functools.cache(self.large)
         for view, read in _VIEWS.items():
             size = SMALLEST
@@ -239,7 +239,7 @@ class Repetition(RoundTrips):
                     "time grows"
                 )
             ratios = []
-            for _ in range(3):  # another program may have disturbed it
+            for _ in range(3):  # other programs may disturb a measurement
                 short, long = self._seconds(small, read), self._seconds(large, read)
                 if long < NOTICED:
                     break
@@ -258,9 +258,9 @@ class Repetition(RoundTrips):
         return time.process_time() - begin
 
     def test_memory_in_batches_is_bounded(self) -> None:
-        """Batches of a large file take no more memory than those of a small one."""
+        """Batches of a large file take no more memory than those of a small file."""
         with self._open(self._small()[0].data) as capture:
-            if type(capture)._batches is Capture._batches:  # noqa: SLF001 (the kit is the host's)
+            if type(capture)._batches is Capture._batches:  # noqa: SLF001 (the kit belongs to the host)
                 skip(
                     f"the reader of {self.format} cuts batches from whole tables: it does not "
                     "override _batches(), so its memory follows the file"
@@ -284,11 +284,11 @@ class Repetition(RoundTrips):
         shown = ", ".join(f"{size:,} bytes of file take {peak:,}" for size, peak in peaks)
         raise AssertionError(
             f"memory in batches grows with the file: {shown} bytes of memory; batches of {BATCH} "
-            "rows must not keep what they gave"
+            "rows must not keep earlier rows"
         )
 
     def _peak(self, data: bytes) -> int:
-        """Bytes of memory that batches take beside the input."""
+        """Return the peak memory of reading in batches, in bytes, without the input."""
         with self._open(data) as capture:
             tracemalloc.start()
             try:
@@ -301,7 +301,7 @@ class Repetition(RoundTrips):
 
 
 def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
-    """A trace function that lets another thread go on at every line of a package."""
+    """Return a trace function that yields to other threads at every line of a package."""
 
     def line(_frame: FrameType, event: str, _argument: Any) -> Any:
         if event == "line":
@@ -316,9 +316,9 @@ def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
 
 
 def _growth(small: tuple[int, int], large: tuple[int, int]) -> float:
-    """Bytes of memory that each byte more of a file takes.
+    """Return the growth of memory in bytes per byte of file.
 
-    Rows take several times the bytes of their records, an index of the file less than one.
+    Kept rows take several times the bytes of their records, an index of the file less than one.
     """
     return (large[1] - small[1]) / (large[0] - small[0])
 

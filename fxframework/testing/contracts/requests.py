@@ -1,4 +1,4 @@
-"""Requests: limits, strictness, observers and names that a reader has to honour."""
+"""Requests: contract that readers honour limits, strictness, observers and names."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from fxframework.testing.contracts.watching import watched
 __all__ = ["Requests"]
 
 DAMAGES = 60
-"""Damaged samples among which one with several findings of a code is looked for."""
+"""Damaged samples to search for one with several findings of a code."""
 RECORD = 8
-"""Records of so many bytes or fewer are longer than no sensible limit."""
+"""Records of up to this many bytes are not tested: no sensible limit is smaller."""
 
 
 class Requests(RoundTrips):
-    """What a reader does with what it is asked for."""
+    """Contract of a reader's handling of the OpenRequest."""
 
     bounded_records: ClassVar[bool] = False
-    """Whether the format itself bounds a record to a few kilobytes: max_record is not tried."""
+    """Whether the format bounds records to a few kilobytes, so that max_record is not tested."""
 
     def _damages(self) -> Iterator[bytes]:
-        """Small samples cut short, with bytes turned over, and without their last bytes."""
-        chance = random.Random(1)  # noqa: S311 (the same every time)
+        """Yield small samples that are truncated or have changed bytes."""
+        chance = random.Random(1)  # noqa: S311 (reproducible)
         small = [sample.data for sample in self._small()]
         for number in range(DAMAGES):
             data = bytearray(chance.choice(small))
@@ -47,11 +47,11 @@ class Requests(RoundTrips):
             yield bytes(data)
 
     def _own(self, capture: Capture) -> dict[str, int]:
-        """Findings of the format's own codes, with how many there are of each."""
+        """Return the counts of findings with codes of the format."""
         return {c: n for c, n in capture.diagnostics.counts.items() if c in self.rules}
 
     def _with_findings(self) -> Iterator[tuple[bytes, dict[str, int]]]:
-        """Samples and damaged ones that have findings of the format, with how many of each."""
+        """Yield samples and damaged samples with findings of the format, and the counts."""
         for data in (*(sample.data for sample in self._small()), *self._damages()):
             try:
                 with self._open(data) as capture:
@@ -65,7 +65,7 @@ class Requests(RoundTrips):
                 yield data, counts
 
     def test_max_findings_is_honoured(self) -> None:
-        """At most so many findings of a code are kept, and all are counted."""
+        """At most ``max_findings`` findings of a code are kept, and all are counted."""
         if not self.rules:
             skip(f"the reader of {self.format} has no catalogue of findings")
         most = max(self._with_findings(), key=lambda one: max(one[1].values()), default=None)
@@ -84,9 +84,9 @@ class Requests(RoundTrips):
         assert found == counts, f"max_findings=1 changes the counts: {found} in place of {counts}"
 
     def test_max_record_is_honoured(self) -> None:
-        """A longer record is kept as ``damaged``, or as another kind, and reported.
+        """A record longer than ``max_record`` is reported, or kept as another kind.
 
-        Of kinds whose records differ in size: of others, the format gives the size, and no field.
+        Tested with kinds whose records differ in size; the size of others is fixed by the format.
         """
         if self.bounded_records:
             skip(f"a record of {self.format} has a few kilobytes at most")
@@ -111,7 +111,7 @@ class Requests(RoundTrips):
         raise AssertionError(ignored[0])
 
     def _longest(self, sample: Sample) -> dict[str, tuple[int, int]]:
-        """Size and offset of the longest record of each kind whose records differ in size."""
+        """Return size and offset of the longest record of each kind with different sizes."""
         sizes: dict[str, list[tuple[int, int]]] = {}
         if sample.sound:
             with self._open(sample.data) as capture:
@@ -125,7 +125,7 @@ class Requests(RoundTrips):
         }
 
     def test_observers_see_every_finding(self) -> None:
-        """Each finding is reported to ``request.observer`` as it is made, once."""
+        """``request.observer`` is called once for each finding."""
         found = next(self._with_findings(), None)
         if found is None:
             skip("no small sample, damaged or not, has a finding")
@@ -144,7 +144,7 @@ class Requests(RoundTrips):
         )
 
     def test_errors_name_the_input(self) -> None:
-        """A StrictError has the path of the input and the place of the loss."""
+        """A StrictError has the path of the input and a catalogued code."""
         for data, _ in self._with_findings():
             with self._open(data) as capture:
                 capture.scan()
@@ -170,7 +170,7 @@ class Requests(RoundTrips):
     # --- Following ---------------------------------------------------------------------------
 
     def test_resume_stops_behind_the_last_whole_record(self) -> None:
-        """And what follows, behind the bytes that it gives, reads as in the whole file."""
+        """``resume()`` returns where to continue, so that the rest reads as in the whole file."""
         tried = 0
         for sample in self._small():
             if not sample.sound:
@@ -224,15 +224,15 @@ class Requests(RoundTrips):
             f"{len(later)} records, {_first_other(later, wanted)}"
         )
 
-    # --- Sniffing ----------------------------------------------------------------------------
+    # --- Side effects ------------------------------------------------------------------------
 
     def test_sniffing_opens_nothing(self) -> None:
-        """The sniffer reads the probe alone: no file, no network, no other process."""
+        """The sniffer opens no file, network connection or process."""
         for sample in self._small():
             probe = Probe(
                 head=sample.data[:HEAD], size=len(sample.data), name=f"/nowhere/{sample.name}"
             )
-            self.reader.sniff(probe)  # what it imports, it imports here
+            self.reader.sniff(probe)  # trigger imports before watching
             with watched() as events:
                 self.reader.sniff(probe)
             assert not events, (
@@ -240,7 +240,7 @@ class Requests(RoundTrips):
             )
 
     def test_sniffing_prints_nothing(self) -> None:
-        """Neither does reading: standard output is the command's."""
+        """Sniffing and reading print nothing."""
         for sample in self._small()[:2]:
             with watched(streams=True) as events:
                 self.reader.sniff(Probe(head=sample.data, size=len(sample.data), name=sample.name))
@@ -250,7 +250,7 @@ class Requests(RoundTrips):
             assert not printed, f"the reader of {self.format} {printed[0]}"
 
     def test_reading_writes_no_file(self) -> None:
-        """What it reads beside the input, options name; it leaves nothing behind."""
+        """Reading writes no file."""
         sample = self._small()[0]
         with self._open(sample.data) as capture:
             self._read_all(capture)
@@ -260,7 +260,7 @@ class Requests(RoundTrips):
         assert not wrote, f"the reader of {self.format} {wrote[0]}"
 
     def _read_all(self, capture: Capture) -> None:
-        """Every view of a capture."""
+        """Read every view of a capture."""
         for record in capture.records():
             record.to_json()
         for name in capture.tables:
@@ -276,7 +276,7 @@ class _Observer:
 
     @hookimpl
     def fx_diagnostic(self, diagnostic: Any) -> None:
-        """Count one."""
+        """Count a finding."""
         self.seen[diagnostic.code] += 1
 
 
@@ -289,12 +289,12 @@ def _shown(record: Any) -> str:
 
 
 def _content(record: Any) -> dict[str, Any]:
-    """A record as JSON, but for its place."""
+    """Return a record as JSON without its offset."""
     return {key: value for key, value in record.to_json().items() if key != "offset"}
 
 
 def _cuts(ends: list[int], size: int) -> list[int]:
-    """Where a sample is cut: at ends of records, and beside them."""
+    """Return where to cut a sample: at and near the ends of records."""
     places = {end + step for end in ends[:6] + ends[-3:] for step in (-1, 0, 1, 5)}
     return sorted(place for place in places if 0 < place <= size)
 

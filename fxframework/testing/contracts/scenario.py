@@ -1,4 +1,4 @@
-"""What the contracts of steps and devices share: scenarios that use them, run and made wrong."""
+"""The base of the contracts of steps and devices: scenarios that use them, valid and invalid."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from fxframework.testing.contracts.checks import deliberate, lacking, schema_fau
 __all__ = ["Place", "ScenarioContract", "key_of"]
 
 MISFIT = dt.date(1970, 1, 1)
-"""A TOML value that fits no type of parameters."""
+"""A TOML value that is invalid for every type of parameter."""
 UNKNOWN = "no_such_parameter"
 
 
 @attrs.frozen
 class Place:
-    """Where a scenario uses what is under test."""
+    """A use of the step or device under test in a scenario."""
 
     scenario: str
     """The TOML text."""
     path: str
-    """Such as ``step[2]`` or ``device.ring``."""
+    """Its path, such as ``step[2]`` or ``device.ring``."""
     keys: tuple[Any, ...]
     """The keys that lead to its table in the document."""
 
     def table(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Its table in a document, to be edited."""
+        """Return its table in a document, for editing."""
         found: Any = document
         for key in self.keys:
             found = found[key]
@@ -61,17 +61,17 @@ class Place:
 
 
 def key_of(field: attrs.Attribute[Any]) -> str:
-    """The key of a parameter in a scenario."""
+    """Return the key of a parameter in a scenario."""
     return field.name.rstrip("_")
 
 
 class ScenarioContract(Contract):
-    """What steps and devices keep alike. Give ``plugin``, ``name`` and ``scenarios()``."""
+    """Contract of steps and devices. Provide ``plugin``, ``name`` and ``scenarios()``."""
 
     name: ClassVar[str]
     """The kind of step or device, as a scenario names it."""
     plugins: ClassVar[tuple[str, ...]] = ()
-    """Modules of other plugins that the scenarios need, beside those that are installed."""
+    """Modules of further plugins that the scenarios need, in addition to the installed ones."""
     noun: ClassVar[Literal["step", "device"]]
     """What it is; set by the contract."""
     hook: ClassVar[str]
@@ -80,22 +80,22 @@ class ScenarioContract(Contract):
     """What its name must match; set by the contract."""
 
     def scenarios(self) -> Iterable[str]:
-        """Scenarios as TOML that use it, and in which all steps succeed.
+        """Return scenarios (TOML) that use it, and in which all steps succeed.
 
-        Here, the ``sample`` of the descriptor.
+        The default is the ``sample`` of the descriptor.
         """
         sample = self.kind.sample
         if sample is None:
             skip(
-                f"{self.noun} {self.name} has no scenario to be tried in: give its descriptor a "
-                "`sample`, or the contract `scenarios()`"
+                f"{self.noun} {self.name} has no scenario to test: add a `sample` to its "
+                "descriptor, or override `scenarios()`"
             )
         yield sample()
 
     def refused(self) -> Iterable[tuple[Mapping[str, Any], str]]:
-        """Parameters that must be refused before anything runs, each with a word of the message.
+        """Return parameters that must be refused before anything runs, with a word of the message.
 
-        They replace those of the first scenario.
+        They replace parameters of the first scenario.
         """
         return ()
 
@@ -112,7 +112,7 @@ class ScenarioContract(Contract):
         return found[0]
 
     def _host(self) -> Host:
-        """The plugin under test first, then ``plugins``, then what is installed."""
+        """Return a host with the plugin under test, ``plugins``, and the installed plugins."""
         host = Host(discover=False)
         own = self._module()
         host.register(own, name=self._plugin_name, distribution="under test")
@@ -124,7 +124,7 @@ class ScenarioContract(Contract):
         return host
 
     def _fields(self) -> dict[str, attrs.Attribute[Any]]:
-        """The parameters by their keys."""
+        """Return the parameters by key."""
         if self.kind.parameters is None:
             return {}
         wanted = self.kind.parameters()
@@ -132,7 +132,7 @@ class ScenarioContract(Contract):
         return {key_of(field): field for field in attrs.fields(attrs.resolve_types(wanted))}
 
     def _places(self) -> list[Place]:
-        """Each use in each scenario; at least one in each."""
+        """Return each use in each scenario; at least one per scenario."""
         places: list[Place] = []
         for text in self.scenarios():
             mine = list(self._uses(text))
@@ -175,7 +175,7 @@ class ScenarioContract(Contract):
 
     @contextlib.contextmanager
     def _running(self, scenario: Scenario) -> Iterator[Run]:
-        """A run whose devices are open, and of which no step was made."""
+        """Yield a run with open devices, before its first step."""
         run = Run(name=scenario.name, host=self._host(), seed=scenario.seed)
         stack = contextlib.ExitStack()
         try:
@@ -185,7 +185,7 @@ class ScenarioContract(Contract):
                     raise AssertionError(f"device {device.name} cannot be opened: {error}")
             yield run
         except BaseException:
-            with contextlib.suppress(Exception):  # which is not what failed first
+            with contextlib.suppress(Exception):  # keep the first exception
                 stack.close()
             raise
         stack.close()
@@ -193,13 +193,13 @@ class ScenarioContract(Contract):
             capture.close()
 
     def _edited(self, place: Place, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The document of a scenario with other parameters; MISFIT removes none."""
+        """Return the document of a scenario with changed parameters."""
         document = tomllib.loads(place.scenario)
         place.table(document).update(copy.deepcopy(dict(changes)))
         return document
 
     def _faults(self, document: dict[str, Any]) -> dict[str, str]:
-        """Messages by paths of what is wrong with a scenario; none where it is taken."""
+        """Return the messages of a scenario's faults by path; empty if it is valid."""
         try:
             parse_document(document, self._host())
         except ScenarioError as error:
@@ -214,7 +214,7 @@ class ScenarioContract(Contract):
     # --- The descriptor ----------------------------------------------------------------------
 
     def test_descriptor_is_complete(self) -> None:
-        """Its name is one that a scenario can hold, and there is something to say."""
+        """The descriptor has a valid name and a title."""
         kind = self.kind
         assert re.fullmatch(self.pattern, kind.name), (
             f"{kind.name!r} is not a valid name of a {self.noun} kind ({self.pattern})"
@@ -222,7 +222,7 @@ class ScenarioContract(Contract):
         assert kind.title, f"{self.noun} {kind.name} has no title"
 
     def test_functions_are_there_and_documented(self) -> None:
-        """What the descriptor names exists, also what is imported at the first use only."""
+        """The functions of the descriptor exist and have docstrings, including lazy ones."""
         functions = ["run" if self.noun == "step" else "open", "parameters"]
         for name in functions:
             function = getattr(self.kind, name)
@@ -234,7 +234,7 @@ class ScenarioContract(Contract):
             assert inspect.getdoc(what), f"{name} of {self.noun} {self.name} has no docstring"
 
     def test_parameters_are_documented(self) -> None:
-        """Each says what it is for; its bounds and choices fit its default."""
+        """Each parameter has a help text and a default within its bounds and choices."""
         for key, field in self._fields().items():
             notes = field.metadata
             assert notes.get("help"), (
@@ -255,7 +255,7 @@ class ScenarioContract(Contract):
                 )
 
     def test_schema_is_valid(self) -> None:
-        """The JSON Schema for editors can be made, and takes the scenarios."""
+        """The JSON Schema for editors can be made and accepts the scenarios."""
         try:
             schema = json_schema(self._host())
             json.dumps(schema, allow_nan=False)
@@ -274,7 +274,7 @@ class ScenarioContract(Contract):
     # --- Running -----------------------------------------------------------------------------
 
     def test_scenarios_run(self) -> None:
-        """All steps of all scenarios succeed, and nothing but outputs is written."""
+        """All steps of all scenarios succeed, and no files are written."""
         for place in self._places():
             report = self._run(place.scenario)
             for step in report.steps:
@@ -283,7 +283,7 @@ class ScenarioContract(Contract):
                 )
 
     def test_same_bytes_twice(self) -> None:
-        """The same seed gives the same outputs, messages and facts, whatever ran before."""
+        """Equal seeds give equal outputs, messages and facts."""
         for place in self._places():
             state = random.getstate()
             try:
@@ -301,14 +301,14 @@ class ScenarioContract(Contract):
             one, other = first.to_json(timing=False), second.to_json(timing=False)
             for mine, again in zip(one["steps"], other["steps"], strict=True):
                 assert mine == again, (
-                    f"{self.name}: {mine['do']} reports something else when the scenario runs "
+                    f"{self.name}: {mine['do']} reports different results when the scenario runs "
                     f"again with the same seed: {mine} and {again}"
                 )
 
     # --- Parameters --------------------------------------------------------------------------
 
     def test_wrong_parameters_are_refused_at_once(self) -> None:
-        """A value of a wrong type for each, and one too many: one error names all of them."""
+        """Parameters of wrong types and an unknown parameter are refused in one error."""
         for place in self._places():
             wrong = {key: MISFIT for key, field in self._fields().items() if _typed(field)}
             faults = self._faults(self._edited(place, {**wrong, UNKNOWN: 1}))
@@ -326,7 +326,7 @@ class ScenarioContract(Contract):
                     )
 
     def test_missing_parameters_are_refused(self) -> None:
-        """Each that has no default, all in one error."""
+        """All missing parameters without a default are refused in one error."""
         place = self._places()[0]
         required = [k for k, field in self._fields().items() if field.default is attrs.NOTHING]
         if not required:
@@ -341,7 +341,7 @@ class ScenarioContract(Contract):
             )
 
     def test_bounds_and_choices_are_kept(self) -> None:
-        """Numbers beyond their bounds and texts that are not a choice, all in one error."""
+        """Numbers out of bounds and invalid choices are refused in one error."""
         place = self._places()[0]
         beyond: dict[str, Any] = {}
         for key, field in self._fields().items():
@@ -360,7 +360,7 @@ class ScenarioContract(Contract):
             )
 
     def test_refused_parameters_say_why(self) -> None:
-        """Those of refused(), before anything runs."""
+        """The parameters of refused() are refused before anything runs."""
         refused = list(self.refused())
         if not refused:
             skip("refused() gives none")
@@ -373,7 +373,7 @@ class ScenarioContract(Contract):
             )
 
     def test_odd_values_end_in_coded_errors(self) -> None:
-        """Values at the ends of what is allowed give an outcome or a coded error."""
+        """Boundary values give an outcome or a coded error."""
         for place in self._places()[:1]:
             for key, value in self._odd():
                 document = self._edited(place, {key: value})
@@ -404,13 +404,13 @@ class ScenarioContract(Contract):
 
 
 def _typed(field: attrs.Attribute[Any]) -> bool:
-    """Whether a parameter does not take just anything."""
+    """Return whether a parameter has a type other than Any."""
     return field.type is not Any
 
 
 @contextlib.contextmanager
 def _empty_folder() -> Iterator[Path]:
-    """Work in a folder of its own."""
+    """Change to a temporary folder."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -1,4 +1,4 @@
-"""Sinks that remember what they were asked for."""
+"""A sink that records calls of commit and abort."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ __all__ = ["WatchedSink"]
 
 
 class WatchedSink(Sink):
-    """Keeps its bytes, and remembers what it was asked for beside taking more."""
+    """A memory sink that records calls of ``commit()`` and ``abort()``."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO(), name="<memory>", force=True)
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def commit(self) -> None:
-        """Remember that it was asked."""
-        self.asked.append("commit()")
+        """Record the call."""
+        self.calls.append("commit()")
 
     def abort(self) -> None:
-        """Remember that it was asked."""
-        self.asked.append("abort()")
+        """Record the call."""
+        self.calls.append("abort()")
 
     def check_left_open(self, who: str) -> None:
-        """That it can still be written to."""
-        assert not self.asked, f"{who} calls {self.asked[0]} of the sink, which is the caller's"
+        """Check that it was neither committed, aborted nor closed."""
+        assert not self.calls, f"{who} calls {self.calls[0]} of the sink, which is the caller's"
         assert not self._file.closed, f"{who} closes the file under the sink"

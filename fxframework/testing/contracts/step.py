@@ -19,11 +19,11 @@ __all__ = ["StepContract"]
 
 
 class BrokenUseError(FxError):
-    """What a device, capture or output raises that a test broke."""
+    """Raised by a device, capture or output that a test broke."""
 
 
 class _Broken:
-    """A device or capture whose every use fails, and that remembers whether it was used."""
+    """A device or capture whose every use fails; records whether it was used."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "used", False)
@@ -36,7 +36,7 @@ class _Broken:
 
 
 class _Outputs(dict[str, bytes]):
-    """Outputs of which one cannot be read."""
+    """Outputs, one of which cannot be read."""
 
     used = False
     broken = ""
@@ -48,15 +48,15 @@ class _Outputs(dict[str, bytes]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As ``[]``."""
+        """Return an output, like ``[]``."""
         return super().get(name, default) if name != self.broken else self[name]
 
 
 class StepContract(ScenarioContract):
-    """What every step keeps. Give ``plugin``, ``name`` and ``scenarios()``.
+    """Contract of every step. Provide ``plugin``, ``name`` and ``scenarios()``.
 
-    A scenario is a TOML text with a step of this kind, in which all steps succeed. The installed
-    plugins are there, so that it can declare devices of theirs.
+    A scenario is a TOML text with a step of this kind, in which all steps succeed. It can use the
+    devices of installed plugins.
     """
 
     noun: ClassVar[Literal["step", "device"]] = "step"
@@ -64,7 +64,7 @@ class StepContract(ScenarioContract):
     pattern: ClassVar[str] = r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+"
 
     def _before(self, place: Place) -> Iterator[tuple[Run, Step]]:
-        """A run in which the steps before the one under test were made."""
+        """Yield a run after the steps before the one under test, and that step."""
         scenario = self._parse(place.scenario)
         index = int(place.keys[1])
         with self._running(scenario) as run:
@@ -75,7 +75,7 @@ class StepContract(ScenarioContract):
     # --- Outcome -----------------------------------------------------------------------------
 
     def test_outcome_is_plain(self) -> None:
-        """An Outcome or None; its message is one line, its facts are JSON."""
+        """A step returns None or an Outcome with a one-line message and JSON facts."""
         for place in self._places():
             for run, step in self._before(place):
                 found = step.kind.run(step.parameters, run)
@@ -84,7 +84,7 @@ class StepContract(ScenarioContract):
                 )
                 if found is None:
                     continue
-                assert isinstance(found.message, str), f"{self.name}: its message is not a text"
+                assert isinstance(found.message, str), f"{self.name}: its message is not a string"
                 assert "\n" not in found.message, (
                     f"{self.name}: its message has several lines: {found.message!r}"
                 )
@@ -97,7 +97,7 @@ class StepContract(ScenarioContract):
                 )
 
     def test_what_it_makes_is_named_by_parameters(self) -> None:
-        """Outputs and captures have names that a parameter with ``makes`` gives.
+        """Outputs and captures are named by parameters with ``makes``.
 
         A scenario is checked by these before it runs, so that later steps can refer to them.
         """
@@ -128,7 +128,7 @@ class StepContract(ScenarioContract):
                         )
 
     def test_parameters_are_left_as_they_were(self) -> None:
-        """The step changes nothing in its parameters: a scenario may run again."""
+        """The step does not change its parameters, because a scenario may run again."""
         for place in self._places():
             for run, step in self._before(place):
                 kept = copy.deepcopy(step.parameters)
@@ -138,7 +138,7 @@ class StepContract(ScenarioContract):
                 )
 
     def test_runs_do_not_disturb_each_other(self) -> None:
-        """Two runs at once end as each does alone: nothing is kept in the module."""
+        """Two runs at once give the same outputs: no state is kept in the module."""
         place = self._places()[0]
         alone = self._run(place.scenario)
         for run, step in self._before(place):
@@ -151,10 +151,10 @@ class StepContract(ScenarioContract):
                         f"{self.name}: two runs at once give different outputs {name!r}"
                     )
 
-    # --- Faults reach it ---------------------------------------------------------------------
+    # --- Faults ------------------------------------------------------------------------------
 
     def test_faults_of_what_it_uses_reach_the_report(self) -> None:
-        """Where a device, capture or output fails that it uses, it fails, too."""
+        """A step fails if a device, capture or output that it uses fails."""
         tried = 0
         for place in self._places():
             for field, name in self._references(place):
@@ -176,13 +176,13 @@ class StepContract(ScenarioContract):
                     failed = found is not None and found.status == "failed"
                     assert failed or not used, (
                         f"{self.name} swallows a fault: {name!r} (parameter {field}) failed, and "
-                        "the step reports that all went well"
+                        "the step reports success"
                     )
         if not tried:
             skip(f"{self.name} refers to nothing")
 
     def test_names_that_are_not_there_are_refused(self) -> None:
-        """Before the scenario runs, with what there is."""
+        """Unknown names are refused before the scenario runs."""
         place = self._places()[0]
         references = self._references(place)
         if not references:
@@ -199,7 +199,7 @@ class StepContract(ScenarioContract):
             )
 
     def test_devices_of_another_kind_are_refused(self) -> None:
-        """With a coded error, or by ``refers="device:KIND"`` before the scenario runs."""
+        """A device of another kind is refused by ``refers="device:KIND"`` or with a coded error."""
         place = self._places()[0]
         names = [
             (field, name)
@@ -222,7 +222,7 @@ class StepContract(ScenarioContract):
                     ) from error
 
     def _references(self, place: Place) -> list[tuple[str, str]]:
-        """Parameters of a step that name a device, capture or output, and the names."""
+        """Return the parameters that name a device, capture or output, with the names."""
         document = tomllib.loads(place.scenario)
         table = place.table(document)
         found = []
@@ -250,7 +250,7 @@ def _break(run: Run, name: str) -> Any:
 
 
 def _values(parameters: Any, note: str, noun: str) -> Iterator[str]:
-    """The texts of parameters with such a note."""
+    """Yield the values of parameters whose metadata ``note`` is ``noun``."""
     if not attrs.has(type(parameters)):
         return
     for field in attrs.fields(type(parameters)):

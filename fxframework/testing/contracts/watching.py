@@ -1,4 +1,4 @@
-"""Watching: which files, sockets and processes some code opens, and whether it prints."""
+"""Watching: records which files, sockets and processes code opens, and what it prints."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.
 _FOLDERS = ("os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename", "os.rmdir")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth")
-"""What an import opens."""
+"""Suffixes of files that imports open."""
 
 
 class _Watch:
-    """The one audit hook of this process, which listens while somebody watches."""
+    """The audit hook of this process, active while there are listeners."""
 
     def __init__(self) -> None:
         self.installed = False
@@ -35,7 +35,7 @@ class _Watch:
                 listener.append(note)
 
     def install(self) -> None:
-        """Begin to be called; audit hooks cannot be removed."""
+        """Install the hook, once; audit hooks cannot be removed."""
         if not self.installed:
             sys.addaudithook(self)
             self.installed = True
@@ -45,7 +45,7 @@ _WATCH = _Watch()
 
 
 def _described(event: str, arguments: tuple[Any, ...]) -> str:
-    """An event in a few words; nothing for one that does not count."""
+    """Describe an event; return the empty string for irrelevant events."""
     if event == "open":
         path, mode, flags = (*arguments, None, None, None)[:3]
         name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
@@ -60,15 +60,15 @@ def _described(event: str, arguments: tuple[Any, ...]) -> str:
     if event in _PROCESSES:
         return f"starts a process ({event})"
     if event in _FOLDERS and arguments and isinstance(arguments[0], str):
-        return f"looks into or changes folders ({event} of {arguments[0]!r})"
+        return f"lists or changes folders ({event} of {arguments[0]!r})"
     return ""
 
 
 @contextlib.contextmanager
 def watched(*, streams: bool = False) -> Iterator[list[str]]:
-    """What happens within, in the order in which it does, as texts that begin with a verb.
+    """Yield a list that receives events in order, as texts that begin with a verb.
 
-    With ``streams``, also what is printed to standard output or standard error.
+    With ``streams``, also capture prints to standard output and standard error.
     """
     _WATCH.install()
     events: list[str] = []
@@ -81,7 +81,7 @@ def watched(*, streams: bool = False) -> Iterator[list[str]]:
         try:
             yield events
         finally:
-            # By identity: two lists may hold the same.
+            # Compare by identity: two lists may be equal.
             _WATCH.listeners[:] = [each for each in _WATCH.listeners if each is not events]
             for stream, where in ((out, "standard output"), (err, "standard error")):
                 if stream.getvalue():

@@ -61,65 +61,65 @@ NO_RECORDS: Sequence[Json] = (
     {"record": "no-such-record"},
     {"no": "record"},
 )
-"""JSON objects that are records of no format."""
+"""JSON objects that are not records of any format."""
 VALUES: Sequence[Any] = (
     None, True, 0, 1, 3, 255, -1, 1 << 64, 1 << 70, 0.5, "", "text", "\ud800", "x" * 70_000,
     [], [[]], {}, {"a": 1},
 )  # fmt: skip
-"""JSON values that are put into every field, of which most are wrong in most."""
+"""JSON values to put into every field; most are invalid in most fields."""
 MISSING = "<missing>"
 ADDED = "no_such_field"
-"""A field that no record has: it may be refused or passed over."""
+"""A field that no record has; it may be refused or ignored."""
 MOST = 10_000
-"""Records of which a long file is made, where they are small."""
+"""The most records in a long file."""
 
 
 @attrs.frozen
 class Stream:
-    """Records that one file holds, in order."""
+    """The records of a file, in order."""
 
     name: str
     shown: list[dict[str, Any]]
-    """As JSON."""
+    """The records as JSON."""
     options: Mapping[str, Any]
-    """The writer's."""
+    """Options of the writer."""
     records: Sequence[Any]
-    """As the reader's objects; as JSON where nothing was read."""
+    """The records as objects of the reader; as JSON if there is no reader."""
     data: bytes | None = None
-    """The file, where there is one."""
+    """The bytes of the file, if there is one."""
 
 
 class WriterContract(Extracting):
-    """What every writer keeps. Give ``plugin``, ``format`` and ``samples()``.
+    """Contract of every writer. Provide ``plugin``, ``format`` and ``samples()``.
 
-    The reader of the format is in ``reader_plugin`` where it is not in the writer's own plugin;
-    where there is none at all, give ``records()`` and ``rules``, and no samples.
+    The reader of the format is in ``reader_plugin`` if not in the writer's plugin; without any
+    reader, provide ``records()`` and ``rules``, and no samples.
     """
 
     reader_plugin: ClassVar[Any] = None
-    """The module of the hooks that read the format; None: the writer's own."""
+    """The module of the reader's hooks; None: the writer's plugin."""
     derived: ClassVar[frozenset[str]] = frozenset({"offset", "nbytes", "refs", "raw"})
-    """Keys of record JSON that follow from others or from the place: not compared."""
+    """Keys of record JSON that are derived from others or from the offset, and not compared."""
     held: ClassVar[int] = 2 << 20
-    """Bytes that a writer may take while it writes, however much that is."""
+    """Bytes of memory that a writer may use, independent of the size of the output."""
     salvage_leaves: ClassVar[frozenset[str]] = frozenset()
-    """Findings of DATA_LOSS that a salvaged file may still have."""
+    """Codes of DATA_LOSS that a salvaged file may still have."""
     may_be_empty: ClassVar[bool] = False
-    """Whether a file without records is one of no bytes: a format without a header."""
+    """Whether a file without records has no bytes, as in a format without a header."""
 
     def records(self) -> Iterable[Json]:
-        """The records of a sound file as JSON, made from scratch: best one of every kind."""
+        """Return the records of a sound file as JSON, ideally one of every kind."""
         return ()
 
     def refused(self) -> Iterable[tuple[Json, str]]:
-        """Records as JSON that the format cannot hold, each with the code that says why."""
+        """Return records (JSON) that the format cannot represent, with the code of the error."""
         return ()
 
     def many(self) -> Iterable[Json]:
-        """Records as JSON that a file can hold one behind another, without end.
+        """Return an endless sequence of records (JSON) for one file.
 
-        Here, those of a sample and its last one over and over. Records of a kilobyte or more
-        fill a writer's buffers sooner, and show whether it frees what it wrote.
+        The default is the records of a sample, with the last one repeated. Records of a kilobyte
+        or more fill a writer's buffers sooner, and show whether it frees what it wrote.
         """
         streams = [*self._scratch(), *self._sampled(sound=True)]
         assert streams, "neither records() nor samples() gives anything sound"
@@ -142,7 +142,7 @@ class WriterContract(Extracting):
 
     @property
     def reader(self) -> Reader:
-        """The reader of the format; what needs one is skipped where there is none."""
+        """The reader of the format; skips the test if there is none."""
         reader = self._reader_if_any()
         if reader is None:
             skip(f"nothing is known to read {self.format}")
@@ -155,7 +155,7 @@ class WriterContract(Extracting):
 
     @property
     def rules(self) -> Catalogue:
-        """The catalogue of the format, which is the reader's; empty where there is none."""
+        """The catalogue of the reader; empty if there is none."""
         reader = self._reader_if_any()
         return Catalogue([]) if reader is None or reader.rules is None else reader.rules()
 
@@ -171,7 +171,7 @@ class WriterContract(Extracting):
         return sink.getvalue()
 
     def _sampled(self, *, sound: bool = False) -> Iterator[Stream]:
-        """The records of each small sample, whose capture is open until the next is asked for."""
+        """Yield the records of each small sample, with its capture open."""
         if self._reader_if_any() is None:
             return
         for sample, capture in self._opened(self._small()):
@@ -182,19 +182,19 @@ class WriterContract(Extracting):
                 yield Stream(sample.name, shown, options, records, sample.data)
 
     def _scratch(self) -> Iterator[Stream]:
-        """The records of records(), where it gives some."""
+        """Yield the records of records(), if there are any."""
         shown = [through_json(record) for record in self.records()]
         if shown:
             yield Stream("records()", shown, self._options({}), shown)
 
     def _streams(self) -> list[Stream]:
-        """All of them, as JSON alone: their captures are closed."""
+        """Return all streams, with records as JSON because their captures are closed."""
         streams = [*self._scratch(), *self._sampled()]
         assert streams, "give samples(), or records() where nothing reads the format"
         return [attrs.evolve(stream, records=stream.shown) for stream in streams]
 
     def _plain(self, shown: Any) -> Any:
-        """Record JSON without what is derived, at any depth."""
+        """Return record JSON without derived keys, at any depth."""
         if isinstance(shown, Mapping):
             kept = {key: self._plain(value) for key, value in shown.items()}
             return {key: value for key, value in kept.items() if key not in self.derived}
@@ -209,7 +209,7 @@ class WriterContract(Extracting):
         check_descriptor(self.writer, "writer", self.format)
 
     def test_suffixes_are_the_readers(self) -> None:
-        """A file that is written under a suffix is found again by it."""
+        """The writer has the same suffixes as the reader."""
         suffixes = self.writer.suffixes
         assert set(suffixes) == set(self.reader.suffixes), (
             f"the writer of {self.format} has the suffixes {suffixes}, "
@@ -232,7 +232,7 @@ class WriterContract(Extracting):
         assert inspect.getdoc(type(writer)), f"{type(writer)} has no docstring"
 
     def test_accepts_names_standard_tables(self) -> None:
-        """What ``merge`` is offered are tables that every format names alike."""
+        """``accepts`` names standard tables, and only if there is a ``merge``."""
         writer = self.writer
         if writer.merge is None:
             assert not writer.accepts, "accepts is for merge, which is not given"
@@ -241,12 +241,12 @@ class WriterContract(Extracting):
         unknown = sorted(writer.accepts - STANDARD_TABLES.keys())
         assert not unknown, f"accepts names {unknown}, which are not standard tables"
 
-    # --- The same bytes --------------------------------------------------------------------
+    # --- Lossless writing ------------------------------------------------------------------
 
     def test_writer_options_of_captures_are_its_own(self) -> None:
-        """The capture's ``writer_options`` are options of the writer, and can be JSON.
+        """The capture's ``writer_options`` are options of the writer and plain JSON.
 
-        The header of a records file keeps them, so that the same bytes can be made of it.
+        The header of a records file has them, so that the same bytes can be written again.
         """
         self._need_reader()
         known = {option.name for option in self.writer.options}
@@ -259,7 +259,7 @@ class WriterContract(Extracting):
             self._options(again)
 
     def test_objects_and_json_can_be_mixed(self) -> None:
-        """Record by record, the reader's object and its JSON are written alike."""
+        """A record's object and its JSON are written identically, in any mix."""
         for stream in self._sampled():
             assert stream.data is not None
             pairs = list(zip(stream.records, stream.shown, strict=True))
@@ -269,7 +269,7 @@ class WriterContract(Extracting):
                 check_same(found, stream.data, f"{stream.name}, every other record as JSON")
 
     def test_records_are_left_as_they_were(self) -> None:
-        """``write()`` changes nothing in what it is given, object or JSON."""
+        """``write()`` does not change its argument, object or JSON."""
         for stream in itertools.chain(self._scratch(), self._sampled()):
             given = copy.deepcopy(stream.shown)
             self._write(given, stream.options)
@@ -282,7 +282,7 @@ class WriterContract(Extracting):
                 assert changed is None, f"{stream.name}: write() changed record {changed}"
 
     def test_records_from_scratch_are_read_back(self) -> None:
-        """The reader shows what records() gave, has nothing to find fault with, and they stay."""
+        """The records of records() are read back without findings, and written again unchanged."""
         self._need_reader()
         stream = next(self._scratch(), None)
         if stream is None:
@@ -295,15 +295,15 @@ class WriterContract(Extracting):
         given, shown = self._plain(stream.shown), self._plain(found)
         other = _first_other(shown, given)
         assert other is None, (
-            f"record {other} was given as {_at(given, other)} and is read as {_at(shown, other)}"
+            f"record {other} was written as {_at(given, other)} and is read as {_at(shown, other)}"
         )
-        assert not bad, f"the reader finds fault with what was written: {bad[0]}"
+        assert not bad, f"the reader reports a finding in the output: {bad[0]}"
         check_same(self._rewritten(output, as_json=True), output, "records() written again")
 
     # --- The sink --------------------------------------------------------------------------
 
     def test_bytes_reach_the_sink_in_order(self) -> None:
-        """After any record the sink has a beginning of the file, which is never taken back."""
+        """After any record, the bytes in the sink are a prefix of the file."""
         for stream in itertools.chain(self._scratch(), self._sampled()):
             whole = self._write(stream.shown, stream.options)
             if stream.data is not None:
@@ -318,8 +318,8 @@ class WriterContract(Extracting):
             check_same(sink.getvalue(), whole, f"{stream.name} after close()")
 
     def test_close_puts_out_what_was_held_back(self) -> None:
-        """All of it, once: another ``close()`` writes nothing more, nor does being forgotten."""
-        gc.freeze()  # what was there before need not be looked at for each stream
+        """``close()`` writes all buffered bytes, once; a second call or deletion writes nothing."""
+        gc.freeze()  # make the collections below fast
         try:
             for stream in self._streams():
                 sink = Sink.memory()
@@ -337,7 +337,7 @@ class WriterContract(Extracting):
             gc.unfreeze()
 
     def test_the_sink_is_left_open(self) -> None:
-        """It is the caller's, who may have more to write, and puts the file in its place."""
+        """The writer does not commit, abort or close the sink."""
         for stream in self._streams():
             sink = WatchedSink()
             writer = _all_written(self._start(sink, stream.options), stream.shown)
@@ -346,7 +346,7 @@ class WriterContract(Extracting):
             sink.check_left_open("close()")
 
     def test_writers_do_not_disturb_each_other(self) -> None:
-        """Two at once, each with a sink of its own, write what each would write alone."""
+        """Two writers at once write the same as each alone."""
         streams = self._streams()[:4]
         alone = [self._write(stream.shown, stream.options) for stream in streams]
         for one, two in itertools.product(range(len(streams)), repeat=2):
@@ -367,7 +367,7 @@ class WriterContract(Extracting):
             check_same(sinks[1].getvalue(), alone[two], f"{second.name} beside {first.name}")
 
     def test_many_records_come_back(self) -> None:
-        """A file that is larger than what a writer holds back has all records, in their order."""
+        """A file larger than the writer's buffer has all records in order."""
         self._need_reader()
         sink = Sink.memory()
         given = list(self._written(sink))
@@ -375,12 +375,12 @@ class WriterContract(Extracting):
             records = (self._plain(through_json(r.to_json())) for r in capture.records())
             for number, (found, wanted) in enumerate(itertools.zip_longest(records, given)):
                 assert found == self._plain(wanted), (
-                    f"record {number} of {len(given)} was given as {_short(wanted)} "
+                    f"record {number} of {len(given)} was written as {_short(wanted)} "
                     f"and is read as {_short(found)}"
                 )
 
     def test_memory_does_not_grow_with_what_was_written(self) -> None:
-        """The writer frees what the sink has taken."""
+        """The writer's memory does not grow with the output."""
         sink = Sink.nowhere()
         tracemalloc.start()
         try:
@@ -394,7 +394,7 @@ class WriterContract(Extracting):
         )
 
     def _written(self, sink: Sink) -> Iterator[Json]:
-        """Write many records, each a copy of its own, and give each one when it is written."""
+        """Write copies of many records, and yield each one after it is written."""
         writer = self._start(sink, self._options({}))
         for record in itertools.islice(self.many(), MOST):
             writer.write(through_json(record))
@@ -406,7 +406,7 @@ class WriterContract(Extracting):
     # --- Refusals --------------------------------------------------------------------------
 
     def test_refused_records_say_why(self) -> None:
-        """WriteRefusedError with the code that refused() gives, and with what can be done."""
+        """The records of refused() raise WriteRefusedError with the code and a remedy."""
         refused = list(self.refused())
         if not refused:
             skip("refused() gives none")
@@ -417,7 +417,7 @@ class WriterContract(Extracting):
             self._check_refusal(error, record)
 
     def test_refused_records_leave_nothing(self) -> None:
-        """Good, bad, good gives the bytes of good, good: wherever the bad one comes."""
+        """A refused record leaves no bytes, wherever it occurs."""
         refused = [record for record, _ in self.refused()]
         stream = self._streams()[0]
         good = stream.shown[:40]
@@ -428,17 +428,17 @@ class WriterContract(Extracting):
                 check_same(found, expected, f"{_short(bad)} refused after {at} records")
 
     def test_what_is_no_record_is_refused(self) -> None:
-        """JSON objects of no kind that the format has: WriteRefusedError, and nothing else."""
+        """JSON objects that are not records raise WriteRefusedError."""
         for record in NO_RECORDS:
             error = _refusal(self._start(Sink.memory(), self._options({})), record)
             assert error is not None, f"{_short(record)} is not a record, but was not refused"
             self._check_refusal(error, record)
 
     def test_wrong_values_are_refused_or_take_effect(self) -> None:
-        """A field that was edited shows so when it is read again; else the record is refused.
+        """An edited field is read back as edited, or the record is refused.
 
-        Any JSON value in any field, fields left out, empty and added: WriteRefusedError is all
-        that may be raised, and then it is as if the record had never been offered.
+        Fields get any JSON values, and are removed, emptied and added. Only WriteRefusedError may
+        be raised, and a refused record must have no effect.
         """
         streams = [attrs.evolve(s, shown=s.shown[:100], data=None) for s in self._streams()]
         expected = [self._write(stream.shown, stream.options) for stream in streams]
@@ -469,7 +469,7 @@ class WriterContract(Extracting):
     def _check_effect(
         self, output: bytes, place: tuple[Stream, int, tuple[Any, ...]], value: Any, where: str
     ) -> None:
-        """That the last record of a file has the value, where anybody can tell."""
+        """Check that the last record of a file has the value, if that can be determined."""
         stream, number, path = place
         ignored = any(
             key in {ADDED, *self.derived} or str(key).endswith(("_bytes_hex", "_bits"))
@@ -484,13 +484,13 @@ class WriterContract(Extracting):
             return
         found = _value_at(shown[-1], path)
         if isinstance(value, int) and isinstance(found, str) and found is not MISSING:
-            return  # a number of an enumeration, which is shown by its name
+            return  # a value of an enumeration, shown by name
         before = _value_at(stream.shown[number], path)
         if found is MISSING and not value and type(value) is type(before):
             without = _edited(stream.shown[number], path, MISSING)
             same = self._write([*stream.shown[:number], without], stream.options)
             check_same(output, same, f"{where}, which is not shown, beside no such field")
-            return  # the value of a field that is left out
+            return  # the default value of an omitted field
         assert self._plain(found) == self._plain(value), (
             f"{where}: accepted, but read again it is {_short(found)}"
         )
@@ -512,10 +512,10 @@ class WriterContract(Extracting):
         _all_written(writer, good[at:]).close()
         return sink.getvalue()
 
-    # --- What a writer may have beside -----------------------------------------------------
+    # --- Optional functions ----------------------------------------------------------------
 
     def _optional(self, name: str) -> Callable[..., Any]:
-        """A function of the descriptor; the test is skipped where there is none."""
+        """Return a function of the descriptor; skip the test if there is none."""
         self._need_reader()
         function: Callable[..., Any] | None = getattr(self.writer, name)
         if function is None:
@@ -535,7 +535,7 @@ class WriterContract(Extracting):
         return sink.getvalue(), losses
 
     def test_salvage_keeps_what_is_sound(self) -> None:
-        """Of a sound sample every byte, and no loss is reported."""
+        """Salvaging a sound sample gives the same bytes, without losses."""
         self._optional("salvage")
         for sample, capture in self._sound():
             output, losses = self._salvaged(capture)
@@ -543,9 +543,9 @@ class WriterContract(Extracting):
             assert not losses, f"{sample.name} is sound, but {losses[0]}"
 
     def test_salvaged_files_are_sound(self) -> None:
-        """The reader loses no data in them, and each loss says what, where and why.
+        """Salvaged files are read without data loss, and each loss has a kind, place and message.
 
-        Without a reported loss there was none: the bytes are those of the input.
+        Without reported losses, the bytes are those of the input.
         """
         self._optional("salvage")
         rules = {**FRAMEWORK_RULES, **self.rules}
@@ -555,7 +555,7 @@ class WriterContract(Extracting):
                 output, losses = self._salvaged(capture)
             for loss in losses:
                 assert 0 <= loss.offset <= len(data), f"{loss} is outside of {len(data)} bytes"
-                assert 0 <= loss.nbytes <= len(data) - loss.offset, f"{loss} is of too many bytes"
+                assert 0 <= loss.nbytes <= len(data) - loss.offset, f"{loss} has too many bytes"
                 assert loss.what, f"{loss} does not say what was lost"
                 assert loss.message, f"{loss} does not say what was wrong"
                 assert not loss.code or loss.code in rules, f"{loss}: the code is in no catalogue"
@@ -577,9 +577,9 @@ class WriterContract(Extracting):
         return sink.getvalue()
 
     def test_extract_of_everything_is_everything(self) -> None:
-        """A selection that chooses all of a sound sample gives all rows of all tables.
+        """A selection of everything in a sound sample keeps all rows of all tables.
 
-        What shows in no table, such as a string that nothing uses, may be left out.
+        Data that is in no table, such as an unused string, may be omitted.
         """
         self._optional("extract")
         for sample, whole in self._sound():
@@ -596,7 +596,7 @@ class WriterContract(Extracting):
                         assert same, f"{sample.name}: {name}.{column} is not what it was"
 
     def test_extract_of_nothing_is_readable(self) -> None:
-        """A stretch of time in which nothing is, or of no length, is still a file."""
+        """Extracting an empty time range gives a readable file."""
         self._optional("extract")
         for sample, whole in self._sound():
             for start, stop in ((0, 0), (NS_MAX - 1, NS_MAX), (NS_MAX, NS_MAX)):
@@ -605,7 +605,7 @@ class WriterContract(Extracting):
                     self._check_readable(output, f"{sample.name} from {start} to {stop} ns")
 
     def test_extract_keeps_what_a_filter_keeps(self) -> None:
-        """The events of a stretch of time or of a thread, no others; and it reports the rest."""
+        """Extracting has exactly the events that a plain filter keeps, and reports the others."""
         extract = self._optional("extract")
         for sample, whole in self._sound():
             for selection in selections_of(whole):
@@ -627,7 +627,7 @@ class WriterContract(Extracting):
         return sink.getvalue()
 
     def test_merged_files_are_readable(self) -> None:
-        """What is made of tables alone reads without loss, has rows, and is always the same."""
+        """Merged files are read without loss, have rows, and are reproducible."""
         self._optional("merge")
         for sample, capture in self._sound():
             had = self._accepted_rows(capture)
@@ -640,7 +640,7 @@ class WriterContract(Extracting):
                     assert rows or not had, f"{sample.name}: none of {had} rows was merged"
 
     def test_several_captures_are_merged_or_refused(self) -> None:
-        """A file that cannot hold a second capture says so."""
+        """A second capture is merged or refused with a coded error."""
         self._optional("merge")
         for sample, first in self._sound():
             with (
@@ -651,7 +651,7 @@ class WriterContract(Extracting):
                 self._check_readable(output, f"{sample.name} merged with itself")
 
     def test_columns_without_a_place_are_reported(self) -> None:
-        """What other plugins add to a table, and the format cannot hold, is in the report."""
+        """Columns that other plugins add and the format cannot represent are reported."""
         merge = self._optional("merge")
         for sample, capture in self._sound():
             written = [
@@ -665,7 +665,7 @@ class WriterContract(Extracting):
             for name in written:
                 column = _extra_column(name)
                 assert any(column in what for what in dropped), (
-                    f"{sample.name}: the column {column!r} of {name!r} is lost without a word; "
+                    f"{sample.name}: the column {column!r} of {name!r} is lost silently; "
                     "fxframework.kit.omitted.omitted_columns() counts such columns"
                 )
 
@@ -676,8 +676,8 @@ class WriterContract(Extracting):
     def _check_readable(
         self, output: bytes, what: str, allowed: frozenset[str] = frozenset()
     ) -> None:
-        """That the reader takes an output and loses nothing of it."""
-        assert output, f"{what} is a file of no bytes"
+        """Check that the reader reads an output without data loss."""
+        assert output, f"{what} is an empty file"
         try:
             with self._open(output) as capture:
                 capture.scan()
@@ -698,7 +698,7 @@ def _extra_column(table: str) -> str:
 
 
 class _Extended(Capture):
-    """A capture of a format that nobody knows, whose tables have a column more."""
+    """A capture of an unknown format, whose tables have an added column."""
 
     format = "contract"
 
@@ -707,16 +707,16 @@ class _Extended(Capture):
         self.whole = whole
         self.strings = whole.strings
         self.schemas = {  # type: ignore[misc]
-            name: schema.extended(Column(_extra_column(name), "i8", "what no format knows"))
+            name: schema.extended(Column(_extra_column(name), "i8", "added by a test"))
             for name, schema in whole.schemas.items()
         }
 
     def records(self) -> Iterator[Record]:
-        """None: it is a capture of tables."""
+        """Return no records: only its tables are used."""
         return iter(())
 
     def summary(self) -> Summary:
-        """That of the whole capture."""
+        """Return the summary of the whole capture."""
         return self.whole.summary()
 
     def _table(self, name: str) -> Table:
@@ -735,7 +735,7 @@ def _short(shown: Any) -> str:
 
 
 def _first_other(found: Sequence[Any], expected: Sequence[Any]) -> int | None:
-    """The number of the first item that is not the same; None where all are."""
+    """Return the index of the first unequal item; None if all are equal."""
     pairs = itertools.zip_longest(found, expected, fillvalue=MISSING)
     return next((n for n, (one, other) in enumerate(pairs) if one != other), None)
 
@@ -745,9 +745,9 @@ def _at(items: Sequence[Any], number: int | None) -> str:
 
 
 def _places(streams: Sequence[Stream]) -> list[tuple[int, int, tuple[Any, ...]]]:
-    """Each field of each kind of record once: the stream, the record's number and the path.
+    """Return stream, record number and path of each field of each form of record, once.
 
-    A kind is what a record has for fields and short words, so that all forms are tried.
+    Records have the same form if their kind and their fields are the same.
     """
     found: dict[Any, tuple[int, int, tuple[Any, ...]]] = {}
     for which, stream in enumerate(streams):
@@ -759,7 +759,7 @@ def _places(streams: Sequence[Stream]) -> list[tuple[int, int, tuple[Any, ...]]]
 
 
 def _paths(shown: Any) -> Iterator[tuple[Any, ...]]:
-    """The paths of all values in JSON; of lists those of the first three items."""
+    """Yield the paths of all values in JSON; of lists only the first three items."""
     inside: Iterable[tuple[Any, Any]] = ()
     if isinstance(shown, Mapping):
         inside = shown.items()
@@ -772,7 +772,7 @@ def _paths(shown: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _value_at(shown: Any, path: tuple[Any, ...]) -> Any:
-    """The value in JSON at a path; ``MISSING`` where there is none."""
+    """Return the value in JSON at a path; ``MISSING`` if there is none."""
     try:
         for key in path:
             shown = shown[key]
@@ -804,7 +804,7 @@ def _all_written(writer: RecordWriter, records: Iterable[Any]) -> RecordWriter:
 
 
 def _refusal(writer: RecordWriter, record: Json) -> WriteRefusedError | None:
-    """The error with which a record is refused; None where it is taken. No other may be raised."""
+    """Return the error that refuses a record; None if it is written. Others fail the test."""
     try:
         writer.write(record)
     except WriteRefusedError as error:

@@ -193,7 +193,7 @@ READER = [
     # --- other runs ---
     Fault("slices stay open in the next file", "reader", "reader.py",
           "self.open: dict[int, list[int]] = {}", 'self.open = vars(__import__("sys")).setdefault("pulse_open", {})',
-          "reads otherwise|order: |list index|depth: slice"),
+          "reads differently|order: |list index|depth: slice"),
     Fault("rows are kept in the class", "reader", "reader.py",
           "self.rows: dict[str, list[dict[str, Any]]] = {name", "type(self).rows = {name",
           "in several threads"),
@@ -203,7 +203,7 @@ READER = [
     Fault("the size is that of the file", "reader", "reader.py",
           "size, limit = self.source.size,",
           "path = self.source.path\n        size, limit = (path.stat().st_size if path else "
-          "self.source.size),", "a file, reads otherwise|records"),
+          "self.source.size),", "a file, reads differently|records"),
     # --- damage ---
     Fault("a lone byte ends in a traceback", "reader", "reader.py",
           "[*self.source.read(at, 2), 0][:2]", "self.source.read(at, 2)",
@@ -280,14 +280,14 @@ WRITER = [
           "part = capture.select(selection)",
           "stop = selection.stop_ns\n    part = capture.select(Selection(start_ns=selection."
           "start_ns, stop_ns=stop and stop + 1, threads=selection.threads))",
-          "extract: .*do not belong"),
+          "extract: .*outside of the part"),
     Fault("extract forgets the counters", "writer", "writer.py",
           'for name in ("slices", "instants", "counters"):', 'for name in ("slices", "instants"):',
           "extract|counters"),
     Fault("extract forgets the threads that were chosen", "writer", "writer.py",
           "part = capture.select(selection)",
           "part = capture.select(Selection(start_ns=selection.start_ns, stop_ns=selection.stop_ns))",
-          "extract: .*thread .*do not belong"),
+          "extract: .*thread .*outside of the part"),
     Fault("extract reports nothing", "writer", "writer.py",
           'return {"records": left_out} if left_out else {}', "return {}", "extract: .*reports nothing"),
 ]  # fmt: skip
