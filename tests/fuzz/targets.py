@@ -363,6 +363,10 @@ def log_lines(data: bytes) -> None:
     for _ in range(4):
         lines.run()
         lines.pos = min(lines.pos + 1, whole.size // 8)
+    lines.in_ring(16, 8, 4096)
+    for start in range(4):
+        lines.pos = start
+        lines.run()
     lines.out.take()
     packets = PacketLines(view(octets, np.uint8), 1 << 12)
     for start in range(16, min(octets.size, 24)):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fx_log.sample import sample
 
-from .logs import log, manifest, packet, stream, text_log
-from .streams import damaged, log_files, packet_files
+from .logs import entry, log, manifest, packet, ring, stream, text_log
+from .streams import damaged, log_files, packet_files, ring_images
 from .test_two_decoders import SLOW, TOOLS, Tools, findings
 
 ODD = [
@@ -147,3 +147,30 @@ def test_each_packet_by_itself_and_among_others(tools: Tools, odd: int) -> None:
 @hypothesis.given(data=packet_files() | damaged(packet_files()) | st.binary(max_size=200))
 def test_agree_on_any_packets(tools: Tools, data: bytes) -> None:
     agree(tools, data, {}, "log-legacy-stream")
+
+
+RING_ENTRIES = [
+    *map(entry, ODD),
+    entry(log(("a", "int64", 1)), tag=(1 << 64) - 1),
+    entry(log(("a", "int64", 1)) + b"trailing"),
+    entry(log(("a", "int64", 1)) + b"odd"),
+    entry(log(("a", "int64", 1))[:-8]),
+    entry(b"no record, but bytes"),
+    entry(b""),
+    entry(log(("k", "string", "caf\udce9"))),
+    entry(b"x" * 5)[:-1] + b"\1",
+]
+
+
+@pytest.mark.parametrize("tail", [0, 8, 4096, (1 << 40) + 16])
+def test_entries_of_a_ring(tools: Tools, tail: int) -> None:
+    agree(tools, ring(RING_ENTRIES, tail=tail), {}, "log-ring")
+    for odd in RING_ENTRIES:
+        data = ring([entry(ODD[0]), odd, entry(ODD[1])], tail=tail, rest=b"\1")
+        agree(tools, data, {}, "log-ring")
+
+
+@hypothesis.settings(max_examples=60, **SLOW)
+@hypothesis.given(data=ring_images() | damaged(ring_images()) | st.binary(max_size=200))
+def test_agree_on_any_ring(tools: Tools, data: bytes) -> None:
+    agree(tools, data, {}, "log-ring")

@@ -462,15 +462,31 @@ class StreamWalk(Walk):
 class RingWalk(Walk):
     """A ring: its header, the entries from tail to head, and the unused space."""
 
+    line: memoryview = memoryview(b"")
+    """The ring from its tail on, once around; empty if the header is unsound."""
+    start: int = 0
+    """The byte of the ring at which ``line`` begins."""
+
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
+        opening, used = self.opening()
+        yield from opening
+        at = 0
+        while at < used:
+            record = self.entry(self.line, at, used, self.place)
+            yield record
+            at += record.nbytes
+        yield from self.rest(used)
+
+    def opening(self) -> tuple[list[LogFileRecord], int]:
+        """Return the records before the first entry, and the bytes of entries in ``line``."""
         view = self.view
         if not len(view):
-            return
+            return [], 0
         if len(view) < wire.RING_PAGE:
-            yield self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes")
-            return
-        capacity = len(view) - wire.RING_PAGE
+            return [self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes")], 0
+        ring = view[wire.RING_PAGE :]
+        capacity = len(ring)
         head, tail = _TWO.unpack_from(view)
         header = RingHeader(nbytes=wire.RING_PAGE, head=head, tail=tail)
         page = view[: wire.RING_PAGE].tobytes()
@@ -481,38 +497,22 @@ class RingWalk(Walk):
             self.find("FXL0804", f"{capacity} bytes", 0)
         if not header.sound(capacity):
             self.find("FXL0801", f"head {head}, tail {tail}, a ring of {capacity} bytes", 0)
-            yield header
-            if capacity:
-                yield Damaged(
-                    offset=wire.RING_PAGE,
-                    nbytes=capacity,
-                    code="FXL0801",
-                    raw=view[wire.RING_PAGE :],
-                )
-            return
-        yield header
-        yield from self.ring(head, tail, capacity)
-
-    def ring(self, head: int, tail: int, capacity: int) -> Iterator[LogFileRecord]:
-        """Yield the records of the ring, once around from the tail."""
-        if not capacity:
-            return
-        start = tail % capacity
-        ring = self.view[wire.RING_PAGE :]
+            lost = Damaged(offset=wire.RING_PAGE, nbytes=capacity, code="FXL0801", raw=ring)
+            return [header, lost][: 1 + bool(capacity)], 0
+        self.start = start = tail % capacity if capacity else 0
         # A copy that starts at the tail, so that nothing wraps.
-        line = memoryview(ring[start:].tobytes() + ring[:start].tobytes()) if start else ring
+        self.line = memoryview(ring[start:].tobytes() + ring[:start].tobytes()) if start else ring
+        return [header], head - tail
 
-        def place(at: int) -> int:
-            return wire.RING_PAGE + (start + at) % capacity
+    def place(self, at: int) -> int:
+        """Return the offset in the file of a byte of ``line``."""
+        return wire.RING_PAGE + (self.start + at) % len(self.line)
 
-        used = head - tail
-        at = 0
-        while at < used:
-            record = self.entry(line, at, used, place)
-            yield record
-            at += record.nbytes
-        if used < capacity:
-            yield self.unused(line[used:], place(used))
+    def rest(self, used: int) -> list[LogFileRecord]:
+        """Return the space behind ``used`` bytes of entries, if there is any."""
+        if used >= len(self.line):
+            return []
+        return [self.unused(self.line[used:], self.place(used))]
 
     def entry(
         self, line: memoryview, at: int, used: int, place: Callable[[int], int]

@@ -20,11 +20,13 @@ TEXTS = (
     b',"type":"int64","value":', b',"type":"uint64","value":', b',"type":"double","value":',
     b',"type":"string","value":', b',"type":"bool","value":true}',
     b',"type":"bool","value":false}', b"]", b',"raw":"', b'"', b"}\n", b",", b"}", b'""',
+    b'{"record":"ring_entry","offset":', b',"tag":', b',"length":', b',"log":{"timestamp":',
 )  # fmt: skip
 (
     RECORD_OFFSET, NBYTES, TIMESTAMP, SEVERITY, TAG_BITS_TEXT, ARGS, NAME, NULL_VALUE, INT64_VALUE,
     UINT64_VALUE, DOUBLE_VALUE, STRING_VALUE, TRUE_VALUE, FALSE_VALUE, END_OF_ARGS, RAW,
-    END_OF_RAW, END_OF_RECORD, COMMA, END_OF_ARGUMENT, EMPTY_TEXT,
+    END_OF_RAW, END_OF_RECORD, COMMA, END_OF_ARGUMENT, EMPTY_TEXT, ENTRY_OFFSET, ENTRY_TAG, LENGTH,
+    OF_ENTRY,
 ) = range(len(TEXTS))  # fmt: skip
 EXPONENT = 0x7FF0000000000000
 
@@ -49,6 +51,15 @@ class JsonLines(Kernel):
         self.pos = 0
         self.end = 0
         self.raw = 0
+        self.base = 0
+        self.wrap = 0
+        self.capacity = 0
+
+    def in_ring(self, page: int, start: int, capacity: int) -> None:
+        """Read the words as entries of a ring at byte ``page``, from its byte ``start`` on."""
+        self.base = page + start
+        self.wrap = (capacity - start) // 8
+        self.capacity = capacity
 
     def step(self) -> int:
         """Write lines."""
@@ -56,7 +67,7 @@ class JsonLines(Kernel):
             if self.pos >= self.total:
                 return END
             before = self.out.used
-            if not self.record(self.pos):
+            if not (self.entry(self.pos) if self.wrap else self.record(self.pos)):
                 self.out.used = before
                 return NOT_PLAIN
         return FULL
@@ -69,13 +80,18 @@ class JsonLines(Kernel):
             return 0
         if 0 < self.max_record < 8 * size:
             return 0
-        self.end = at + size
-        self.raw = 1 if (word >> 48) & 0xFF else 0
         self.out.literal(RECORD_OFFSET)
         self.out.signed(8 * at)
         self.out.literal(NBYTES)
         self.out.signed(8 * size)
         self.out.literal(TIMESTAMP)
+        return self.log(at, size)
+
+    def log(self, at: int, size: int) -> int:
+        """Write the fields of the record at word ``at``: 1, or 0 where it is not plain."""
+        word = self.words[at]
+        self.end = at + size
+        self.raw = 1 if (word >> 48) & 0xFF else 0
         self.out.signed(self.words[at + 1])
         self.out.literal(SEVERITY)
         self.out.signed((word >> 56) & 0xFF)
@@ -94,9 +110,34 @@ class JsonLines(Kernel):
             self.out.literal(RAW)
             self.out.hexadecimal(8 * at, 8 * size)
             self.out.literal(END_OF_RAW)
+        if self.wrap:
+            self.out.literal(END_OF_ARGUMENT)
         self.out.literal(END_OF_RECORD)
         self.pos = self.end
         return 1
+
+    def entry(self, at: int) -> int:
+        """Write the entry of a ring at word ``at``: 1, or 0 where it is not plain."""
+        if self.total - at <= ENTRY_HEADER_WORDS:
+            return 0
+        length = self.words[at + 1]
+        start = at + ENTRY_HEADER_WORDS
+        size = length >> 3
+        if length & 7 or size < MIN_WORDS or size > MAX_ENTRY_WORDS - ENTRY_HEADER_WORDS:
+            return 0
+        word = self.words[start]
+        if size > self.total - start or word & 15 != RECORD_TYPE or (word >> 4) & 0xFFF != size:
+            return 0
+        self.out.literal(ENTRY_OFFSET)
+        self.out.signed(8 * at + (self.base if at < self.wrap else self.base - self.capacity))
+        self.out.literal(NBYTES)
+        self.out.signed(8 * (ENTRY_HEADER_WORDS + size))
+        self.out.literal(ENTRY_TAG)
+        self.out.natural(self.words[at])
+        self.out.literal(LENGTH)
+        self.out.signed(length)
+        self.out.literal(OF_ENTRY)
+        return self.log(start, size)
 
     def argument(self, at: int) -> int:
         """Write the argument at word ``at``; gives the word behind it, or -1: it is not plain."""
