@@ -627,7 +627,7 @@ class Conversion:
             rows.update(capture.summary().rows)
             spare(self.captures, capture)
         dropped = session.close()
-        return dropped, {} if any(self.parts) else rows, dict(getattr(session, "renumbered", {}))
+        return dropped, {} if any(self.parts) else rows, getattr(session, "renumbered", {})
 
 
 class _RecordTarget:

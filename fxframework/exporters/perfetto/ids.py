@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.maps import PairMap
-
-__all__ = ["Ids", "New", "SortedMap", "distinct"]
+__all__ = ["Ids", "New", "Renumbered", "SortedMap", "distinct"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -29,6 +28,27 @@ class New(NamedTuple):
 
     ids: I64
     fresh: Bools
+
+
+class Renumbered(Mapping[int, int]):
+    """Ids that stand for others, with these, in two arrays."""
+
+    def __init__(self, ids: I64, own: I64) -> None:
+        order = np.argsort(ids)
+        self._ids = ids[order]
+        self._own = own.view(np.uint64)[order]
+
+    def __len__(self) -> int:
+        return self._ids.size
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._ids.tolist())
+
+    def __getitem__(self, id: int) -> int:
+        place = int(np.searchsorted(self._ids, id))
+        if place == self._ids.size or self._ids[place] != id:
+            raise KeyError(id)
+        return int(self._own[place])
 
 
 class SortedMap:
@@ -95,24 +115,25 @@ class Ids:
         """By small id its owner and bits."""
         self._pids = SortedMap()
         """Small ids of processes that do not have their own, by these."""
-        self._pairs = PairMap()
-        """The same of threads, by process and own id."""
+        self._tids = SortedMap()
+        """Numbers of the own ids of threads that have others."""
+        self._numbered = 0
+        self._pairs = SortedMap()
+        """Small ids of these, by process and number."""
         self._next = IDS - 1
         self._others: list[tuple[I64, I64]] = []
+        """Ids that stand for others, and these."""
 
     @property
     def moved(self) -> int:
         """How many ids stand for others."""
         return sum(small.size for small, _ in self._others)
 
-    def renumbered(self) -> dict[int, int]:
+    def renumbered(self) -> Renumbered:
         """Ids that stand for those which did not fit or were taken, with these."""
-        unsigned = ((small, own.view(np.uint64)) for small, own in self._others)
-        return {
-            each: number
-            for small, own in unsigned
-            for each, number in zip(small.tolist(), own.tolist(), strict=True)
-        }
+        none = np.zeros(0, np.int64)
+        parts = zip((none, none), *self._others, strict=True)
+        return Renumbered(*(np.concatenate(part) for part in parts))
 
     def processes(self, pids: I64, *, again: bool = False) -> New:
         """Ids of processes, each given once; new ones for all of them where ``again``."""
@@ -201,22 +222,30 @@ class Ids:
 
     def _look_up(self, found: I64, process: I64, tids: I64, *, undescribed: bool = False) -> None:
         """Find threads that do not have their own ids, where none are found yet."""
-        if not len(self._pairs):
-            return
         rest = np.flatnonzero(found < 0)
-        keys = zip(process[rest].tolist(), tids[rest].tolist(), strict=True)
-        ids = np.fromiter((self._pairs.get(*key) for key in keys), np.int64, rest.size)
+        ids = self._pairs.get(self._keys(process[rest], tids[rest]))
         if undescribed:
             ids[self._known(ids) != ANOTHER] = -1
         found[rest] = ids
 
     def _remember(self, process: I64, tids: I64, chosen: Bools, ids: I64) -> None:
         """Enter threads that do not have their own ids."""
-        columns = (column[chosen].tolist() for column in (process, tids, ids))
-        for owner, tid, small in zip(*columns, strict=True):
-            self._pairs.put(owner, tid, small)
-            if owner > 0 and self._pairs.get(OF_PROCESSES, tid) < 0:
-                self._pairs.put(OF_PROCESSES, tid, small)
+        process, tids, ids = process[chosen], tids[chosen], ids[chosen]
+        first, _ = distinct(tids)
+        new = tids[first][self._tids.get(tids[first]) < 0]
+        self._tids.put(new, np.arange(self._numbered, self._numbered + new.size))
+        self._numbered += new.size
+        self._pairs.put(self._keys(process, tids), ids)
+        known = np.flatnonzero(process > 0)
+        first, _ = distinct(tids[known])
+        keys = self._keys(np.full(first.size, OF_PROCESSES), tids[known[first]])
+        missing = self._pairs.get(keys) < 0
+        self._pairs.put(keys[missing], ids[known[first]][missing])
+
+    def _keys(self, process: I64, tids: I64) -> I64:
+        """Keys of ``_pairs``; -1 for threads whose ids have no number."""
+        number = self._tids.get(tids)
+        return np.where(number < 0, -1, (process - UNDESCRIBED) << 31 | number)
 
     def _moved(self, own: I64) -> I64:
         """Free ids for those that do not fit."""

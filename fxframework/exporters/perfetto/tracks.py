@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Tracks:
         """How many processes and threads have other ids than their own."""
         return self._ids.moved
 
-    def renumbered(self) -> dict[int, int]:
+    def renumbered(self) -> Mapping[int, int]:
         """Ids that stand for those of the captures which did not fit, with these."""
         return self._ids.renumbered()
 
