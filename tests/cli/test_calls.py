@@ -222,5 +222,5 @@ def test_a_trace_is_not_cut_by_functions(tmp_path: Path) -> None:
     out = tmp_path / "part.fxt"
     result = run_cli("convert", trace, out, "--function", "_start")
     assert result.exit_code == ExitCode.USAGE
-    assert "cannot be cut by functions" in result.stderr
+    assert "cannot be selected by functions" in result.stderr
     assert not out.exists()

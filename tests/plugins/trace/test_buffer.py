@@ -290,7 +290,7 @@ def test_a_crashed_buffer_is_gone_on_with(mode: str) -> None:
         assert held(memory.read(0, 4096)) == [*before, *records[7:]]
     else:
         assert held(memory.read(0, 4096)) == [blob(99, 4), *records]
-    with pytest.raises(WriteRefusedError, match="no such trace buffer"):
+    with pytest.raises(WriteRefusedError, match="not hold such a trace buffer"):
         TraceBuffer(BytesMemory(4096), mode, format=False)
 
 

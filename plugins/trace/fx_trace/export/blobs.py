@@ -1,4 +1,4 @@
-"""The exporter `blobs`: the bytes of all blobs of one name, joined in the order of the file."""
+"""The exporter `blobs`: the bytes of all blobs with one name, concatenated in file order."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["BlobExport"]
 
 
 class BlobExport(Export):
-    """Writes payloads one behind the other, with nothing between them.
+    """Writes payloads one after another, without separators.
 
-    The option ``name`` says which ones, empty for the only ones.
+    The option ``name`` selects the blobs; empty if all have the same name.
     """
 
     def write(self, capture: Capture) -> None:
         """Write the blobs of a capture.
 
-        Raises WriteRefusedError where it has none of that name, or blobs of several names.
+        Raises WriteRefusedError if no blob has that name, or, without a name, if there are several.
         """
         wanted = self._wanted(capture)
         for batch in capture.batches("blobs"):
@@ -30,7 +30,7 @@ class BlobExport(Export):
                 self._sink.write(bytes(capture.source.read(start, length)))
 
     def _wanted(self, capture: Capture) -> int:
-        """Code of the name."""
+        """Return the code of the name."""
         codes: set[int] = set()
         for batch in capture.batches("blobs"):
             codes.update(np.unique(batch.array("name")).tolist())

@@ -1,4 +1,4 @@
-"""The exporter `json`: Chrome JSON as trace2json writes it."""
+"""The exporter `json`: Chrome JSON, as trace2json writes it."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ COUNTERS = TABLE_CODES["counters"]
 NONE = -1
 """Row of no slice."""
 NOT_GIVEN = -1
-"""Priority that no record gave."""
+"""A priority that is not recorded."""
 FIDL_CATEGORY = "fidl:blob"
 
 
 SYSTEM_KEY = r"systemTrac\u0065Events"
-"""``systemTraceEvents``, as every JSON parser reads it.
+"""``systemTraceEvents``, spelled with an escape that JSON parsers decode.
 
 Perfetto looks for the plain spelling, expects lines of ftrace in a string behind it, and refuses
 the whole file for the object that Fuchsia's tools write and read. It passes over a spelling with an
@@ -81,7 +81,7 @@ ENDLESS = -(1 << 63)
 
 
 def _us(ns: int) -> str:
-    """Nanoseconds as exact microseconds."""
+    """Return nanoseconds as exact microseconds, in text."""
     return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
 
@@ -96,8 +96,8 @@ def _double(value: float) -> str:
 class JsonExport(Export):
     """Writes Chrome JSON as Fuchsia's trace2json does, for one capture.
 
-    Events come in order of time, but for ends: an E comes before the first event of its thread
-    that is not in its slice, so that a reader who sorts by time, stably, nests as the tables do.
+    Events are sorted by time, except ends: an E precedes the first event of its thread outside its
+    slice, so that a reader with a stable sort by time reconstructs the nesting of the tables.
     """
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
@@ -106,9 +106,9 @@ class JsonExport(Export):
         self._comma = ""
 
     def write(self, capture: Capture) -> None:
-        """Write the one capture.
+        """Write the capture.
 
-        Raises WriteRefusedError for a second one, and where there is nothing to write.
+        Raises WriteRefusedError for a second capture, and if there is nothing to write.
         """
         self._only_one_capture("Chrome JSON holds one capture")
         capture.scan()
@@ -119,10 +119,10 @@ class JsonExport(Export):
         self._dropped = dropped_records(capture, survey)
         self._dropped["annotations of pointers and koids"] = survey.annotated
         self._dropped["kernel objects other than processes and threads"] = names.others
-        cast = ThreadNames(capture)
+        people = ThreadNames(capture)
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
-        self._put(names.metadata(cast))
-        events = _JsonEvents(capture.strings, cast, survey)
+        self._put(names.metadata(people))
+        events = _JsonEvents(capture.strings, people, survey)
         nesting = Nesting(events.threads, PIECE)
         nesting.comma = bool(self._comma)
 
@@ -142,7 +142,7 @@ class JsonExport(Export):
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")
         if self._sched != "fuchsia":
-            self._put_ftrace(capture, SchedText(cast, names))
+            self._put_ftrace(capture, SchedText(people, names))
         if self._sched != "ftrace":
             self._put_system(capture, names, events)
         branches = self._last_branches(capture)
@@ -157,7 +157,7 @@ class JsonExport(Export):
             self._comma = ",\n"
 
     def _put_ftrace(self, capture: Capture, text: SchedText) -> None:
-        """Context switches for Perfetto, where there are any."""
+        """Write context switches for Perfetto, if there are any."""
         head = f',"{FTRACE_KEY}":"{json_string(HEADER)[1:-1]}'
         for batch in capture.batches("sched"):
             lines = json_string("".join(text.lines(batch)))[1:-1]
@@ -168,7 +168,7 @@ class JsonExport(Export):
         self._dropped["context switches before time 0, for Perfetto"] = text.left_out
 
     def _put_system(self, capture: Capture, names: KernelNames, events: _JsonEvents) -> None:
-        """Names and context switches for Fuchsia's tools."""
+        """Write names and context switches for Fuchsia's tools."""
         self._sink.write(b',"' + SYSTEM_KEY.encode() + b'":{"type":"fuchsia","events":[')
         self._comma = ""
         self._put(names.system())
@@ -180,7 +180,7 @@ class JsonExport(Export):
         self._sink.write(b"]}")
 
     def _fidl_blobs(self, capture: Capture) -> list[str]:
-        """Large blobs that carry FIDL messages: the only ones that trace2json writes."""
+        """Return the large blobs with FIDL messages, the only ones that trace2json writes."""
         if not self._dropped["large blobs"]:
             return []
         out = []
@@ -201,7 +201,7 @@ class JsonExport(Export):
         return out
 
     def _last_branches(self, capture: Capture) -> list[dict[str, Any]]:
-        """Blobs of a CPU's last branches (perfmon's LastBranchRecordBlob), where they are whole."""
+        """Return the complete blobs of CPUs' last branches (perfmon's LastBranchRecordBlob)."""
         out = []
         order = ">" if getattr(capture, "big_endian", False) else "<"
         head = struct.Struct(f"{order}HHIQQ")
@@ -236,13 +236,13 @@ BETWEEN = b",\n"
 
 
 class _JsonEvents(EventMaker):
-    """Rows as trace events, and their places."""
+    """Renders rows as trace events, and places them."""
 
     around = b',"args":{', b",", b"}"
     equals = b":"
     places = 6
 
-    def __init__(self, pool: StringPool, cast: ThreadNames, survey: FirstPass) -> None:
+    def __init__(self, pool: StringPool, people: ThreadNames, survey: FirstPass) -> None:
         super().__init__(survey)
         self.makers = {
             "slices": self._slices,
@@ -252,13 +252,13 @@ class _JsonEvents(EventMaker):
             "counters": self._counters,
         }
         self.dropped: Counter[str] = Counter()
-        self.threads = max(cast.tids) + 2
+        self.threads = max(people.tids) + 2
         """Places of threads, with one for no thread."""
         self._pool = pool
         self.names = self.numbered(self._json)
-        self._tid = self.numbered(lambda thread: f'"tid":{cast.tids[thread]}')
+        self._tid = self.numbered(lambda thread: f'"tid":{people.tids[thread]}')
         self._who = self.numbered(
-            lambda thread: f'"pid":{cast.pids[thread]},"tid":{cast.tids[thread]}'
+            lambda thread: f'"pid":{people.pids[thread]},"tid":{people.tids[thread]}'
         )
         self._letters = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
         self._phases = self.numbered(lambda phase: _PHASES[phase])

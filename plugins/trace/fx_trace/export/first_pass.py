@@ -1,4 +1,4 @@
-"""What an exporter must know of a whole capture before it writes the first event."""
+"""The first pass of the exporters: facts about a whole capture needed before the first event."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")
 """Tables with times."""
 SLICES = TABLE_CODES["slices"]
 ENDLESS = NS_MAX + 1
-"""Later than any time."""
+"""A time later than any other."""
 IDLE = 0
 """Koid of the idle process, which trace2json sorts first."""
 
 
 class FirstPass:
-    """What a first look over a capture finds."""
+    """The facts found in a first pass over a capture."""
 
     def __init__(self, capture: Capture) -> None:
         self._seen_to: list[int] = []
-        """By window: the last offset in it."""
+        """Last offset of each window."""
         self._earliest: list[int] = []
-        """By window: the earliest time in it and after it; one more, later than any time."""
+        """Earliest time from each window on, and one more entry later than any time."""
         self.annotated = 0
         self.unowned = 0
-        """Arguments of ends that close nothing."""
+        """Number of arguments of ends without a slice."""
         self.untimed = 0
-        """Arguments of objects and blobs."""
+        """Number of arguments of objects and blobs."""
         self.rows = 0
         self._ends: list[Table] = []
         for window in windows(capture, (*TIMED, "args")):
@@ -65,7 +65,7 @@ class FirstPass:
         if "trace_annotation" in args.columns:
             noted = args.array("trace_annotation") >= 0
             self.annotated += int(np.count_nonzero(noted & timed))
-        # The process of a thread object comes out as the thread's process.
+        # The `process` of a thread object is written as the thread's process.
         used = timed | (args.array("name") == args.pool.code("process"))
         self.untimed += int(np.count_nonzero(~used))
         mine = owners == SLICES
@@ -84,11 +84,11 @@ class FirstPass:
             self._ends.append(args.select(at_end))
 
     def earliest_after(self, offset: int) -> int:
-        """A time that no event behind ``offset`` is before."""
+        """Return a lower bound of the times of events after ``offset``."""
         return self._earliest[bisect.bisect_right(self._seen_to, offset)]
 
     def end_args(self) -> Table | None:
-        """Arguments of end events whose slice is known, grouped by it; None for none at all."""
+        """Return the arguments of end events of known slices, grouped by slice, or None."""
         if not self._ends:
             return None
         ends = joined(self._ends)
@@ -97,7 +97,7 @@ class FirstPass:
 
 
 def ends_of(ends: Table | None, slices: Table) -> Table | None:
-    """Arguments of the end events of these slices, out of those of ``FirstPass.end_args``."""
+    """Return the arguments of the end events of these slices, from ``FirstPass.end_args``."""
     if ends is None or not len(slices):
         return None
     rows, parents = slices.array("row"), ends.array("parent")
@@ -106,7 +106,7 @@ def ends_of(ends: Table | None, slices: Table) -> Table | None:
 
 
 class ThreadNames:
-    """Threads and processes by the id that other tables hold."""
+    """Threads and processes by the ids used in other tables."""
 
     def __init__(self, capture: Capture) -> None:
         threads, processes = capture.table("threads"), capture.table("processes")
@@ -122,16 +122,16 @@ class ThreadNames:
 
 
 class KernelNames:
-    """Names that kernel objects give to processes and threads; of several the longest.
+    """Names of processes and threads from kernel objects; of several the longest.
 
-    As trace2json has it: a provider may cut names short, so the longest is the best.
+    As in trace2json: a provider may truncate names, so the longest is the best.
     """
 
     def __init__(self, capture: Capture) -> None:
         self.processes: dict[int, str] = {}
         self.threads: dict[tuple[int, int], str] = {}
         self.others = 0
-        """Kernel objects that are neither."""
+        """Number of kernel objects of other types."""
         lengths: dict[Any, int] = {}
         for batch in capture.batches("trace_objects"):
             kernel = batch.select(batch.array("kind") == 0)
@@ -157,7 +157,7 @@ class KernelNames:
         return bool(self.processes or self.threads)
 
     def system(self) -> list[str]:
-        """The names as ``systemTraceEvents`` has them, in order of koids."""
+        """Return the names as members of ``systemTraceEvents``, in order of koids."""
         out = []
         for pid, name in sorted(self.processes.items()):
             first = ',"sort_index":-1' if pid == IDLE else ""
@@ -166,17 +166,17 @@ class KernelNames:
             out.append(f'{{"ph":"t","pid":{pid},"tid":{tid},"name":{json_string(name)}}}')
         return out
 
-    def metadata(self, cast: ThreadNames) -> list[str]:
-        """The same names as Chrome's and Perfetto's viewers take them; trace2json has none."""
+    def metadata(self, people: ThreadNames) -> list[str]:
+        """Return the names for the viewers of Chrome and Perfetto; trace2json writes none."""
         out = []
-        for pid, name in {**cast.names, **self.processes}.items():
+        for pid, name in {**people.names, **self.processes}.items():
             out.append(
                 f'{{"ph":"M","name":"process_name","pid":{pid},"tid":0,'
                 f'"args":{{"name":{json_string(name)}}}}}'
             )
-        for thread, tid in cast.tids.items():
-            pid = cast.pids[thread]
-            named = self.threads.get((pid, tid)) or cast.thread_names[thread]
+        for thread, tid in people.tids.items():
+            pid = people.pids[thread]
+            named = self.threads.get((pid, tid)) or people.thread_names[thread]
             if named is not None:
                 out.append(
                     f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},'
@@ -193,11 +193,11 @@ LEFT_OUT = {
     "unknown": "records of unknown types",
     "userspace_object": "userspace objects",
 }
-"""Kinds of records that have no place in an output, as a person calls them."""
+"""Kinds of records that an output cannot hold, by readable name."""
 
 
 def dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
-    """What has no place in an output, by name."""
+    """Count what an output cannot hold, by name."""
     dropped: Counter[str] = Counter()
     for kind, count in capture.summary().kinds.items():
         family, _, subtype = kind.partition(" ")
@@ -208,7 +208,7 @@ def dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
         elif subtype.isdecimal():
             dropped[f"{family} records of unknown kinds"] += count
     found = capture.diagnostics.counts
-    dropped["damaged stretches"] -= found.get("FXT0505", 0)  # stale bytes are nothing lost
+    dropped["damaged stretches"] -= found.get("FXT0505", 0)  # stale bytes do not count as a loss
     dropped["ends that close nothing"] = found.get("FXT0302", 0) + found.get("FXT0306", 0)
     dropped["arguments of ends that close nothing"] = survey.unowned
     dropped["arguments of objects and blobs"] = survey.untimed
@@ -216,7 +216,7 @@ def dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
 
 
 def refusal(capture: Capture) -> WriteRefusedError:
-    """The error for a capture that holds nothing to write."""
+    """Return the error for a capture without anything to write."""
     return WriteRefusedError(
         "there is nothing to write: no event, no message, no name",
         path=capture.name,

@@ -1,4 +1,4 @@
-"""What the exporters of events share: rows of a window as texts in file order, and arguments."""
+"""The common base of the exporters of events: rows of a window as texts in file order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEGACY, WAKEUP = 0, 2
 """Kinds of scheduling rows."""
 ASYNC_SCOPE = 255
 NEVER = -1
-"""Length of a slice that was never closed."""
+"""Length of an unclosed slice."""
 KEPT = 16 << 20
 """Bytes of texts that are kept from one window to the next."""
 

@@ -1,4 +1,4 @@
-"""Texts as JSON strings."""
+"""JSON strings that Perfetto's parser accepts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import orjson
 
 
 def json_string(text: str) -> str:
-    r"""The text as a JSON string that Perfetto's parser takes too.
+    r"""Return the text as a JSON string that Perfetto's parser accepts too.
 
-    That stumbles over a backslash right before the closing quote, and over a DEL.
+    That parser fails on a backslash directly before the closing quote, and on DEL.
     """
     made = orjson.dumps(text).decode()
     if made.endswith('\\\\"'):

@@ -16,35 +16,36 @@ __all__ = ["HEADER", "SchedText"]
 HEADER = "# tracer: nop\n"
 """The first line, by which Perfetto recognises the text."""
 STATES = {2: "T", 3: "S", 4: "Z", 5: "X"}
-"""ftrace's letters for the states of a thread that is switched out; others are runnable."""
+"""ftrace's letters for thread states at a switch; other states are runnable."""
 RUNNABLE = "R"
 SECOND = 1_000_000_000
 UNFIT = re.compile(r"[\s\x00-\x1f\x7f]")
-"""Characters that would end a name within a line."""
+"""Characters that would end a name in a line."""
 SPACE = "\N{NO-BREAK SPACE}"
 TID_BITS = 0xFFFF_FFFF
-"""Of an id, what Perfetto keeps."""
+"""Bits of an id that Perfetto keeps."""
 
 
 class SchedText:
-    """Lines of ftrace of the rows of ``sched``; ``left_out`` counts those without a line."""
+    """Formats rows of ``sched`` as lines of ftrace; ``left_out`` counts rows without a line."""
 
-    def __init__(self, cast: ThreadNames, names: KernelNames) -> None:
+    def __init__(self, people: ThreadNames, names: KernelNames) -> None:
         self.left_out = 0
         """Rows before time 0, which ftrace cannot express."""
-        self._tids = {thread: tid & TID_BITS for thread, tid in cast.tids.items()}
-        self._pids = {thread: pid & TID_BITS for thread, pid in cast.pids.items()}
+        self._tids = {thread: tid & TID_BITS for thread, tid in people.tids.items()}
+        self._pids = {thread: pid & TID_BITS for thread, pid in people.pids.items()}
         self._comms = {
-            thread: _comm(names.threads.get((cast.pids[thread], tid)) or cast.thread_names[thread],
-                          tid)
-            for thread, tid in cast.tids.items()
-        }  # fmt: skip
+            thread: _comm(
+                names.threads.get((people.pids[thread], tid)) or people.thread_names[thread], tid
+            )
+            for thread, tid in people.tids.items()
+        }
 
     def lines(self, sched: Table) -> Iterable[str]:
-        """A line for each switch and wakeup, with its end.
+        """Yield a line for each switch and wakeup, with its line end.
 
-        Perfetto reads the seconds as a double and cuts off what is less than a nanosecond, so half
-        of one is added. Times are exact below 26 days.
+        Perfetto reads the seconds as a double and truncates to nanoseconds, so half of one is
+        added. Times are exact below 26 days.
         """
         columns = ("ts", "cpu", "kind", "prev", "next", "prev_state", "prev_priority",
                    "next_priority")  # fmt: skip
@@ -56,7 +57,7 @@ class SchedText:
             when = f"[{cpu:03d}] .... {ts // SECOND}.{ts % SECOND:09d}5"
             rank = max(entered, 0)
             if kind == SchedulingType.THREAD_WAKEUP:
-                # Who wakes it is not recorded.
+                # The waking thread is not recorded.
                 yield (
                     f"<...>-0 (-----) {when}: sched_waking: comm={comms[after]} "
                     f"pid={tids[after]} prio={rank} target_cpu={cpu:03d}\n"
@@ -71,6 +72,6 @@ class SchedText:
 
 
 def _comm(name: str | None, tid: int) -> str:
-    """A name as ftrace's lines can have it: without blanks and equal signs, and not empty."""
+    """Return a name valid in ftrace's lines: not empty, without blanks and equal signs."""
     text = UNFIT.sub(SPACE, name or ("swapper" if not tid else f"Thread {tid}"))
     return text.replace("=", "_")

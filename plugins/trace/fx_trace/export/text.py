@@ -43,12 +43,12 @@ I64 = NDArray[np.int64]
 
 
 class TextExport(Export):
-    """Writes one line for each event, in order of time: when, who, what, its arguments."""
+    """Writes one line for each event, in order of time: time, thread, event, and arguments."""
 
     def write(self, capture: Capture) -> None:
-        """Write one capture; a further one follows behind it.
+        """Write one capture; another one follows it.
 
-        Raises WriteRefusedError where there is nothing to write.
+        Raises WriteRefusedError if there is nothing to write.
         """
         capture.scan()
         survey = FirstPass(capture)
@@ -67,12 +67,12 @@ class TextExport(Export):
 
 
 class _TextLines(EventMaker):
-    """Rows as lines."""
+    """Renders rows as lines, without line ends."""
 
     around = b" ", b" ", b""
     equals = b"="
 
-    def __init__(self, pool: StringPool, cast: ThreadNames, survey: FirstPass) -> None:
+    def __init__(self, pool: StringPool, people: ThreadNames, survey: FirstPass) -> None:
         super().__init__(survey)
         self.makers = {
             "slices": self._slices,
@@ -93,14 +93,14 @@ class _TextLines(EventMaker):
         self.names = self.numbered(plain)
         self._categories = self.numbered(category)
         self._notes = self.numbered(lambda code: "" if code < 0 else f"({_plain(pool[code])})")
-        self._whos = {thread: self._label(cast, thread) for thread in cast.tids}
+        self._whos = {thread: self._label(people, thread) for thread in people.tids}
         self._who = self.numbered(self._whos.__getitem__)
         self._states = self.numbered(lambda state: THREAD_STATES.get(state, str(state)))
         self._phases = self.numbered(lambda phase: FLOW_PHASES[phase])
         self._scopes = self.numbered(
             lambda scope: f" scope={SCOPES.get(scope, scope)}" if scope else ""
         )
-        self._cast = cast
+        self._people = people
         self.forms |= {
             ArgType.DOUBLE: self.reals(repr),
             ArgType.STRING: self.texts("str", lambda code: json_string(pool[code])),
@@ -118,9 +118,9 @@ class _TextLines(EventMaker):
             return []
         return [self._notes(args.array("trace_annotation")[rows])]
 
-    def _label(self, cast: ThreadNames, thread: int) -> str:
-        pid, tid = cast.pids[thread], cast.tids[thread]
-        process, name = cast.names.get(pid), cast.thread_names[thread]
+    def _label(self, people: ThreadNames, thread: int) -> str:
+        pid, tid = people.pids[thread], people.tids[thread]
+        process, name = people.names.get(pid), people.thread_names[thread]
         if name is not None and name.startswith("<thr#"):
             return name
         return f"{_named(process, pid)}/{_named(name, tid)}"
@@ -191,8 +191,8 @@ class _TextLines(EventMaker):
 
     def _logs(self, table: Table, made: Made, own: Members) -> None:
         del own
-        cast = self._cast
-        ids = {(cast.pids[thread], tid): thread for thread, tid in cast.tids.items()}
+        people = self._people
+        ids = {(people.pids[thread], tid): thread for thread, tid in people.tids.items()}
         lines = []
         for (pid, tid), message in zip(
             table.tuples("pid", "tid"), table.texts("message"), strict=True
@@ -207,11 +207,11 @@ class _TextLines(EventMaker):
 SWITCHED = ("offset", "ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority")
 """Columns of ``sched`` that lines show."""
 EMPTY = '""'
-"""How a line shows an empty text."""
+"""An empty text in a line."""
 
 
 def _plain(text: str) -> str:
-    """The text as it is, or as a JSON string where it would break the line or hide in it."""
+    """Return the text, or a JSON string if it could break the line or be invisible."""
     return text if text and text.isprintable() else json_string(text)
 
 

@@ -1,4 +1,4 @@
-"""Puts rendered events in order of time, in bounded memory."""
+"""Sorts rendered events by time, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from fxframework.model.clock import NS_MAX
 I64 = NDArray[np.int64]
 WAITING = 1 << 18
 WAITING_BYTES = 32 << 20
-"""Rendered events, and bytes of them, that wait in memory to be put in order; more go to a
-temporary file."""
+"""Most rendered events, and bytes of them, that wait in memory; more go to a temporary file."""
 PIECE = 1 << 12
 PIECE_BYTES = 1 << 18
 """Events, and bytes of them, of a run that are read at a time, but for one that is longer."""
@@ -32,9 +31,9 @@ class _Piece(NamedTuple):
 
 
 class InTime:
-    """Puts rendered events in order of time, those of one time in the order they came in.
+    """Sorts rendered events by time, keeping the order of arrival for equal times.
 
-    They wait in memory until nothing earlier can come. Too many of them go to a temporary file in
+    Events wait in memory until nothing earlier can come. Too many of them go to a temporary file as
     sorted runs, which are merged at the end.
     """
 
@@ -44,12 +43,12 @@ class InTime:
         self._runs: list[list[_Piece]] = []
         self._file: TemporaryFile | None = None
         self._columns = 2
-        """Of numbers in a piece: times, sizes and places."""
+        """Columns of numbers in a piece: times, sizes and places."""
 
     def add(self, events: Events, earliest: int) -> None:
-        """Take in events, and give out what is before ``earliest``.
+        """Add events, and emit those before ``earliest``.
 
-        No event that is still to come may be before that.
+        No later call may add an event before ``earliest``.
         """
         if self._waiting is not None:
             events = joined_events([self._waiting, events])
@@ -75,7 +74,7 @@ class InTime:
             self._file.close()
 
     def _spill(self) -> None:
-        """Write what waits to the file."""
+        """Write the waiting events to the file."""
         events, self._waiting = self._waiting, None
         assert events is not None  # noqa: S101 (there are too many of them)
         self._columns = 2 + len(events.places)

@@ -1,7 +1,7 @@
-"""The rows of several tables of a capture, in file order.
+"""Windows: the rows of several tables of a capture, in file order.
 
-A window holds the rows of several tables; all rows of one record are in the same window, so that
-rows of several tables can be put in file order, and arguments beside their record.
+All rows of one record are in the same window, so that rows of several tables can be put in file
+order, and arguments joined to their records.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ I64 = NDArray[np.int64]
 ROWS = 1 << 16
 """Rows of a batch."""
 TEXT_BYTES = 8 << 20
-"""Bytes of strings that the rows of a window may refer to, but for those of its last record."""
+"""Most bytes of strings of a window's rows, except those of its last record."""
 _TEXTS = ("category", "name", "str")
 
 
 def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]]:
-    """The rows of several tables in file order, in windows; a record's rows are in one window.
+    """Yield the rows of several tables in file order, as windows with all rows of their records.
 
-    Relies on tables being in the order of their offsets, which are made those of reading.
+    Requires tables in the order of their offsets, which are adjusted to the order of reading.
     """
     streams = {
         name: _in_order(capture, capture.batches(name, ROWS))
@@ -41,7 +41,7 @@ def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]
             _fill(name, streams, held)
         if not held:
             return
-        # Of the last record of a batch there may be more rows in the next one.
+        # The next batch may have more rows of the last record.
         limit = min((int(held[name][1][-1]) for name in streams), default=None)
         window = {}
         for name, (table, offsets, start) in list(held.items()):
@@ -56,7 +56,7 @@ def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]
 
 
 def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
-    """The window, in pieces where its rows refer to strings of many bytes, one string or many."""
+    """Yield the window, in pieces if its rows refer to many bytes of strings."""
     offsets = {name: table.array("offset") for name, table in window.items()}
     costs = {name: _text_bytes(table) for name, table in window.items()}
     if sum(int(cost.sum()) for cost in costs.values()) <= TEXT_BYTES:
@@ -81,7 +81,7 @@ def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
 
 
 def _text_bytes(table: Table) -> I64:
-    """By row, the bytes of the strings that it refers to, int64."""
+    """Return the bytes of the strings that each row refers to, int64."""
     lengths = np.append(table.pool.pool.array("lengths"), 0)
     bytes_of = np.zeros(len(table), np.int64)
     for name in _TEXTS:
@@ -91,7 +91,7 @@ def _text_bytes(table: Table) -> I64:
 
 
 def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
-    """The batches with offsets that go up, also where a trace buffer is read from its middle."""
+    """Yield the batches with ascending offsets, even if a trace buffer is read from its middle."""
     whole = capture
     while isinstance(whole, Window):
         whole = whole.whole
@@ -111,7 +111,7 @@ def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
 def _fill(
     name: str, streams: dict[str, Iterator[Table]], held: dict[str, tuple[Table, I64, int]]
 ) -> None:
-    """Hold rows of two records at least of a table that goes on."""
+    """Load rows of at least two records of a table that continues."""
     while name not in held or held[name][1][held[name][2]] == held[name][1][-1]:
         batch = next(streams[name], None)
         if batch is None:
@@ -125,12 +125,12 @@ def _fill(
 
 
 def last_offset(window: Mapping[str, Table]) -> int:
-    """The greatest offset of a window."""
+    """Return the greatest offset of a window."""
     return max(int(table.array("offset")[-1]) for table in window.values())
 
 
 def joined(tables: list[Table]) -> Table:
-    """The rows of several tables of one schema, one after another."""
+    """Return the rows of several tables of one schema as one table."""
 
     def column(name: str) -> ColumnData:
         parts = [table[name] for table in tables]

@@ -1,7 +1,7 @@
-"""Archive: a trace archive being written, by one provider or several; and one that keeps its end.
+"""Writing of trace archives by one or several providers, whole or only the last part.
 
-An archive is a magic number record and the records of providers, section by section (document
-002, `Archive`). Each provider writes through a ``TraceWriter`` of its own.
+An archive is a magic number record followed by the records of providers, in sections
+(docs/formats/trace.md). Each provider writes through its own ``TraceWriter``.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from fxframework.io.sink import Sink
 __all__ = ["Archive", "FlightRecorder", "Section"]
 
 BUFFER = 1 << 20
-"""Bytes gathered before they go to the sink."""
+"""Bytes buffered before they go to the sink."""
 
 
 class Writable(Protocol):
-    """Anything that takes bytes, in order."""
+    """A target that accepts bytes in order."""
 
     def write(self, data: bytes, /) -> object:
-        """Take them all."""
+        """Write all bytes."""
 
 
 Where = str | os.PathLike[str] | Sink | Writable
 
 
 class Section:
-    """One provider's place in an archive: where its ``TraceWriter`` puts records."""
+    """One provider's section of an archive, the destination of its ``TraceWriter``."""
 
     keeps_order = True
-    """Whether records are read in the order in which they were put."""
+    """Whether readers see records in the order of ``put``."""
 
     def __init__(self, archive: Archive, id: int, name: str) -> None:
         self.id = id
@@ -57,34 +57,34 @@ class Section:
         self.lock = archive.lock
         self._archive = archive
 
-    def put(self, record: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002 (all of it is)
-        """Write one whole record; True, since an archive drops none."""
+    def put(self, record: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002 (everything is durable)
+        """Write one whole record. Return True, since an archive drops none."""
         archive = self._archive
-        if archive.speaking is not self:
+        if archive.current is not self:
             archive.switch(self)
         archive.append(self, record)
         return True
 
-    def has_room(self, nbytes: int) -> bool:  # noqa: ARG002 (an archive has no end)
-        """True, whatever the size."""
+    def has_room(self, nbytes: int) -> bool:  # noqa: ARG002 (an archive has no limit)
+        """Return True: an archive has no limit."""
         return True
 
 
 class Archive:
-    """A trace archive in a file, a ``Sink`` or anything that has ``write(bytes)``.
+    """A trace archive in a file, a ``Sink`` or any object with ``write(bytes)``.
 
         with Archive("boot.fxt") as archive:
             app = archive.provider(1, "app")
             app.instant("boot", "ready")
 
-    A path's file appears whole at the end, or not at all where an exception passes; a sink or a
-    file of the caller's is left open. Several threads may write at once.
+    The file of a path appears complete at the end, or not at all after an exception; a sink or file
+    of the caller stays open. Several threads may write at once.
     """
 
     def __init__(self, where: Where, *, force: bool = False, big_endian: bool = False) -> None:
         self.lock = threading.RLock()
         self.big_endian = big_endian
-        self.speaking: Section | None = None
+        self.current: Section | None = None
         self._sections: dict[int, Section] = {}
         self._pending = bytearray()
         self._owned: Sink | None = None
@@ -95,16 +95,16 @@ class Archive:
         self._begin()
 
     def provider(self, id: int, name: str = "", **options: Any) -> TraceWriter:
-        """Introduce a provider and give its writer; ``options`` are those of ``TraceWriter``.
+        """Add a provider. Return its writer, created with ``options`` of ``TraceWriter``.
 
-        Raises WriteRefusedError where the id is taken (FXT0409) or does not fit 32 bits, or the
+        Raises WriteRefusedError if the id is taken (FXT0409) or does not fit 32 bits, or if the
         name has more than 255 bytes.
         """
         with self.lock:
             if not isinstance(id, int) or not isinstance(name, str):
                 raise refusal(
                     "FXT0403",
-                    f"a provider has a number and a name, not {reprlib.repr((id, name))}",
+                    f"a provider needs an integer id and a name, not {reprlib.repr((id, name))}",
                 )
             if id in self._sections:
                 raise refusal("FXT0409", f"provider {id} is in this archive already")
@@ -117,36 +117,36 @@ class Archive:
             return writer
 
     def buffer_full(self, id: int) -> None:
-        """Say that a provider's buffer was full, so that records may be missing."""
+        """Record that a provider's buffer was full, so that records may be missing."""
         with self.lock:
             event = ProviderEvent(id=id, event=0).pack(big_endian=self.big_endian)
-            self.append(self._sections.get(id) or self.speaking, event)
+            self.append(self._sections.get(id) or self.current, event)
 
     def switch(self, section: Section) -> None:
-        """Say that what follows is another provider's."""
-        self.speaking = section
+        """Start a section of another provider."""
+        self.current = section
         record: TraceRecord = ProviderSection(id=section.id)
         if not section.introduced:
             section.introduced = True
             record = ProviderInfo(id=section.id, name=section.name)
         self.append(section, record.pack(big_endian=self.big_endian))
 
-    def append(self, section: Section | None, record: bytes) -> None:  # noqa: ARG002 (see below)
-        """Add the bytes of one record. ``FlightRecorder`` asks whose it is."""
+    def append(self, section: Section | None, record: bytes) -> None:  # noqa: ARG002 (for FlightRecorder)
+        """Append the bytes of one record. ``section`` is used by ``FlightRecorder``."""
         pending = self._pending
         pending += record
         if len(pending) >= BUFFER:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over what is gathered."""
+        """Write the buffered bytes."""
         with self.lock:
             pending, self._pending = self._pending, bytearray()
             if pending:
                 self._file.write(pending)
 
     def close(self) -> None:
-        """Hand over what is gathered; a file that the archive opened gets its name."""
+        """Write the buffered bytes; a file that the archive opened appears under its name."""
         with self.lock:
             if self._closed:
                 return
@@ -160,7 +160,7 @@ class Archive:
                 self._owned.commit()
 
     def abort(self) -> None:
-        """Forget what the archive's own file would have held."""
+        """Discard the archive's own file."""
         with self.lock:
             self._end()
             if self._owned is not None:
@@ -190,20 +190,20 @@ class Archive:
 
 
 def _refuse_more(section: Section | None, record: bytes) -> None:  # noqa: ARG001
-    raise UsageError("the archive is closed", remedy="write before it is, or open another one")
+    raise UsageError("the archive is closed", remedy="write before closing it, or open another one")
 
 
 class FlightRecorder(Archive):
-    """An archive of which only the last ``nbytes`` bytes of events are kept, in memory.
+    """An archive in memory that keeps only the last ``nbytes`` bytes of events.
 
         recorder = FlightRecorder(16 << 20)
         app = recorder.provider(1, "app")
         ...
         recorder.save("last.fxt")
 
-    What later records depend on outlives the records around it: providers, rates, the strings
-    and threads in slots, names of kernel and userspace objects. So the saved archive
-    reads as the end of the whole one. Saving may be repeated, and changes nothing.
+    Records that later ones depend on are kept longer: providers, rates, strings and threads in
+    slots, names of kernel and userspace objects. The saved archive therefore reads as the end of
+    the whole one. Saving changes nothing, and may be repeated.
     """
 
     def __init__(self, nbytes: int, *, big_endian: bool = False) -> None:
@@ -214,7 +214,7 @@ class FlightRecorder(Archive):
         super().__init__(_Nowhere(), big_endian=big_endian)
 
     def append(self, section: Section | None, record: bytes) -> None:
-        """Keep a record, and drop the oldest ones that are too many."""
+        """Append a record, and drop the oldest ones over the limit."""
         if section is None:
             return  # the magic number
         kept = self._kept
@@ -226,10 +226,10 @@ class FlightRecorder(Archive):
             state = self._states.get(oldest.id)
             if state is None:
                 state = self._states[oldest.id] = _State()
-            state.outlive(gone, big_endian=self.big_endian)
+            state.apply(gone, big_endian=self.big_endian)
 
     def save(self, where: Where, *, force: bool = False) -> None:
-        """Write what is kept as an archive."""
+        """Write the kept records as an archive."""
         with self.lock:
             whole = Archive(where, force=force, big_endian=self.big_endian)
             with whole:
@@ -251,19 +251,19 @@ class FlightRecorder(Archive):
 
 
 class _Nowhere:
-    """What a flight recorder hands over to, which it never does."""
+    """The file of a flight recorder, which is never written to."""
 
     def write(self, data: bytes) -> None:
         raise AssertionError(data)
 
 
 class _State:
-    """What a provider's gone records mean for those that are kept: the last one of each slot."""
+    """The effect of a provider's dropped records on the kept ones: the last record of each slot."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, int, int], bytes] = {}
 
-    def outlive(self, record: bytes, *, big_endian: bool) -> None:
+    def apply(self, record: bytes, *, big_endian: bool) -> None:
         order = "big" if big_endian else "little"
         header = int.from_bytes(record[:8], order)  # type: ignore[arg-type]
         kind = wire.TYPE.get(header)
@@ -284,7 +284,7 @@ class _State:
         self._last[key] = record
 
     def records(self) -> list[bytes]:
-        """Rates, then strings, then threads, then names."""
+        """Return rates, then strings, then threads, then names."""
         return [record for _, record in sorted(self._last.items())]
 
 

@@ -1,9 +1,8 @@
-"""Values: what type an argument gets from a Python value, and the wrappers that say it outright.
+"""Arguments to write: types of Python values, and wrappers that select a type.
 
 A plain int takes the narrowest of int32, uint32, int64 and uint64 that holds it, in that order
 (docs/writing.md); None, bool, float, str and bytes become null, bool, double, string and blob.
-Numbers
-of numpy keep their width. What must be of a certain type is wrapped: ``Koid(7)``, ``Int64(1)``.
+Numbers of numpy keep their width. Wrappers select a type: ``Koid(7)``, ``Int64(1)``.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ __all__ = [
 
 
 Value = None | bool | int | float | str | bytes | Typed
-"""What an argument may be; numpy's numbers too."""
+"""Types of values of arguments; numbers of numpy are accepted too."""
 
 RANGES = {
     ArgType.INT32: (-(1 << 31), (1 << 31) - 1),
@@ -52,14 +51,14 @@ RANGES = {
     ArgType.POINTER: (0, (1 << 64) - 1),
     ArgType.KOID: (0, (1 << 64) - 1),
 }
-"""Of the types that are whole numbers, the least and the greatest."""
+"""Range of each integer type."""
 
 BYTES = bytes | bytearray | memoryview
 _INTEGERS = (ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64)
 
 
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
-    """The type that a value gets, and the value as a Python object; None where it gets none."""
+    """Return the type for a value and the value as a Python object; None for other types."""
     if isinstance(value, Blob):
         value = value.value
         return (ArgType.BLOB, bytes(value)) if isinstance(value, BYTES) else None
@@ -72,4 +71,4 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
     if kind != "int":
         return ArgType[kind.upper()], plain
     fitting = (each for each in _INTEGERS if RANGES[each][0] <= plain <= RANGES[each][1])
-    return next(fitting, ArgType.UINT64), plain  # too large, it is refused with that range
+    return next(fitting, ArgType.UINT64), plain  # one that is too large is refused with that range

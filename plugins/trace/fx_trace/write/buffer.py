@@ -1,4 +1,4 @@
-"""Trace buffers: records committed into a device's memory, as Fuchsia's trace engine does."""
+"""Trace buffers: records committed to a device's memory, as in Fuchsia's trace engine."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _U64 = struct.Struct("<Q")
 
 
 class TraceBuffer:
-    """A trace buffer in some memory, as Fuchsia's trace engine keeps it.
+    """A trace buffer in any memory, maintained as in Fuchsia's trace engine.
 
-    ``put`` commits one whole record with a single store, that of its header word, so that an
-    image taken, or a crash, between any two stores reads as the records committed so far. A
-    buffer of mode ``streaming`` calls ``on_full(wrapped_count, durable_data_end)`` for each half
-    that filled up, and does not write over it before ``saved`` was called.
+    ``put`` commits one whole record with a single store, that of its header word, so that an image
+    taken (or a crash) between any two stores contains exactly the records committed so far. A
+    ``streaming`` buffer calls ``on_full(wrapped_count, durable_data_end)`` for each filled half,
+    and does not overwrite it until ``saved`` is called.
 
-    With ``format=False`` the memory holds a buffer already, which is gone on with. Raises
-    WriteRefusedError for a memory that can be no trace buffer (FXT0411, FXT0412).
+    With ``format=False`` an existing buffer in the memory is continued. Raises WriteRefusedError
+    for a memory that cannot be a trace buffer (FXT0411, FXT0412).
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class TraceBuffer:
         self.memory = memory
         self.on_full = on_full
         self.lock = threading.RLock()
-        """Held by a ``TraceWriter`` while it makes and puts a record."""
+        """Held by a ``TraceWriter`` while it encodes and puts a record."""
         self.stopped = False
         self.dropped = 0
-        """Records for which there was no room; the header says it once the buffer is stopped."""
+        """Records without room; stored in the header when the buffer is stopped."""
         self._full = False
         self._filled = [False, False]
         self._durable_used = 0
@@ -76,16 +76,16 @@ class TraceBuffer:
 
     @property
     def header(self) -> BufferHeader:
-        """The header as it is in the memory."""
+        """The header in the memory."""
         return BufferHeader.unpack(self.memory.read(0, BUFFER_HEADER_BYTES))
 
     @property
     def keeps_order(self) -> bool:
-        """Whether records are read in the order of ``put``; otherwise durable ones come first."""
+        """Whether readers see records in the order of ``put``; if not, durable ones come first."""
         return self.mode == BufferingMode.ONESHOT
 
     def has_room(self, nbytes: int) -> bool:
-        """Whether a durable record of so many bytes would be taken."""
+        """Return whether a durable record of ``nbytes`` would fit."""
         if self.mode == BufferingMode.ONESHOT:
             return not self._full and self._offset + nbytes <= self._rolling_size
         return self._durable_used + nbytes <= self._durable_size
@@ -96,11 +96,13 @@ class TraceBuffer:
         return self._wrapped
 
     def put(self, record: bytes, *, durable: bool = False) -> bool:
-        """Commit one whole record; False where it was dropped, for want of room or after ``stop``.
+        """Commit one whole record.
+
+        Return False if it was dropped, for lack of room or after ``stop``.
 
         A ``durable`` record (strings, threads, the initialization record) goes to the durable
-        buffer, which is never written over; a oneshot buffer has none, and needs none. Raises
-        WriteRefusedError: FXT0410 for metadata, FXT0411 for bytes that are not one record.
+        buffer, which is never overwritten; a oneshot buffer needs none. Raises WriteRefusedError:
+        FXT0410 for metadata, FXT0411 for bytes that are not one record.
         """
         nbytes = len(record)
         self._check(record)
@@ -119,7 +121,7 @@ class TraceBuffer:
         switched = False
         if self._offset + nbytes > size or self._full:
             if self.mode == BufferingMode.ONESHOT:
-                self._full = True  # for ever: records that came later must not stand alone
+                self._full = True  # permanent: later records must not appear without the lost ones
                 return self._drop()
             if self._filled[1 - self._wrapped % 2]:
                 return self._drop()
@@ -132,17 +134,17 @@ class TraceBuffer:
         return True
 
     def saved(self, wrapped_count: int, durable_data_end: int) -> None:
-        """The manager saved the half that was current at ``wrapped_count``: it may be reused.
+        """Mark the half that was current at ``wrapped_count`` as saved, so that it can be reused.
 
-        It also saved the first ``durable_data_end`` bytes of the durable buffer, which stay.
-        What does not fit a half that is waiting is ignored, as the engine does.
+        The manager calls it, with the bytes saved of the durable buffer, which stay. Values that do
+        not fit a waiting half are ignored, as in the engine.
         """
         waiting = (wrapped_count + 1) & LIMIT_32 == self._wrapped
         if waiting and durable_data_end <= self._durable_used:
             self._filled[wrapped_count % 2] = False
 
     def stop(self) -> None:
-        """Write into the header where the records end and how many were dropped."""
+        """Write the ends of the records and the number of dropped ones to the header."""
         if self.stopped:
             return
         self.stopped = True
@@ -155,7 +157,7 @@ class TraceBuffer:
     # --- stores ---
 
     def _format(self, header: BufferHeader) -> None:
-        """The header of an empty buffer. Its magic comes last: before that there is no buffer."""
+        """Write the header of an empty buffer. Its magic is stored last, and makes it valid."""
         store = self.memory.store_u64
         store(MAGIC_AT, 0)
         for _, start, _, _ in header.buffers():
@@ -167,12 +169,12 @@ class TraceBuffer:
         store(MAGIC_AT, words[MAGIC_AT // WORD])
 
     def _resume(self, mode: int) -> BufferHeader:
-        """Take up a buffer that was left, behind its records."""
+        """Continue an existing buffer after its last record."""
         image = Image(np.frombuffer(self.memory.read(0, self.memory.size), np.uint8))
         header = image.header
         if header is None or header.total_size != self.memory.size or header.buffering_mode != mode:
             why = image.faults[0] if image.faults else "another size or mode"
-            raise refusal("FXT0412", f"the memory holds no such trace buffer: {why}")
+            raise refusal("FXT0412", f"the memory does not hold such a trace buffer: {why}")
         self.dropped = header.num_records_dropped
         for region in image.regions:
             current = region is image.regions[-1]
@@ -181,7 +183,7 @@ class TraceBuffer:
             if current:
                 self._offset = region.used
             if current or region.name == "durable":
-                # Its end is found by scanning again, until the buffer is stopped.
+                # Until the buffer is stopped, readers find its end by scanning.
                 if region.used < region.size:
                     self.memory.store_u64(region.offset + region.used, 0)
                 self.memory.store_u64(buffer_field_offset(END_FIELDS[region.name]), 0)
@@ -204,10 +206,10 @@ class TraceBuffer:
         return False
 
     def _commit(self, buffer: str, at: int, record: bytes, size: int) -> None:
-        """Store a record at byte ``at`` of a buffer; the word there is zero, or none of ours.
+        """Store a record at byte ``at`` of a buffer, where readers see no record yet.
 
-        The last store is the header word's: before it a reader finds a zero there, behind it the
-        whole record, and a zero word that keeps it from what an earlier round left behind.
+        The header word is stored last: until then a reader finds a zero there, afterwards the whole
+        record and a zero word that separates it from older contents.
         """
         place = self._starts[buffer] + at
         payload = bytes(record[WORD:])
@@ -218,9 +220,9 @@ class TraceBuffer:
         self.memory.store_u64(place, _U64.unpack_from(record)[0])
 
     def _switch(self) -> None:
-        """Go on in the other half: what it held is given up with the second store.
+        """Switch to the other half, whose contents are discarded with the second store.
 
-        Whichever store is the last one made, the half that filled up reads whole.
+        After each of the stores, the filled half reads whole.
         """
         before = self._wrapped % 2
         after = 1 - before
@@ -233,7 +235,7 @@ class TraceBuffer:
         self._filled[before] = self.mode == BufferingMode.STREAMING
 
     def _store_wrapped(self) -> None:
-        # Version and mode share the word, and must not change for a moment either.
+        # Version and mode are in the same word, and must not change even briefly.
         word = self.memory.load_u64(MODE_WORD_AT)
         fields = {**MODE_WORD.unpack(word), "wrapped_count": self._wrapped}
         self.memory.store_u64(MODE_WORD_AT, MODE_WORD.pack(**fields))

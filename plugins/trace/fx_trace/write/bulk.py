@@ -1,8 +1,8 @@
-"""Bulk: tables in, the bytes of a provider's records out, without a Python object per event.
+"""Bulk writing: encodes tables as a provider's records, without a Python object per event.
 
-What the standard tables hold becomes records: slices that were recorded whole complete events,
-others begins and ends, so that they nest as they did; instants, counters, flows and context
-switches what they are, logs log records, names kernel objects. Times are written in nanoseconds.
+Slices recorded as complete events become complete events, others become begins and ends with the
+same nesting; instants, counters, flows, context switches and logs become records of their kinds,
+names become kernel objects. Times are written in nanoseconds.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ __all__ = ["TABLES", "Bulk"]
 
 I64 = NDArray[np.int64]
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
-"""Tables that become records, in the order in which they are written where times are equal."""
+"""Tables that become records, in the order in which rows of the same time are written."""
 NAMES = ("processes", "threads")
 BLOB_NAME = 752
-"""Bytes of a blob's name that are inline beside a payload of 32,000 bytes."""
+"""Most inline bytes of a blob's name besides a payload of 32,000 bytes."""
 LAST = 1 << 62
-"""Behind everything else of the same time."""
+"""Sorts after everything else of the same time."""
 BLOCK = 1 << 19
-"""Words made at a time."""
+"""Words encoded at a time."""
 _NONE = np.zeros(1, np.int64)
 _NUMERIC = np.isin(
     np.arange(256),
     [ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE],
 )
-"""Types of arguments that a counter may have."""
+"""Argument types that a counter may have."""
 COMPLETE, ASYNC = 1, 2
-"""Kinds of slices (`model.schema.SLICE_KINDS`); the others nest by begins and ends."""
+"""Kinds of slices (`model.schema.SLICE_KINDS`); the others are written as begins and ends."""
 
 
 class Bulk:
     """The records of one capture's tables, for one provider.
 
-    ``tables`` are by name, all over one ``pool``; of those in ``TABLES``, and `processes`,
-    `threads`, `args` and `blobs` beside them, each may be missing. ``blocks()`` gives the bytes;
-    ``dropped`` then says what had no place. With ``logs_as_instants``, logs become instant events
-    that have all their fields as arguments, which Perfetto shows; otherwise log records, which
-    have a time, a thread and a message.
+    ``tables`` are by name, with one common ``pool``: those in ``TABLES``, and `processes`,
+    `threads`, `args` and `blobs`; each may be missing. ``blocks()`` yields the bytes, after which
+    ``dropped`` has the losses. With ``logs_as_instants``, logs become instant events with all
+    fields as arguments, which Perfetto shows; otherwise log records, which have a time, a thread
+    and a message.
 
-    Raises WriteRefusedError (FXT0404) where times span more than 64 bits of nanoseconds.
+    Raises WriteRefusedError (FXT0404) if times span more than 64 bits of nanoseconds.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class Bulk:
         logs_as_instants: bool = False,
     ) -> None:
         self.dropped: dict[str, int] = {}
-        """What had no place in the trace, by name, with counts; complete once all is made."""
+        """Counts of what could not be written, by name; complete after ``blocks()``."""
         self._tables = tables
         self._pool = pool
         self._source = source
         self._logs_as_instants = logs_as_instants
         self._threads()
         self._begin_end: I64 = np.zeros((2, 0), np.int64)
-        """By row of `slices`: the place of its begin and of its end among those of one time."""
+        """Sequence of the begin and of the end of each slice, among events of the same time."""
         self._blocks: list[_Block] = []
         for name in TABLES:
             if name in tables and len(tables[name]):
@@ -89,10 +89,10 @@ class Bulk:
         self._order()
         self._slots()
 
-    # --- Who and what --------------------------------------------------------------------------
+    # --- Threads -------------------------------------------------------------------------------
 
     def _threads(self) -> None:
-        """Koids by thread id + 1; more threads are added for logs that name others."""
+        """Set the koids by thread id + 1; logs may add further threads."""
         pids, tids = np.zeros(1, np.int64), np.zeros(1, np.int64)
         if "threads" in self._tables:
             table = self._tables["threads"]
@@ -104,7 +104,7 @@ class Bulk:
         self.pids, self.tids = pids, tids
 
     def _thread_ids(self, pid: NDArray[np.uint64], tid: NDArray[np.uint64]) -> I64:
-        """Ids of threads given by their koids, entered where they are new."""
+        """Return ids of threads given by koids, adding new ones."""
         pairs, where = np.unique(
             np.column_stack((pid, tid)).view(np.int64), axis=0, return_inverse=True
         )
@@ -125,7 +125,7 @@ class Bulk:
         return ids[where.reshape(-1)]
 
     def _listed(self, ids: NDArray[Any]) -> NDArray[Any]:
-        """Ids of threads, -1 for those that no table lists."""
+        """Return ids of threads, with -1 for threads that no table lists."""
         if not ids.size or (int(ids.min()) >= -1 and int(ids.max()) + 1 < self.pids.size):
             return ids
         strange = (ids < -1) | (ids >= self.pids.size - 1)
@@ -146,10 +146,10 @@ class Bulk:
         backwards = (kinds == COMPLETE) & (dur < 0)
         self._drop("ends of slices before their beginnings", int(backwards.sum()))
         word = np.where(asynchronous, table.array("id").view(np.int64), np.maximum(dur, 0))
-        told, rows, ends = self._unfolded(table, kinds)
+        forms, rows, ends = self._unfolded(table, kinds)
         types = np.full(len(table), EventType.DURATION_COMPLETE, np.uint8)
         types[asynchronous] = EventType.ASYNC_BEGIN
-        types[(told == packing.PAIRED) | (told == packing.ALONE)] = EventType.DURATION_BEGIN
+        types[(forms == packing.PAIRED) | (forms == packing.ALONE)] = EventType.DURATION_BEGIN
         begins = _Block.of("slices", table, types, word)
         begins.sequence = np.zeros(len(table), np.int64)
         begins.sequence[rows[ends == 0]] = 4 * np.flatnonzero(ends == 0)
@@ -167,27 +167,27 @@ class Bulk:
             "", table.select(closed), np.full(1, EventType.ASYNC_END, np.uint8), word[closed]
         )
         operations.time = operations.time + dur[closed]
-        # An operation of no length ends after it begins; any other before what begins there.
+        # An operation of length 0 ends after its begin; any other before begins of the same time.
         operations.sequence = np.where(dur[closed] == 0, LAST - 1, -1)
         return [begins, durations, operations]
 
     def _unfolded(
         self, table: Table, kinds: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint8], I64, NDArray[np.uint8]]:
-        """How each slice is written; the rows of begins and ends in an order for each thread."""
+        """Return how each slice is written, and the rows of begins and ends, ordered by thread."""
         count = len(table)
         time, dur = table.array("ts"), table.array("dur")
         parent = table.array("parent")
         numbers = table.array("row")
         index = np.minimum(np.searchsorted(numbers, parent), count - 1)
         parent = np.where((parent >= 0) & (numbers[index] == parent), index, -1)
-        told = np.where(dur < 0, packing.ALONE, packing.PAIRED).astype(np.uint8)
-        told[(kinds == COMPLETE) | (kinds == ASYNC)] = 0
+        forms = np.where(dur < 0, packing.ALONE, packing.PAIRED).astype(np.uint8)
+        forms[(kinds == COMPLETE) | (kinds == ASYNC)] = 0
         parent[kinds == ASYNC] = -1
         order = np.zeros(0, np.int64)
         late = np.flatnonzero((parent > np.arange(count)) & (time[parent] == time))
         if late.size:
-            # What encloses others may come after them, as complete events do: bring it before.
+            # Complete events may follow the slices that they enclose: move them before.
             place = np.arange(count)
             for _ in range(int(table.array("depth").max()) + 1):
                 place[late] = place[parent[late]]
@@ -201,11 +201,11 @@ class Bulk:
         unfold = Unfold(
             order,
             {name: view(column, "i8") for name, column in columns.items()},
-            told,
+            forms,
             self.pids.size,
         )
         made = unfold.run()
-        return told, np.asarray(unfold.rows)[:made], np.asarray(unfold.ends)[:made]
+        return forms, np.asarray(unfold.rows)[:made], np.asarray(unfold.ends)[:made]
 
     def _instants(self, table: Table) -> list[_Block]:
         scope = table.array("scope")
@@ -215,14 +215,14 @@ class Bulk:
         return [_Block.of("instants", table, kinds, word)]
 
     def _counters(self, table: Table) -> list[_Block]:
-        """One item for the rows of one record: same place, time, thread, name and id."""
+        """Return one item for the rows of each record: same offset, time, thread, name and id."""
         new = np.ones(len(table), np.bool_)
         new[1:] = False
         for name in ("offset", "ts", "thread", "category", "name", "id"):
             column = table.array(name)
             new[1:] |= column[1:] != column[:-1]
         new |= table.array("offset") < 0
-        # No more series than a record has arguments.
+        # At most as many series as a record has arguments.
         first = np.flatnonzero(new)
         place = np.arange(len(table)) - np.repeat(first, np.diff(np.append(first, len(table))))
         new |= place % wire.MAX_ARGS == 0
@@ -244,7 +244,7 @@ class Bulk:
         numbers, rows = slices.array("row"), table.array("slice")
         index = np.minimum(np.searchsorted(numbers, rows), numbers.size - 1)
         known = (rows >= 0) & (numbers[index] == rows)
-        # A point of a slice that begins later is written at its beginning.
+        # A point before the begin of its slice is written at the begin.
         block.time = np.where(known, np.maximum(block.time, slices.array("ts")[index]), block.time)
         if self._begin_end.size:
             block.sequence = self._within_slices(slices, block.time, index, known)
@@ -253,7 +253,7 @@ class Bulk:
     def _within_slices(
         self, slices: Table, time: I64, index: NDArray[Any], known: NDArray[np.bool_]
     ) -> I64:
-        """Where flow points are that are at the beginning or the end of their slice."""
+        """Return the sequence of flow points at the begin or end of their slices."""
         begin, end = self._begin_end[:, index]
         starts = slices.array("ts")[index]
         at_end = known & (end >= 0) & (time == starts + slices.array("dur")[index])
@@ -341,7 +341,7 @@ class Bulk:
         return [block]
 
     def _log_arguments(self, table: Table, message: TextColumn) -> list[_Extra]:
-        """Fields of logs as arguments: message, severity, tags, component, file, line, dropped."""
+        """Return the fields of logs as arguments: message, severity, tags, component, and so on."""
         intern = self._pool.intern
         everywhere = np.arange(len(table))
         texts = np.array([intern(message.bytes_of(row)) for row in range(len(table))], np.int64)
@@ -361,7 +361,7 @@ class Bulk:
     # --- All items -----------------------------------------------------------------------------
 
     def _joined(self) -> packing.Items:
-        """The items of all blocks, one block behind the other."""
+        """Return the items of all blocks, one block after another."""
         at = 0
         rows = 0
         gathered: list[packing.RecordRows] = []
@@ -390,7 +390,7 @@ class Bulk:
         )  # fmt: skip
 
     def _order(self) -> None:
-        """By time; at one time what encloses first, then table by table."""
+        """Set the order: by time; at the same time enclosing slices first, then by table."""
         none = np.zeros(0, np.int64)
         time = self.items.time
         self.order, self.first = none, none
@@ -413,7 +413,7 @@ class Bulk:
     # --- Arguments -----------------------------------------------------------------------------
 
     def _args(self) -> packing.ArgumentItems:
-        """The arguments of all items, in their order."""
+        """Return the arguments of all items, in order."""
         parts: list[packing.ArgumentItems] = []
         table = self._tables.get("args")
         if table is not None and len(table):
@@ -440,7 +440,7 @@ class Bulk:
         return joined
 
     def _args_of(self, table: Table) -> list[packing.ArgumentItems]:
-        """The rows of `args` that belong to items."""
+        """Return the rows of `args` that belong to items."""
         codes = table.array("table")
         columns = [
             table.array("name"), table.array("type"), table.array("int"),
@@ -488,7 +488,7 @@ class Bulk:
     def _series(
         self, block: _Block, parts: list[packing.ArgumentItems]
     ) -> list[packing.ArgumentItems]:
-        """Of counters that have no rows in `args`, the series as arguments."""
+        """Return the series of counters without rows in `args`, as arguments."""
         table = self._tables["counters"]
         assert block.item_of is not None  # noqa: S101 (`_counters` has set it)
         items = block.first + block.item_of
@@ -516,7 +516,7 @@ class Bulk:
     def _weights(
         self, block: _Block, parts: list[packing.ArgumentItems]
     ) -> list[packing.ArgumentItems]:
-        """Of switches and wakeups that have no rows in `args`, the priorities as arguments."""
+        """Return the priorities of switches and wakeups without rows in `args`, as arguments."""
         table = self._tables["sched"]
         bare = np.ones(self.items.time.size, np.bool_)
         for part in parts:
@@ -538,7 +538,7 @@ class Bulk:
     # --- Slots ---------------------------------------------------------------------------------
 
     def _slots(self) -> None:
-        """Give the strings and threads that are used most their slots."""
+        """Assign slots to the strings and threads used most."""
         pool = self._pool
         items, args = self.items, self.args
         strings = np.zeros(len(pool) + 1, np.int64)
@@ -546,7 +546,7 @@ class Bulk:
         if not CountUses(items, args, strings, threads).run():
             msg = "tables refer to strings that the pool does not have"
             raise ValueError(msg)
-        strings[:2] = 0  # null and the empty string are references of their own
+        strings[:2] = 0  # null and the empty string need no slot
         starts = pool.pool.array("starts")
         lengths = pool.pool.array("lengths")
         data = pool.pool.array("words").view(np.uint8)
@@ -562,7 +562,7 @@ class Bulk:
         self._drop("ends of long strings", int(cut.sum()))
         self._written = written
         indexes = np.zeros(threads.size, np.int64)
-        threads[0] = 0  # nobody: (0, 0), inline
+        threads[0] = 0  # no thread: (0, 0), inline
         self._slotted_threads = _most(threads, wire.MAX_THREAD_INDEX)
         indexes[self._slotted_threads] = np.arange(1, self._slotted_threads.size + 1)
         self.slotted = packing.Slotted(
@@ -572,7 +572,7 @@ class Bulk:
     # --- Bytes ---------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[bytes | memoryview]:
-        """The provider's records, without the provider record: rate, names, slots, events."""
+        """Yield the records, without the provider info: rate, names, slots, events, and blobs."""
         yield Initialization(ticks_per_second=wire.DEFAULT_TICKS_PER_SECOND).pack()
         yield b"".join(self._stage())
         yield from self._events()
@@ -594,7 +594,7 @@ class Bulk:
         self._drop("arguments of unknown types", int(pack.dropped[packing.D_UNKNOWN]))
 
     def _shift(self) -> int:
-        """What is added to times, so that none is negative."""
+        """Return the amount to add to times, so that none is negative."""
         time = self.items.time
         least = int(time.min()) if time.size else 0
         if least >= 0:
@@ -605,13 +605,13 @@ class Bulk:
             )
         self.dropped[f"the beginning of time: all times are later by {-least} ns"] = 1
         if -least > NS_MAX:
-            # 2^63 is not an int64; added to times that are all negative, it turns their bit 63.
+            # 2^63 is not an int64; adding it to negative times flips their bit 63.
             self.items = self.items._replace(time=time ^ np.int64(least))
             return 0
         return -least
 
     def _stage(self) -> Iterator[bytes]:
-        """Names of processes and threads, then strings and threads in slots."""
+        """Yield names of processes and threads, then strings and threads in slots."""
         texts: dict[str, list[str | None]] = {}
         for name in NAMES:
             if name in self._tables:
@@ -646,7 +646,7 @@ class Bulk:
         return KernelObject(object_type=kind, koid=koid, name=name, args=args).pack()
 
     def _blobs(self) -> Iterator[bytes]:
-        """Blob records of at most 32,000 bytes."""
+        """Yield blob records of at most 32,000 bytes."""
         table = self._tables.get("blobs")
         if table is None or not len(table):
             return
@@ -658,7 +658,7 @@ class Bulk:
         names = table.texts("name")
         kinds = table.array("type").tolist()
         for name, kind, (start, size) in zip(names, kinds, places, strict=True):
-            # Inline, beside a payload of 32,000 bytes.
+            # Inline, besides a payload of 32,000 bytes.
             short = (name or "").encode()[:BLOB_NAME].decode(errors="ignore")
             self._drop("ends of long names", int(short != (name or "")))
             for at in range(0, size or 1, step):
@@ -676,7 +676,7 @@ class _Block:
     """The items of a table, or of a part of it."""
 
     name: str
-    """The table whose rows arguments belong to; empty where none do."""
+    """The table that owns the arguments; empty if they have none."""
     kind: NDArray[np.uint8]
     time: I64
     thread: NDArray[Any]
@@ -686,11 +686,11 @@ class _Block:
     numbers: I64
     """Row numbers, ascending."""
     item_of: I64 | None = None
-    """Item of each row, where several rows make one item."""
+    """Item of each row, if several rows make one item."""
     depth: NDArray[Any] = attrs.field(factory=lambda: np.zeros(1, np.int32))
-    """Of a block that may stand alone, what comes first at one time."""
+    """Order of items of the same time, in a trace of this block alone."""
     sequence: I64 = attrs.field(factory=lambda: np.full(1, LAST, np.int64))
-    """What comes first at one time."""
+    """Order of items of the same time."""
     rows: packing.RecordRows | None = None
     extra: list[_Extra] = attrs.field(factory=list)
     first: int = 0
@@ -699,7 +699,7 @@ class _Block:
     def of(
         cls, name: str, table: Table, kind: NDArray[np.uint8], word: I64, *, bare: bool = False
     ) -> _Block:
-        """The rows of a table of events; ``bare``, one without thread, category and name."""
+        """Return the items of a table; with ``bare`` without thread, category and name."""
         none = np.full(len(table) if bare else 0, -1, np.int32)
         return cls(
             name=name,
@@ -713,7 +713,7 @@ class _Block:
         )
 
     def items_of(self, parents: I64) -> tuple[I64, NDArray[np.bool_] | None]:
-        """Items of the rows with these numbers, and, where some are missing, which are there."""
+        """Return the items of the rows with these numbers, and which exist, if some do not."""
         rows = self.numbers.size
         whole = rows and int(self.numbers[0]) == 0 and int(self.numbers[-1]) == rows - 1
         valid = None
@@ -732,7 +732,7 @@ class _Block:
 
 @attrs.define
 class _Extra:
-    """An argument that some items get beside their rows in `args`."""
+    """An argument that some items get besides their rows in `args`."""
 
     places: I64
     name: int
@@ -741,7 +741,7 @@ class _Extra:
     text: I64 | None = attrs.field(default=None, kw_only=True)
 
     def items(self, first: int) -> packing.ArgumentItems:
-        """The argument, for items from ``first`` on."""
+        """Return the argument for items from ``first`` on."""
         rows = self.places.size
         return packing.ArgumentItems(
             self.places + first,
@@ -754,17 +754,17 @@ class _Extra:
 
 
 def _constant(column: NDArray[Any]) -> int | None:
-    """The value of a column that was made of one value."""
+    """Return the value of a column that repeats one value, or None."""
     return int(column[0]) if column.size and column.strides == (0,) else None
 
 
 def _narrowed(column: NDArray[Any]) -> NDArray[Any]:
-    """The column, of one element where one value was stretched over it."""
+    """Return the column, with one element if it repeats one value."""
     return column[:1].copy() if column.size > 1 and column.strides == (0,) else column
 
 
 def _most(uses: I64, limit: int) -> I64:
-    """Which are used, in order; where they are too many, those that are used most."""
+    """Return those in use, in order; if there are too many, those used most."""
     used = np.flatnonzero(uses)
     if used.size > limit:
         used = np.sort(used[np.argsort(-uses[used], kind="stable")[:limit]])
@@ -772,7 +772,7 @@ def _most(uses: I64, limit: int) -> I64:
 
 
 def _cut_lengths(data: NDArray[np.uint8], starts: I64, lengths: I64, limit: int) -> I64:
-    """Lengths that keep to a limit, without half a character at the end."""
+    """Return lengths cut to a limit, without a partial character at the end."""
     if not lengths.size or int(lengths.max()) <= limit:
         return lengths
     cut = np.minimum(lengths, limit)
@@ -786,14 +786,14 @@ def _cut_lengths(data: NDArray[np.uint8], starts: I64, lengths: I64, limit: int)
 
 
 def _wide(rows: packing.RecordRows, size: int) -> packing.RecordRows:
-    """Rows of which every column has all its elements, but for the message."""
+    """Return rows with all columns at full length, except the message."""
     *columns, message = rows
     wide = (np.broadcast_to(c, size) if c.size == 1 else c for c in columns)
     return packing.RecordRows._make((*wide, message))
 
 
 def _rows_joined(parts: list[packing.RecordRows]) -> packing.RecordRows:
-    """The rows of several parts, whose messages move as they are put together."""
+    """Return the rows of several parts, with the messages moved accordingly."""
     message = np.concatenate([np.zeros(1, np.uint8), *(part.message for part in parts)])
     moved, at = [], 1
     for part in parts:

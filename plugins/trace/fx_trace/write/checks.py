@@ -1,4 +1,4 @@
-"""Checks of what a program gives the writer: numbers, texts, arguments, whole records."""
+"""Checks of a writer's inputs: numbers, texts, arguments, whole records."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from fxframework.kit.json_fields import CANONICAL_NAN
 from fxframework.model.target import Clock, TimestampCounter
 
 Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
-"""Names and values; pairs where a name comes more than once."""
+"""Names and values; a sequence of pairs can repeat names."""
 Thread = tuple[int, int]
-"""Koids, or ids, of process and thread."""
+"""Koids, or system ids, of process and thread."""
 _LOW32 = 0xFFFFFFFF
 _DOUBLE = struct.Struct("<d").pack
 _OF_DOUBLE = struct.Struct("<d").unpack
 _WORD = struct.Struct("<Q").unpack
 MISTAKES = (TypeError, AttributeError, ValueError, struct.error)
-"""What a value of the wrong kind leads to where nothing has checked it before."""
+"""Exceptions of operations on unchecked values of a wrong type."""
 
 _METADATA = (
     r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.UnknownMetadata,
@@ -45,7 +45,7 @@ _CONVENTIONS = (
     ("value", wire.MAX_STRING_BYTES),
     ("message", wire.MAX_STRING_BYTES),
 )
-"""Fields whose length writers keep below what the format's bits would hold."""
+"""Fields that writers keep shorter than the format's bits allow."""
 CONTEXT_SWITCH = RecordType.SCHEDULING | wire.SchedulingType.CONTEXT_SWITCH << 60
 THREAD_WAKEUP = RecordType.SCHEDULING | wire.SchedulingType.THREAD_WAKEUP << 60
 LAST_WORD: dict[int, str] = {
@@ -57,7 +57,7 @@ LAST_WORD: dict[int, str] = {
 def time_of(
     clock: TimestampCounter | Clock | None, rate: int | None
 ) -> tuple[Callable[[], int], int]:
-    """What gives the time, and its rate."""
+    """Return the function that gives the time in ticks, and its rate in ticks per second."""
     if clock is None:
         if rate is None:
             return time.monotonic_ns, wire.DEFAULT_TICKS_PER_SECOND
@@ -68,37 +68,37 @@ def time_of(
 
 
 def mistaken(error: Exception) -> WriteRefusedError:
-    """The refusal of a value that some operation did not take."""
-    return refusal("FXT0403", f"a value of the wrong kind: {error}")
+    """Return the error for a value that caused an exception."""
+    return refusal("FXT0403", f"a value of a wrong type: {error}")
 
 
 def _no_time() -> int:
     raise UsageError(
-        "there is no clock to take the time from",
+        "no timestamp is given, and the writer has no clock",
         remedy="give each call its timestamp, or the writer a clock",
     )
 
 
 def write_all(write: Callable[[TraceRecord], bool], records: Iterable[TraceRecord]) -> bool:
-    """Write all of them, whatever becomes of the first; True where none was dropped."""
+    """Write all records, even if some are dropped. Return True if none was dropped."""
     return min([write(record) for record in records])
 
 
 def current_thread() -> Thread:
-    """Ids of the process and thread that run this."""
+    """Return the system ids of the current process and thread."""
     return os.getpid(), threading.get_native_id()
 
 
 def inline_record(record: TraceRecord) -> TraceRecord:
-    """The record without references to slots."""
+    """Return the record without references to slots."""
     if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
-        raise refusal("FXT0403", f"process is {record.process!r}, a thread that is not known")
+        raise refusal("FXT0403", f"process is {record.process!r}, an unknown thread")
     arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
     return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
 
 
 def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
-    """Arguments as a list, since those of an iterator can be had but once."""
+    """Return arguments as a list, since an iterator can be read only once."""
     if isinstance(args, Mapping):
         args = args.items()
     try:
@@ -114,7 +114,7 @@ def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
 
 
 def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
-    """Arguments as ``fx_trace.read.records`` has them."""
+    """Return arguments as record objects (``fx_trace.read.records``)."""
     out = []
     for name, given in argument_pairs(args):
         what = f"argument {reprlib.repr(name)}"
@@ -130,7 +130,7 @@ def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
         elif kind == ArgType.STRING:
             encoded_text(what, value)
         bits = None
-        if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN, with its payload)
+        if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN; keep its payload)
             word = _WORD(_DOUBLE(value))[0]
             bits = None if word == CANONICAL_NAN else word
         shown = wire.ARG_NAMES[kind]
@@ -141,7 +141,7 @@ def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
 def with_weights(
     what: str, weights: dict[str, int | None], args: Arguments
 ) -> list[tuple[str, Value]]:
-    """Priorities that are given, as int32 arguments, before the others."""
+    """Return the given priorities as int32 arguments, followed by the others."""
     given: list[tuple[str, Value]] = []
     for name, weight in weights.items():
         if weight is not None:
@@ -151,7 +151,7 @@ def with_weights(
 
 
 def fitted_bits(what: str, name: str, value: Any, width: int) -> int:
-    """A number that must fit a field of the header."""
+    """Return a number after checking that it fits a header field of ``width`` bits."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -166,12 +166,12 @@ def fitted_bits(what: str, name: str, value: Any, width: int) -> int:
 
 
 def check_word(what: str, name: str, value: Any) -> int:
-    """A number that must fit a word."""
+    """Return a number after checking that it fits a word."""
     return fitted_bits(what, name, value, 64)
 
 
 def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
-    """Bits of an argument's header for a whole number; its word is appended where it has one."""
+    """Return the header bits of an integer argument; append its word to ``words`` if it has one."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -193,7 +193,7 @@ def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
 
 
 def double_bytes(what: str, value: Any) -> bytes:
-    """A number as the bytes of a double."""
+    """Return the bytes of a number as a double."""
     try:
         return _DOUBLE(value)
     except (struct.error, OverflowError):
@@ -201,14 +201,14 @@ def double_bytes(what: str, value: Any) -> bytes:
 
 
 def payload_bytes(what: str, payload: Any) -> bytes:
-    """A payload, which has to be bytes."""
+    """Return a payload as bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
         raise refusal("FXT0403", f"{what}: payload must be bytes, not {reprlib.repr(payload)}")
     return bytes(payload)
 
 
 def encoded_text(what: str, text: Any) -> bytes:
-    """The bytes of a text."""
+    """Return the bytes of a text."""
     if not isinstance(text, str):
         raise refusal("FXT0403", f"{what} must be a text, not {reprlib.repr(text)}")
     try:
@@ -218,7 +218,7 @@ def encoded_text(what: str, text: Any) -> bytes:
 
 
 def check_record(record: TraceRecord) -> None:
-    """Refuse what a writer must not write, though a reader reads it."""
+    """Refuse records that writers must not write, though readers accept them."""
     try:
         _check_fields(record)
     except MISTAKES as error:
@@ -233,11 +233,11 @@ def _check_fields(record: TraceRecord) -> None:
             "FXT0410", f"{record.record}: a provider's records are written without metadata"
         )
     if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
-        raise refusal("FXT0408", f"{record.record}: no record that the format defines")
+        raise refusal("FXT0408", f"{record.record}: not a record that the format defines")
     if isinstance(record, r.Initialization):
         record.pack()
         if not record.ticks_per_second:
-            raise refusal("FXT0404", "initialization: no clock has 0 ticks_per_second")
+            raise refusal("FXT0404", "initialization: ticks_per_second must not be 0")
     for name, limit in _CONVENTIONS:
         value = getattr(record, name, None)
         if isinstance(value, str | bytes):
@@ -246,7 +246,7 @@ def _check_fields(record: TraceRecord) -> None:
         what = f"{record.record}, argument {reprlib.repr(argument.name)}"
         _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
         if not isinstance(argument.type, str):
-            raise refusal("FXT0408", f"{what}: no argument type that the format defines")
+            raise refusal("FXT0408", f"{what}: not an argument type that the format defines")
         if isinstance(argument.value, str):
             _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
 
@@ -255,4 +255,4 @@ def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:
     data = encoded_text(what, value) if isinstance(value, str) else value
     if len(data) > limit:
         where = f"{what}: {name}" if name else what
-        raise refusal("FXT0405", f"{where} has {len(data)} bytes, writers keep to {limit}")
+        raise refusal("FXT0405", f"{where} has {len(data)} bytes; at most {limit} may be written")

@@ -1,7 +1,7 @@
-"""Extraction: a part of a trace as a trace of its own, with every record that the part needs.
+"""Extracts a part of a trace as a trace of its own, with every record that the part needs.
 
-The events of the part are chosen by their columns; one more walk over the records then marks the
-strings, threads, objects and providers that they need, and what is marked is copied unchanged.
+The events of the part are selected by their columns; another walk over the records then marks the
+strings, threads, objects and providers that they need. Marked records are copied unchanged.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
 KEEP, CLOSE, DROP = "keep", "close", "drop"
 OPEN_SLICES = (KEEP, CLOSE, DROP)
-"""What becomes of slices that begin before the stretch of time or end after it."""
+"""Ways to handle slices that begin before the stretch of time or end after it."""
 BLOCK = 1 << 19
 """Words copied at a time."""
 MAYBE = 2
-"""Mark of a sound blob, object or large record, of which ``Needs`` decides."""
+"""Mark of a sound blob, object or large record, for which ``Needs`` decides."""
 _SIGN = 1 << 63
 _NAMES = {
     RecordType.STRING: "strings",
@@ -60,34 +60,34 @@ _NAMES = {
 def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
-    """Write the selected part of a trace; gives the records that were left out, by kind.
+    """Write the selected part of a trace. Return the counts of records left out, by kind.
 
-    An event is kept where its time, thread and category are wanted, a slice where any of it lies
-    within the stretch of time. ``options["open_slices"]``: slices that reach beyond the stretch
-    are kept whole (``keep``), made to end at its bounds (``close``) or left out (``drop``). Closed
-    ones that now begin together are written outer before inner, unless slots were reused between
-    them: there they keep their order, and Perfetto may refuse to nest them.
+    An event is kept if its time, thread and category are selected, a slice if any part of it is
+    within the stretch of time. ``options["open_slices"]`` selects how slices that reach beyond the
+    stretch are handled: kept whole (``keep``), made to end at its bounds (``close``), or left out
+    (``drop``). Closed slices that now begin together are written outer before inner, unless slots
+    were reused between them: then they keep their order, and Perfetto may refuse to nest them.
 
-    Of a flow all points within the time are kept, if its beginning is one of them and all are
-    wanted; else none: the others would join another flow of that id. Context switches are kept
-    on all CPUs, as long as no category is asked for: a part of them
-    would say that threads ran which did not. What has neither time nor thread (blobs, unknown
-    records) stays where only time is selected. Damage and padding are always left out.
+    All points of a flow within the time are kept if its begin is one of them and all are selected;
+    otherwise none, because the others would join another flow of the same id. Context switches are
+    kept for all CPUs unless categories are selected: a part of them would wrongly show threads as
+    running. Records with neither time nor thread (blobs, unknown records) are kept if only time is
+    selected. Damage and padding are always left out.
 
-    Raises UsageError where a name matches nothing, and for options that do not act on a part.
+    Raises UsageError if a name matches nothing, and for options that do not apply to a part.
     """
     if not isinstance(capture, TraceCapture):
         raise UsageError(
-            f"a part is taken of a whole trace, not of a {type(capture).__name__}",
+            f"a part can be extracted from a whole trace only, not from a {type(capture).__name__}",
             path=capture.name,
-            remedy="give the capture itself, and all that is to be chosen as one Selection",
+            remedy="pass the capture itself, and everything to select as one Selection",
         )
     big_endian = options.get("big_endian", capture.big_endian)
     if options.get("perfetto_safe") or bool(big_endian) != capture.big_endian:
         raise UsageError(
             "a part copies records unchanged: perfetto_safe and big_endian do not apply",
             path=capture.name,
-            remedy="take the part first, and convert it then",
+            remedy="extract the part first, then convert it",
         )
     return _Extraction(capture, selection, options.get("open_slices", KEEP)).run(sink)
 
@@ -101,30 +101,30 @@ def join(
     name: str,
     how: str = KEEP,
 ) -> Mapping[str, int]:
-    """Write the selected part behind others in one archive; gives what was left out.
+    """Append the selected part to others in one archive. Return the counts of what was left out.
 
-    No magic number is written, and its providers get ids that are not taken yet, which they
-    are afterwards; records before any provider get one of this ``name``.
+    No magic number is written. Its providers get free ids, which are then taken; records before the
+    first provider get one named ``name``.
     """
     return _Extraction(capture, selection, how).run(sink, _Providers(providers, name))
 
 
 class ProviderIds:
-    """Ids of providers that an archive has already."""
+    """The provider ids in use in an archive."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
         self._next = 1
 
     def free(self) -> int:
-        """The least id from 1 on that is not taken; it is then."""
+        """Take and return the least free id, from 1 on."""
         while self._next in self._taken:
             self._next += 1
         self._taken.add(self._next)
         return self._next
 
     def claim(self, id: int) -> int:
-        """The id itself, where it is free, or else one that is; it is taken then."""
+        """Take and return the given id if it is free, or another free one."""
         if id in self._taken:
             return self.free()
         self._taken.add(id)
@@ -133,14 +133,14 @@ class ProviderIds:
 
 @attrs.define
 class _Providers:
-    """Ids for the providers of a capture that is joined to others."""
+    """Provider ids for a capture that is joined to others."""
 
     archive: ProviderIds
     name: str
     ids: dict[int, int] = attrs.field(factory=dict)
 
     def id(self, old: int) -> int:
-        """The id under which a provider is written: its own where that is free."""
+        """Return the id under which a provider is written: its own if that is free."""
         if old not in self.ids:
             self.ids[old] = self.archive.claim(old)
         return self.ids[old]
@@ -148,7 +148,7 @@ class _Providers:
 
 @attrs.define
 class _Patch:
-    """Words that are changed, by word of the file."""
+    """Words to change, by word of the file."""
 
     words: I64
     values: NDArray[np.uint64]
@@ -160,13 +160,13 @@ class _Extraction:
     def __init__(self, capture: TraceCapture, selection: Selection, how: str) -> None:
         if selection.by_logs:
             raise UsageError(
-                "a trace cannot be cut by what its logs say",
+                "a part of a trace cannot be selected by the contents of logs",
                 path=capture.name,
                 remedy="choose times, threads, processes and categories; or an exporter",
             )
         if selection.functions:
             raise UsageError(
-                "a trace cannot be cut by functions: what else is in it has none",
+                "a part of a trace cannot be selected by functions: other records have none",
                 path=capture.name,
                 remedy="choose times, threads, processes and categories; or an exporter, such as "
                 "-t csv",
@@ -175,14 +175,14 @@ class _Extraction:
         self.selection = selection
         self.passed = passed = capture.first_pass()
         self.words = capture.words
-        # Kernels take 64 bits; no time lies beyond them.
+        # Kernels use 64 bits, which hold all times.
         self.start = NS_MIN if selection.start_ns is None else _clamped(selection.start_ns)
         self.last = NS_MAX if selection.stop_ns is None else _clamped(selection.stop_ns - 1)
         self.how = how
         self.mark: U8 = np.zeros(self.words.size + 1, np.uint8)
         self.patches: list[_Patch] = []
         self.moved: list[NDArray[np.int64]] = []
-        """Of slices made to begin at the start, shape (4, n): word, thread, time, depth."""
+        """Slices moved to the start of the stretch, shape (4, n): word, thread, time, depth."""
         self.running = np.zeros(0, np.int64)
         """Thread koids of the scheduling records that are kept."""
         self.clocks = passed.scanner.clocks()
@@ -209,7 +209,7 @@ class _Extraction:
         )
 
     def run(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
-        """All of it; gives what was left out."""
+        """Run the extraction. Return the counts of what was left out."""
         self.choose()
         self.complete()
         return self.write(sink, providers)
@@ -217,7 +217,7 @@ class _Extraction:
     # --- The rows of the part ------------------------------------------------------------------
 
     def choose(self) -> None:
-        """Mark the records of the rows that belong to the part."""
+        """Mark the records of the rows in the part."""
         flows: list[tuple[NDArray[Any], ...]] = []
         for part in self.capture.chunks():
             self._look(part, marking=False)
@@ -230,7 +230,7 @@ class _Extraction:
                 self._close(part.chunk, part.times)
 
     def _look(self, part: Part, *, marking: bool) -> None:
-        """Choose among the slices of a chunk, or mark its events that are kept."""
+        """Choose the slices of a chunk, or mark its kept events."""
         spans = self.passed.spans
         self.choice.take(
             vars(part.chunk.events),
@@ -245,17 +245,17 @@ class _Extraction:
         return np.asarray((times >= self.start) & (times <= self.last))
 
     def _flows(self, chunk: Chunk, times: Times) -> tuple[NDArray[Any], ...]:
-        """Id, phase, time, and whether it is wanted, of a chunk's flow rows."""
+        """Return id, phase, time, and selection of a chunk's flow rows."""
         events = chunk.events
         rows = np.flatnonzero((events.kind >= 8) & (events.kind <= 10))
         wanted = self.threads[events.thread[rows]] & self.categories[events.category[rows]]
         return events.word[rows], events.kind[rows] - 8, times.events[rows], wanted
 
     def _choose_flows(self, parts: list[tuple[NDArray[Any], ...]]) -> None:
-        """Of a flow, keep what lies within the time from its beginning on, or nothing.
+        """Keep the points of a flow within the time if its begin is one of them, or none.
 
-        Points without their beginning, or without those of other threads, would join another flow
-        of the same id.
+        Points without their begin, or without those of other threads, would join another flow of
+        the same id.
         """
         if not parts:
             return
@@ -266,13 +266,13 @@ class _Extraction:
             order = np.arange(ids.size)
         count = FollowFlows(order, ids, phases, flow, first).run()
         within = self._within(times)
-        kept = np.ones(count + 1, np.bool_)  # the last one: points that no flow began
+        kept = np.ones(count + 1, np.bool_)  # the last one: points without a begin
         kept[:count] = within[first[:count]]
         kept[flow[(wanted == 0) & within & (flow >= 0)]] = False
         np.asarray(self.choice.flows)[: flow.size] = kept[flow]
 
     def _choose_others(self, chunk: Chunk, times: Times) -> None:
-        """Scheduling and log rows, which have no category; blobs and objects may be needed."""
+        """Mark scheduling and log rows, which have no category; blobs and objects may be needed."""
         for offsets in (chunk.blobs.offset, chunk.objects.offset):
             self.mark[offsets >> 3] = MAYBE
         if self.selection.categories:
@@ -296,7 +296,7 @@ class _Extraction:
         events = chunk.events
         rows = np.flatnonzero(self.mark[events.offset >> 3])
         kind, time, word = events.kind[rows], times.events[rows], events.offset[rows] >> 3
-        # A slice that was open when the stretch began is so at the first tick of it, and before.
+        # A slice that is open at the start must begin before the first tick of the stretch.
         opened = [max(tick - 1, 0) for tick in self._ticks(self.start + 1)]
         bounds = times.by_clock(opened, self._ticks(self.last + 1))
         first, last = (column[rows] for column in bounds)
@@ -321,13 +321,13 @@ class _Extraction:
         self.moved.append(np.array(columns, np.int64))
 
     def _ticks(self, ns: int) -> list[int]:
-        """By clock, the first tick that is not before ``ns``."""
+        """Return the first tick not before ``ns``, for each clock."""
         return [_tick(clock, ns) for clock in self.clocks]
 
-    # --- What it needs -------------------------------------------------------------------------
+    # --- Dependencies --------------------------------------------------------------------------
 
     def complete(self) -> None:
-        """Mark what the marked records need, and the records without rows that are kept."""
+        """Mark the dependencies of marked records, and the kept records without rows."""
         passed = self.passed
         bounds = np.array(
             [
@@ -366,18 +366,18 @@ class _Extraction:
     # --- The copy ------------------------------------------------------------------------------
 
     def write(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
-        """Copy what is marked; joined to others, with these providers."""
+        """Copy the marked records; with ``providers`` as a part of a joined archive."""
         positions = np.flatnonzero(self.mark[:-1].view(np.bool_))
         headers = self.words[positions]
         types = headers & 15
         if providers is not None:
             magic = (types == 0) & ((headers >> 16 & 15) == layout.MetadataType.TRACE_INFO)
             positions, headers, types = positions[~magic], headers[~magic], types[~magic]
-        # A section in which nothing is kept: another provider speaks next.
-        speaks = _speaks(headers)
-        section = speaks & ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
-        idle = section & np.append(speaks[1:], True)
-        positions, headers, types = positions[~idle], headers[~idle], types[~idle]
+        # Drop sections without kept records, which another provider record follows directly.
+        provider_records = _is_provider_record(headers)
+        section = provider_records & ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
+        empty = section & np.append(provider_records[1:], True)
+        positions, headers, types = positions[~empty], headers[~empty], types[~empty]
         order = self._outer_first(positions, headers, types)
         positions, headers, types = positions[order], headers[order], types[order]
         sizes = np.where(
@@ -387,7 +387,7 @@ class _Extraction:
         )
         if providers is not None:
             self._rename(positions, headers, providers)
-            if positions.size and not speaks[~idle][0]:
+            if positions.size and not provider_records[~empty][0]:
                 info = ProviderInfo(id=providers.id(0), name=providers.name)
                 sink.write(info.pack(big_endian=self.capture.big_endian))
         elif not positions.size or int(headers[0]) != layout.MAGIC_WORD:
@@ -399,27 +399,29 @@ class _Extraction:
         return self._left_out(types)
 
     def _outer_first(self, positions: I64, headers: I64, types: I64) -> Any:
-        """The order of the records: of slices that now begin at one time, the outer one first.
+        """Return the order of the records: of slices that now begin together, outer ones first.
 
-        Readers nest slices of one time in file order, and an inner complete event may come before
-        the outer one. Where slots were reused, or another provider has spoken in between,
-        moving a record would change what it refers to, and it stays.
+        Readers nest slices of one time in file order, and an inner complete event may precede the
+        outer one. If slots were reused, or another provider's section lies between, moving a record
+        would change its references, so it stays.
         """
         if not self.moved:
             return slice(None)
         word, thread, time, depth = np.concatenate(self.moved, axis=1)
         if not word.size:
-            return slice(None)  # of what begins earlier, only asynchronous slices are kept
+            return slice(None)  # only asynchronous slices begin earlier
         at = np.searchsorted(positions, word)
-        speaks = np.cumsum(_speaks(headers))
-        _, group = np.unique(np.column_stack((thread, speaks[at])), axis=0, return_inverse=True)
+        provider_records = np.cumsum(_is_provider_record(headers))
+        _, group = np.unique(
+            np.column_stack((thread, provider_records[at])), axis=0, return_inverse=True
+        )
         group = group.reshape(-1)
         first = np.full(int(group.max()) + 1, positions.size)
         last = np.zeros(first.size, np.int64)
         np.minimum.at(first, group, at)
         np.maximum.at(last, group, at)
         slots = np.flatnonzero((types == RecordType.STRING) | (types == RecordType.THREAD))
-        named = np.column_stack((speaks[slots], headers[slots] & _SLOT_OF_HEADER))
+        named = np.column_stack((provider_records[slots], headers[slots] & _SLOT_OF_HEADER))
         _, new = np.unique(named, axis=0, return_index=True)
         again = np.delete(slots, new)
         safe = np.searchsorted(again, first) == np.searchsorted(again, last)
@@ -441,7 +443,7 @@ class _Extraction:
         self.patches.append(_Patch(positions[rows], np.array(patched, np.uint64)))
 
     def _blocks(self, positions: I64, sizes: I64) -> Iterator[bytes]:
-        """The bytes of the records, in order."""
+        """Yield the bytes of the records, in order."""
         ends = np.cumsum(sizes)
         places, values = self._patches(positions, ends - sizes)
         copy = CopyRecords(self.capture.streams, positions, sizes).copy
@@ -462,7 +464,7 @@ class _Extraction:
             first = stop
 
     def _patches(self, positions: I64, starts: I64) -> tuple[I64, I64]:
-        """Words of the output that are changed, in order, and what they become."""
+        """Return the changed words of the output, in order, and their new values."""
         if not self.patches:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         words = np.concatenate([patch.words for patch in self.patches])
@@ -490,11 +492,11 @@ class _Extraction:
 
 
 _SLOT_OF_HEADER = 15 | 0x7FFF << 16
-"""Of the header of a string or thread record, its type and its index."""
+"""Type and index in the header of a string or thread record."""
 
 
-def _speaks(headers: I64) -> NDArray[np.bool_]:
-    """Which records say that another provider speaks."""
+def _is_provider_record(headers: I64) -> NDArray[np.bool_]:
+    """Return which records start the section of a provider."""
     kinds = headers >> layout.METADATA_TYPE.low & layout.METADATA_TYPE.limit
     info, section = layout.MetadataType.PROVIDER_INFO, layout.MetadataType.PROVIDER_SECTION
     provider = (kinds == info) | (kinds == section)
@@ -510,5 +512,5 @@ def _clamped(ns: int) -> int:
 
 
 def _signed(tick: int) -> int:
-    """A tick with bit 63 turned, so that it compares as int64."""
+    """Return a tick with bit 63 flipped, so that it compares as int64."""
     return tick - _SIGN

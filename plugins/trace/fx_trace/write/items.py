@@ -1,4 +1,4 @@
-"""What bulk writing hands to its kernel: events and arguments, one item a record or argument."""
+"""Inputs of the bulk kernel: events and arguments, one item a record or argument."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ SWITCH, WAKEUP, LEGACY_SWITCH, LOG = 16, 17, 18, 19
 RECORD_WORDS = 0xFFF
 ARGUMENTS = 15
 INLINE_BYTES = 8000
-"""Bytes of an inline string, because the string table is full; the rest is cut."""
+"""Most bytes of an inline string when the string table is full; the rest is cut."""
 D_ARGUMENTS, D_TOO_LARGE, D_UNKNOWN = 0, 1, 2
-"""Arguments that are dropped: beyond 15, without room in a record, of types that are not ours."""
+"""Reasons for dropped arguments: beyond 15, no room in the record, unknown type."""
 
 
 class Items(NamedTuple):
-    """What is to be written, one record an item. A column of one element holds for all."""
+    """Items to write, one record each. A column of one element holds for all items."""
 
     kind: U8
-    """An event type, or SWITCH and its like."""
+    """An event type, or SWITCH and the like."""
     time: I64
     thread: I64
-    """Id of the thread; -1 none."""
+    """Id of the thread; -1 for none."""
     category: I64
     name: I64
     word: I64
-    """Of a complete event its length; counter id, correlation id; an instant's scope, 0 none; of
-    other kinds the row of ``RecordRows``."""
+    """Length of a complete event; counter id; correlation id; scope of an instant (0: none); row of
+    ``RecordRows`` for other kinds."""
 
 
 class ArgumentItems(NamedTuple):
@@ -52,12 +52,12 @@ class ArgumentItems(NamedTuple):
 
 
 class RecordRows(NamedTuple):
-    """What only scheduling and log records have, by row; ``bits`` are those of the header."""
+    """Fields that only scheduling and log records have, by row; ``bits`` are header bits."""
 
     bits: I64
     prev: I64
     next: I64
-    """Koids of threads; of a legacy switch their ids."""
+    """Koids of threads; ids for a legacy switch."""
     start: I64
     """First byte of a log's message."""
     length: I64
@@ -65,27 +65,27 @@ class RecordRows(NamedTuple):
 
 
 class Slotted(NamedTuple):
-    """How strings and threads are referred to, and what is inline."""
+    """References to strings and threads, and inline data."""
 
     strings: I64
-    """By code + 1: the reference."""
+    """String reference by code + 1."""
     words: I64
     starts: I64
     lengths: I64
-    """Of the pool, by code; ``words`` holds the bytes."""
+    """Strings of the pool by code; ``words`` holds the bytes."""
     threads: I64
-    """By thread id + 1: the index, 0 inline."""
+    """Thread index by thread id + 1; 0 for inline."""
     pids: I64
     tids: I64
 
 
 PAIRED, ALONE, APART = 1, 2, 3
 """How a slice is written: as a begin and an end, as a begin alone (it never ended), or as one
-event, because what never ended within it would take its end; 0 for any other slice."""
+event, because an unclosed slice within it would take its end; 0 for other slices."""
 
 
 def column(values: Any, dtype: Any, rows: int) -> memoryview:
-    """A column as kernels take it: of ``rows`` numbers, also where one number is for all."""
+    """Return a column of ``rows`` numbers for a kernel, repeating a single number."""
     if values.size == 1 and rows != 1:
         values = np.full(rows, values[0])
     return view(values, dtype)

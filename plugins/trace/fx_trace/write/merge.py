@@ -1,7 +1,7 @@
-"""Merging: captures of any format, several of them, as one trace archive, and what it dropped.
+"""Merges several captures of any format into one trace archive.
 
-Each capture becomes a provider. One that is a trace already keeps its records as they are, under
-provider ids that are free; of any other the tables are written (``fx_trace.write.bulk``).
+Each capture becomes a provider. A trace keeps its records, with free provider ids; the tables of
+any other capture are encoded (``fx_trace.write.bulk``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Merger", "open_merge"]
 
 _BESIDE = ("args", "blobs", "diagnostics")
 MAX_NAME = 255
-"""Bytes of a provider's name."""
+"""Longest name of a provider, in bytes."""
 
 
 class Merger:
@@ -45,7 +45,7 @@ class Merger:
         self._big_endian: bool | None = None
 
     def write(self, capture: Capture) -> None:
-        """Add a capture. Raises WriteRefusedError for traces of both byte orders (FXT0413)."""
+        """Add a capture. Raises WriteRefusedError (FXT0413) for traces of different byte orders."""
         whole, selection = capture, Selection()
         if isinstance(capture, Window):
             whole, selection = capture.whole, capture.selection
@@ -61,7 +61,7 @@ class Merger:
             self._write_tables(capture)
 
     def close(self) -> Mapping[str, int]:
-        """What had no place, by name, with counts."""
+        """Return the counts of what could not be written, by name."""
         if self._big_endian is None:
             self._begin(big_endian=False)
         return self._dropped
@@ -112,16 +112,16 @@ class Merger:
 
 
 def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """A session that merges captures.
+    """Open a session that merges captures.
 
-    ``logs_as_instants``: logs of other formats become instant events with all their fields.
-    ``open_slices`` is for parts of traces. Raises UsageError for the options that are not.
+    With ``logs_as_instants``, logs of other formats become instant events with all their fields.
+    ``open_slices`` applies to parts of traces. Raises UsageError for options that do not apply.
     """
     for name in ("perfetto_safe", "big_endian"):
         if options.get(name):
             raise UsageError(
-                f"{name} does not act where captures are put together",
-                remedy="put them together first, and convert the archive then",
+                f"{name} does not apply to a merge",
+                remedy="merge the captures first, then convert the archive",
             )
     return Merger(
         sink,

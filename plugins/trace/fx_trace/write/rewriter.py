@@ -1,4 +1,4 @@
-"""The writer of records that are there already: read from a trace, or from their JSON."""
+"""The rewriter: writes records that were read from a trace, or their JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["TraceRewriter", "open_writer", "perfetto_parts"]
 
 
 class TraceRewriter(RecordRewriter):
-    """A writer of trace records; ``perfetto_safe`` makes large records blob records."""
+    """Writes trace records; with ``perfetto_safe`` large records become blob records."""
 
     def __init__(
         self, sink: Sink, *, big_endian: bool = False, perfetto_safe: bool = False
@@ -28,7 +28,7 @@ class TraceRewriter(RecordRewriter):
         self._perfetto_safe = perfetto_safe
 
     def write(self, record: TraceRecord | Mapping[str, Any]) -> None:
-        """Write a record. Raises WriteRefusedError (FXT0401 to FXT0409), nothing of it written."""
+        """Write a record, or none of it: WriteRefusedError (FXT0401 to FXT0409)."""
         if self._perfetto_safe and isinstance(record, Mapping):
             record = r.from_json(record)
         if self._perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
@@ -40,12 +40,12 @@ class TraceRewriter(RecordRewriter):
 def open_writer(
     sink: Sink,
     options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
+    diagnostics: Diagnostics,  # noqa: ARG001 (this writer raises errors instead)
 ) -> TraceRewriter:
-    """A writer of trace records.
+    """Open a writer of trace records.
 
-    Of the options, ``big_endian`` is the byte order, ``perfetto_safe`` that large
-    records are to become blob records.
+    The option ``big_endian`` selects the byte order; with ``perfetto_safe`` large records become
+    blob records.
     """
     return TraceRewriter(
         sink,
@@ -55,9 +55,9 @@ def open_writer(
 
 
 def perfetto_parts(record: r.LargeBlob | r.LargeBlobWithMetadata) -> Iterator[TraceRecord]:
-    """A large record as records that Perfetto reads with the right size.
+    """Yield records that Perfetto reads with the right size, in place of a large record.
 
-    Its metadata become an instant event, its payload blob records of its name.
+    Its metadata becomes an instant event, its payload blob records of the same name.
     """
     if isinstance(record, r.LargeBlobWithMetadata):
         refs = {key: ref for key, ref in (record.refs or {}).items() if key != "payload"}
@@ -77,7 +77,7 @@ def perfetto_parts(record: r.LargeBlob | r.LargeBlobWithMetadata) -> Iterator[Tr
 def blob_records(
     name: str, payload: bytes, blob_type: int, refs: dict[str, int] | None = None
 ) -> Iterator[r.Blob]:
-    """Bytes as blob records, one at least; they leave room for an inline name."""
+    """Yield bytes as blob records, at least one, each with room for an inline name."""
     room = (wire.MAX_RECORD_WORDS - 1) * 8 - len(pad8(encoded_text("blob: name", name)))
     step = max(8, min(wire.MAX_STRING_BYTES, room))
     for at in range(0, len(payload) or 1, step):

@@ -1,8 +1,7 @@
-"""Salvage of traces: all sound records, made complete on their own, and what was lost of others.
+"""Salvage of traces: writes all sound records so that they are complete without the damaged ones.
 
-Beside leaving out what is not a record, it mends what leans on something that is gone: a
-reference to
-a string or thread that was never registered. Everything else keeps its bytes.
+Besides leaving out damage, it repairs references to strings or threads that were never registered.
+All other bytes are kept.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from fxframework.registry import RecordWriter
 __all__ = ["salvage"]
 
 NOBODY = (0, 0)
-"""The thread that stands for one that was never registered, as libtrace writes it."""
+"""The thread written for one that was never registered, as in libtrace."""
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
-    """Write the sound records of a trace; give each loss as it is met (``registry.Writer``).
+    """Write the sound records of a trace. Yield each loss (``registry.Writer``).
 
-    A record that was kept, but not unchanged, is a loss of no bytes. What comes out begins with
-    the magic number, and refers to nothing that it does not hold.
+    A record that was kept but changed is a loss of 0 bytes. The output begins with the magic
+    number, and all its references can be resolved.
     """
     writer = open_writer(sink, options, capture.diagnostics)
     mender = _Mender(writer)
@@ -57,14 +56,14 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
             if not _is_magic(record):
                 writer.write(TraceInfo(info_type=0, magic=MAGIC))
                 yield Loss(
-                    record.offset, 0, "metadata", "the magic number was missing; put in", "FXT0201"
+                    record.offset, 0, "metadata", "the magic number was missing; added", "FXT0201"
                 )
         yield from mender.write(record)
     writer.close()
 
 
 def _is_magic(record: TraceRecord) -> bool:
-    """Whether a record is the magic number, exactly as files begin with it."""
+    """Return whether a record is the magic number, in the exact form of the start of files."""
     if not isinstance(record, TraceInfo) or record.raw is not None or record.opaque:
         return False
     return record.pack() == MAGIC_BYTES
@@ -80,14 +79,14 @@ def _left_out(record: Padding | Damaged) -> Loss:
 
 @attrs.define
 class _Lack:
-    """References of one record to what was never registered."""
+    """Unresolved references of one record."""
 
     strings: dict[int, str] = attrs.field(factory=dict)
-    """Where each is used, by index."""
+    """Field that uses each string, by index."""
     threads: dict[int, str] = attrs.field(factory=dict)
 
     def losses(self, record: TraceRecord) -> Iterator[Loss]:
-        """What is lost with them: the text or the thread, not the record."""
+        """Yield the losses: the text or the thread, not the record."""
         for index, where in self.strings.items():
             shown = string_marker(index)
             message = f"{where}: string {index} was never registered; written as {shown}"
@@ -98,17 +97,17 @@ class _Lack:
 
 
 class _Mender:
-    """Writes records, and makes up for what they refer to and is not there."""
+    """Writes records, and adds what they refer to if it is missing."""
 
     def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
         self._tables = Tables()
-        """What the records of the input registered so far."""
+        """Strings and threads registered by the input so far."""
 
     def write(self, record: TraceRecord) -> Iterator[Loss]:
-        """Write a sound record; give what of it could not be written unchanged."""
+        """Write a sound record. Yield the losses if it cannot be written unchanged."""
         lack = self._lack(record)
-        record.apply(self._tables, _unheard)
+        record.apply(self._tables, _ignore)
         try:
             if lack is None:
                 self._writer.write(record)
@@ -127,7 +126,7 @@ class _Mender:
             yield from lack.losses(record)
 
     def _lack(self, record: TraceRecord) -> _Lack | None:
-        """The references that lead nowhere; None where there are none."""
+        """Return the unresolved references, or None."""
         lack = None
         if record.refs:
             for part in record.parts:
@@ -147,7 +146,7 @@ class _Mender:
         return lack
 
     def _inlined(self, record: TraceRecord, lack: _Lack) -> TraceRecord:
-        """The record with what is missing inline: the marker of a string, nobody for a thread."""
+        """Return the record with inline values for what is missing: marker, or thread 0, 0."""
         changes = _without_threads(record, lack)
         changes["refs"] = _without(record.refs, record.parts, lack)
         if hasattr(record, "args"):
@@ -158,7 +157,7 @@ class _Mender:
         return attrs.evolve(record, **changes)
 
     def _register(self, record: TraceRecord, lack: _Lack) -> None:
-        """Write what is missing in front of the record, which then keeps its very bytes."""
+        """Write what is missing before the record, which then keeps its bytes."""
         for index in lack.strings:
             self._writer.write(StringRecord(index=index, value=string_marker(index)))
         for index in lack.threads:
@@ -167,7 +166,7 @@ class _Mender:
 
 
 def _without_threads(record: TraceRecord, lack: _Lack) -> dict[str, Any]:
-    """The fields that hold missing threads, with nobody in their place."""
+    """Return the fields with missing threads, replaced by thread 0, 0."""
     refs = record.refs or {}
     return {
         part.name: NOBODY[0] if isinstance(record, UserspaceObject) else NOBODY
@@ -181,7 +180,7 @@ def _without_threads(record: TraceRecord, lack: _Lack) -> dict[str, Any]:
 def _without(
     refs: Mapping[str, int] | None, parts: tuple[Any, ...], lack: _Lack
 ) -> dict[str, int] | None:
-    """The indexes of a record that lead somewhere."""
+    """Return the resolvable references of a record."""
     strings = {part.name for part in parts if isinstance(part, StringReference)}
     return {
         name: index
@@ -191,9 +190,9 @@ def _without(
 
 
 def _kept(refs: Mapping[str, int] | None, missing: Mapping[int, str]) -> dict[str, int] | None:
-    """The indexes of an argument that lead somewhere."""
+    """Return the resolvable references of an argument."""
     return {name: index for name, index in (refs or {}).items() if index not in missing} or None
 
 
-def _unheard(code: str, message: str = "") -> None:
-    """Where findings go that the reader of the capture makes."""
+def _ignore(code: str, message: str = "") -> None:
+    """Ignore a finding: the reader of the capture has reported it."""

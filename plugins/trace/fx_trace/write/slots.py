@@ -1,4 +1,4 @@
-"""Slots: a provider's string or thread table as a writer fills it."""
+"""Slots: a provider's string or thread table, as a writer fills it."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ POLICIES = ("allocate", "reuse", "inline")
 
 
 class Slots(Generic[K]):
-    """Which value has which index, 1 to ``limit``.
+    """A table of values with indexes from 1 to ``limit``.
 
-    ``policy`` says where new values go: ``allocate`` gives each a slot while there are free ones
-    and none after that, ``reuse`` then takes the slot that was given first (registering an index
-    again replaces what it means), ``inline`` gives none. Changes are tentative until ``keep()``;
-    ``undo()`` takes them back.
+    ``policy`` selects what new values get: ``allocate``: a free slot, or none once all are used;
+    ``reuse``: a free slot, or the slot assigned first (registering an index again replaces its
+    value); ``inline``: none. Changes are tentative until ``keep()``; ``undo()`` reverts them.
     """
 
     def __init__(self, limit: int, policy: Policy) -> None:
         if policy not in POLICIES:
             raise UsageError(
-                f"there is no policy {policy!r} for slots{did_you_mean(policy, POLICIES)}",
-                remedy=f"there are {', '.join(POLICIES)}",
+                f"unknown policy {policy!r} for slots{did_you_mean(policy, POLICIES)}",
+                remedy=f"use one of {', '.join(POLICIES)}",
             )
         self.limit = limit
         self.policy = policy
         self.index: dict[K, int] = {}
-        """Values that have an index now."""
+        """Current indexes by value."""
         self.evictions = 0
-        """How often a value lost its slot."""
+        """Number of values that lost their slot."""
         self.evicted: K | None = None
-        """The value that did so last."""
+        """The last value that lost its slot."""
         self.paused = False
-        """Whether no slot is given for now."""
+        """Whether no slots are assigned for now."""
         self._value: dict[int, K] = {}
         self._next = 1
         self._undo: list[Callable[[], None]] = []
@@ -47,7 +46,7 @@ class Slots(Generic[K]):
         return len(self._value)
 
     def take(self, value: K) -> int:
-        """A slot for a value that has none; 0 where it gets none."""
+        """Assign a slot to a new value. Return its index, or 0 without a slot."""
         if self.policy == "inline" or self.paused:
             return 0
         before = self._next
@@ -68,7 +67,7 @@ class Slots(Generic[K]):
         return index
 
     def put(self, index: int, value: K) -> None:
-        """Give ``value`` the index, whatever had it before."""
+        """Assign ``index`` to ``value``, replacing any other value."""
         old = self._value.get(index)
         was = self.index.get(value)
         loses = old is not None and self.index.get(old) == index
@@ -94,24 +93,24 @@ class Slots(Generic[K]):
         self._undo.append(back)
 
     def at(self, index: int) -> K | None:
-        """The value at an index now; None for none."""
+        """Return the current value at an index, or None."""
         return self._value.get(index)
 
     def close(self) -> None:
-        """Give no more slots; those given stay."""
+        """Assign no more slots; assigned ones remain."""
         self.policy = "inline"
 
     def drop(self, value: K) -> None:
-        """Take back the slot of a value that was not registered after all."""
+        """Remove a value that was not registered after all."""
         index = self.index.pop(value, 0)
         if index:
             del self._value[index]
 
     def keep(self) -> None:
-        """What was changed stays."""
+        """Make the changes permanent."""
         self._undo.clear()
 
     def undo(self) -> None:
-        """Take back what was changed since the last ``keep()``."""
+        """Revert the changes since the last ``keep()``."""
         while self._undo:
             self._undo.pop()()

@@ -1,10 +1,10 @@
-"""Writer: what happened, one call at a time, as the records of one provider.
+"""The writer: one provider's records, one call an event.
 
-``TraceWriter`` is what a program calls that traces itself, or that makes a trace of something
-else. It refuses what the format cannot hold before anything is written, keeps the string and
-thread tables, and puts whole records into an archive (``fx_trace.write.archive``) or a trace buffer
-(``fx_trace.write.buffer``). Records that were read, or their
-JSON, go back into bytes by ``fx_trace.write.rewriter``.
+Programs call ``TraceWriter`` to trace themselves, or to create traces of other data. It refuses
+values that the format cannot hold before it writes anything, maintains the string and thread
+tables, and puts whole records into an archive (``fx_trace.write.archive``) or a trace buffer
+(``fx_trace.write.buffer``). ``fx_trace.write.rewriter`` writes records that were read, or their
+JSON.
 """
 
 from __future__ import annotations
@@ -64,22 +64,25 @@ _STATES: dict[str, int | str] = {name: number for number, name in wire.THREAD_ST
 
 
 class Destination(Protocol):
-    """Where whole records go."""
+    """A target of whole records."""
 
     keeps_order: bool
-    """Whether records are read in the order in which they were put; if not, durable ones first."""
+    """Whether readers see records in the order of ``put``; if not, durable ones come first."""
     lock: Any
-    """Held while a record is made and put; a reentrant lock."""
+    """Held while a record is encoded and put; a reentrant lock."""
 
     def put(self, record: bytes, *, durable: bool = False) -> bool:
-        """Take one whole record; False where it was dropped. ``durable``: later ones need it."""
+        """Put one whole record. Return False if it was dropped.
+
+        Later records need ``durable`` ones.
+        """
 
     def has_room(self, nbytes: int) -> bool:
-        """Whether a durable record of so many bytes would be taken."""
+        """Return whether a durable record of ``nbytes`` would fit."""
 
 
 def _correlated(kind: EventType, doc: str):  # type: ignore[no-untyped-def]
-    """The method that writes an event with a correlation id."""
+    """Return the method that writes an event with a correlation id."""
 
     def method(
         self: TraceWriter,
@@ -95,25 +98,24 @@ def _correlated(kind: EventType, doc: str):  # type: ignore[no-untyped-def]
 
     method.__name__ = kind.name.lower()
     method.__qualname__ = f"TraceWriter.{method.__name__}"
-    method.__doc__ = f"{doc} ({kind.name.capitalize().replace('_', ' ')} event); its ``id``."
+    method.__doc__ = f"{doc} of this ``id`` ({kind.name.capitalize().replace('_', ' ')} event)."
     return method
 
 
 class TraceWriter:
     """Writes one provider's records.
 
-    ``clock`` gives the time where a call does not: a ``TimestampCounter``, a ``Clock``, or, where
-    none is given, this machine's monotonic clock; ``ticks_per_second`` is then its rate. Without
-    a clock and with ``ticks_per_second`` every call gives its own ``timestamp``, in ticks.
+    ``clock`` gives the time if a call does not: a ``TimestampCounter``, a ``Clock``, or by default
+    this machine's monotonic clock, whose rate becomes ``ticks_per_second``. Without a clock and
+    with ``ticks_per_second`` every call must give its own ``timestamp``, in ticks.
 
-    ``strings`` and ``threads`` say how slots are used (``fx_trace.write.slots.Policy``).
-    ``perfetto_safe`` leaves out what Perfetto mis-sizes: large records become blob records of up
-    to 32,000 bytes. ``base_tick`` and ``base_wall_ns`` begin the trace's time at that tick, which
-    was that many nanoseconds after the Unix epoch. The initialization record is
-    written at once, unless ``begin`` is False.
+    ``strings`` and ``threads`` select how slots are used (``fx_trace.write.slots.Policy``). With
+    ``perfetto_safe`` large records, whose size Perfetto misreads, become blob records of up to
+    32,000 bytes. The trace's time begins at ``base_tick``, which was ``base_wall_ns`` nanoseconds
+    after the Unix epoch. The initialization record is written at once, unless ``begin`` is False.
 
-    Each method that writes gives True, or False where the destination dropped the record. They
-    raise WriteRefusedError (FXT0401 to FXT0411), with nothing written. Several threads may write.
+    Each method that writes returns True, or False if the destination dropped the record. They raise
+    WriteRefusedError (FXT0401 to FXT0411) without side effects. Several threads may write.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class TraceWriter:
         if "reuse" in (strings, threads) and not destination.keeps_order:
             raise UsageError(
                 "slots cannot be reused in a buffer whose strings and threads are read first",
-                remedy="allocate them, or write everything inline",
+                remedy="use the policy allocate or inline",
             )
         self._now, rate = time_of(clock, ticks_per_second)
         self._initialization = r.Initialization(
@@ -148,19 +150,19 @@ class TraceWriter:
         )
         self._packs = [struct.Struct(f"{'>' if big_endian else '<'}{n}Q").pack for n in range(64)]
         self._refs: dict[str, int] = {"": 0}
-        """References to strings, without an inline part: what is in a slot."""
+        """References of strings that need no inline part."""
         self._heads: dict[Any, int] = {}
-        """Headers, without sizes, of events all of whose references are slots."""
+        """Headers without sizes, of events with all references in slots."""
         self._staged: list[tuple[bytes, Slots[Any], Any]] = []
-        """Records that register a slot's value, not put yet."""
+        """Records that register slots, not put yet: the bytes, the table, the value."""
         check_record(self._initialization)
         if begin:
             self.begin()
 
-    # --- Setting the stage ----------------------------------------------------------------------
+    # --- Clock, names and slots -----------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Write the initialization record, as is done at first unless ``begin`` is False."""
+        """Write the initialization record, as the constructor does unless ``begin`` is False."""
         with self._lock:
             return self._put(self._initialization.pack(big_endian=self.big_endian), durable=True)
 
@@ -174,12 +176,12 @@ class TraceWriter:
         return self.kernel_object(wire.ObjectType.PROCESS, pid, name)
 
     def thread(self, pid: int, tid: int, name: str) -> Thread:
-        """Name a thread of a process; gives what the ``thread`` of other calls takes."""
+        """Name a thread of a process. Return the value for the ``thread`` of other calls."""
         self.kernel_object(wire.ObjectType.THREAD, tid, name, {"process": Koid(pid)})
         return pid, tid
 
     def kernel_object(self, object_type: int, koid: int, name: str, args: Arguments = ()) -> bool:
-        """Say what a koid is (Kernel object record). It holds no references, only inline parts."""
+        """Name a kernel object by its koid (Kernel object record), with inline strings only."""
         return self.write(
             r.KernelObject(
                 object_type=object_type, koid=koid, name=name, args=argument_records(args)
@@ -187,7 +189,7 @@ class TraceWriter:
         )
 
     def userspace_object(self, process: int, pointer: int, name: str, args: Arguments = ()) -> bool:
-        """Say what a pointer of a process is (Userspace object record)."""
+        """Name an object of a process by its pointer (Userspace object record)."""
         return self.write(
             r.UserspaceObject(
                 pointer=pointer, process=process, name=name, args=argument_records(args)
@@ -195,11 +197,11 @@ class TraceWriter:
         )
 
     def register_string(self, index: int, value: str) -> bool:
-        """Register a string at an index of the caller's choice (String record)."""
+        """Register a string at a given index (String record)."""
         return self.write(r.StringRecord(index=index, value=value))
 
     def register_thread(self, index: int, pid: int, tid: int) -> bool:
-        """Register a thread at an index of the caller's choice (Thread record)."""
+        """Register a thread at a given index (Thread record)."""
         return self.write(r.ThreadRecord(index=index, pid=pid, tid=tid))
 
     # --- Events ---------------------------------------------------------------------------------
@@ -216,10 +218,9 @@ class TraceWriter:
         timestamp: int | None = None,
         scope: str | None = None,
     ) -> bool:
-        """A moment (Instant event).
+        """Write an instant (Instant event).
 
-        Its ``scope`` (thread, process or global) is an extension that newer readers know (notes
-        §1.2).
+        ``scope`` (thread, process or global) is an extension that newer readers support.
         """
         word: Any = ...
         if scope is not None:
@@ -240,7 +241,7 @@ class TraceWriter:
         thread: Thread | None = None,
         timestamp: int | None = None,
     ) -> bool:
-        """Values of a counter's series (Counter event)."""
+        """Write values of a counter's series (Counter event)."""
         return self._event(1, category, name, values, thread, timestamp, id)
 
     def duration_begin(
@@ -252,7 +253,7 @@ class TraceWriter:
         thread: Thread | None = None,
         timestamp: int | None = None,
     ) -> bool:
-        """A slice begins (Duration begin event)."""
+        """Begin a slice (Duration begin event)."""
         return self._event(2, category, name, args, thread, timestamp, ...)
 
     def duration_end(
@@ -264,7 +265,7 @@ class TraceWriter:
         thread: Thread | None = None,
         timestamp: int | None = None,
     ) -> bool:
-        """The slice that began last on the thread ends (Duration end event)."""
+        """End the slice of the thread that began last (Duration end event)."""
         return self._event(3, category, name, args, thread, timestamp, ...)
 
     def duration_complete(
@@ -277,21 +278,21 @@ class TraceWriter:
         *,
         thread: Thread | None = None,
     ) -> bool:
-        """A slice from its beginning to its end (Duration complete event)."""
+        """Write a whole slice (Duration complete event)."""
         return self._event(4, category, name, args, thread, timestamp, end_timestamp)
 
     def slice(
         self, category: str, name: str, args: Arguments = (), *, thread: Thread | None = None
     ) -> _Slice:
-        """A slice around a ``with`` block: a begin event, and an end event behind it."""
+        """Return a context manager that writes a slice: a begin event, and an end event on exit."""
         return _Slice(self, category, name, args, thread)
 
-    async_begin = _correlated(EventType.ASYNC_BEGIN, "An asynchronous operation begins")
-    async_instant = _correlated(EventType.ASYNC_INSTANT, "A moment of an asynchronous operation")
-    async_end = _correlated(EventType.ASYNC_END, "An asynchronous operation ends")
-    flow_begin = _correlated(EventType.FLOW_BEGIN, "A flow leaves the slice that is open")
-    flow_step = _correlated(EventType.FLOW_STEP, "A flow passes through the slice that is open")
-    flow_end = _correlated(EventType.FLOW_END, "A flow arrives in the slice that is open")
+    async_begin = _correlated(EventType.ASYNC_BEGIN, "Begin the asynchronous operation")
+    async_instant = _correlated(EventType.ASYNC_INSTANT, "Write an instant in the operation")
+    async_end = _correlated(EventType.ASYNC_END, "End the asynchronous operation")
+    flow_begin = _correlated(EventType.FLOW_BEGIN, "Begin, in the open slice, the flow")
+    flow_step = _correlated(EventType.FLOW_STEP, "Continue, in the open slice, the flow")
+    flow_end = _correlated(EventType.FLOW_END, "End, in the open slice, the flow")
 
     # --- Scheduling (fxframework.model.target.SchedulerListener) --------------------------------
 
@@ -307,9 +308,9 @@ class TraceWriter:
         outgoing_priority: int | None = None,
         args: Arguments = (),
     ) -> bool:
-        """A CPU goes from one thread to another (Context switch record).
+        """Write a switch of a CPU from one thread to another (Context switch record).
 
-        Priorities become the arguments ``incoming_weight`` and ``outgoing_weight``, int32, as the
+        Priorities become the int32 arguments ``incoming_weight`` and ``outgoing_weight``, as the
         kernel writes them.
         """
         state = outgoing_state
@@ -335,7 +336,7 @@ class TraceWriter:
         priority: int | None = None,
         args: Arguments = (),
     ) -> bool:
-        """A thread can run again (Thread wakeup record); its priority becomes ``weight``."""
+        """Write a wakeup of a thread (Thread wakeup record); its priority becomes ``weight``."""
         what = "thread_wakeup"
         head = THREAD_WAKEUP | fitted_bits(what, "cpu", cpu, 16) << 20
         words = (
@@ -349,7 +350,7 @@ class TraceWriter:
     def log(
         self, message: str, *, thread: Thread | None = None, timestamp: int | None = None
     ) -> bool:
-        """A line that was logged (Log record), at most 32,000 bytes."""
+        """Write a log message (Log record), at most 32,000 bytes."""
         return self.write(
             r.Log(
                 timestamp=self._now() if timestamp is None else timestamp,
@@ -359,9 +360,9 @@ class TraceWriter:
         )
 
     def blob(self, name: str, payload: bytes, *, blob_type: int = wire.BlobType.DATA) -> bool:
-        """Bytes of some other format (BLOB record); over 32,000 of them, in several records.
+        """Write bytes of any format (BLOB record); more than 32,000 take several records.
 
-        Blobs of one name follow each other in order.
+        Blobs of the same name belong together, in order.
         """
         blobs = list(blob_records(name, payload_bytes("blob", payload), blob_type))
         check_record(blobs[0])
@@ -379,9 +380,10 @@ class TraceWriter:
         timestamp: int | None = None,
         metadata: bool = True,
     ) -> bool:
-        """Up to 256 KiB of bytes (Large BLOB record), with time, thread and arguments or without.
+        """Write up to 256 KiB of bytes (Large BLOB record).
 
-        For Perfetto: an instant event with the metadata, and blob records.
+        With ``metadata`` the record has time, thread and arguments. With ``perfetto_safe`` it
+        becomes an instant event with the metadata, and blob records.
         """
         payload = payload_bytes("large", payload)
         if not metadata:
@@ -400,7 +402,7 @@ class TraceWriter:
     def write(self, record: TraceRecord | Mapping[str, Any]) -> bool:
         """Write a record, or its JSON, with this provider's references.
 
-        Its own ``refs`` and ``raw`` do not count. String and thread records set slots.
+        The record's own ``refs`` and ``raw`` are ignored. String and thread records assign slots.
         """
         if isinstance(record, Mapping):
             record = r.from_json(record)
@@ -410,7 +412,7 @@ class TraceWriter:
                 return write_all(self._write, perfetto_parts(record))
             return self._write(record)
 
-    # --- How records are made -------------------------------------------------------------------
+    # --- Encoding -------------------------------------------------------------------------------
 
     def _write(self, record: TraceRecord) -> bool:
         if isinstance(record, r.StringRecord | r.ThreadRecord):
@@ -421,14 +423,14 @@ class TraceWriter:
         durable = isinstance(record, r.KernelObject | r.UserspaceObject)
 
         def make() -> bytes:
-            # What outlives other records must not depend on slots that may be reused.
+            # Durable records must not depend on slots that may be reused.
             mine = inline_record(record) if durable else self._slotted(record)
             data = mine.pack(big_endian=self.big_endian)
             if len(data) > wire.MAX_LARGE_BYTES:
                 raise refusal(
                     "FXT0407",
-                    f"{record.record}: it needs {len(data)} bytes, "
-                    f"readers take {wire.MAX_LARGE_BYTES}",
+                    f"{record.record}: needs {len(data)} bytes; "
+                    f"readers accept at most {wire.MAX_LARGE_BYTES}",
                 )
             return data
 
@@ -461,7 +463,7 @@ class TraceWriter:
         return True
 
     def _slotted(self, record: TraceRecord) -> TraceRecord:
-        """The record with references to slots, where its values get some."""
+        """Return the record with references to slots, for values that have one."""
         changes: dict[str, Any] = {"refs": self._refs_of(record, record.parts), "raw": None}
         arguments = getattr(record, "args", ())
         if arguments:
@@ -488,7 +490,7 @@ class TraceWriter:
                 if ref:
                     refs[part.name] = ref
             elif isinstance(value, str):
-                raise refusal("FXT0403", f"{part.name} is {value!r}, a thread that is not known")
+                raise refusal("FXT0403", f"{part.name} is {value!r}, an unknown thread")
         return refs or None
 
     def _event(
@@ -501,7 +503,7 @@ class TraceWriter:
         timestamp: int | None,
         word: Any,
     ) -> bool:
-        """Write an event; ``word`` follows its arguments, ``...`` where none does."""
+        """Write an event; ``word`` follows its arguments, ``...`` for none."""
         if thread is None:
             thread = current_thread()
         if timestamp is None:
@@ -523,7 +525,7 @@ class TraceWriter:
                     if not self._staged and size < 64:
                         return self._put(self._packs[size](*words))
             except (struct.error, TypeError):
-                pass  # made again below, where the fault is reported
+                pass  # encoded again below, with checks that report the error
             except BaseException:
                 self._unstage()
                 raise
@@ -543,7 +545,7 @@ class TraceWriter:
         timestamp: int,
         word: Any,
     ) -> bytes:
-        """An event's record, of which not all parts are in slots yet, or which is wrong."""
+        """Return an event's record if not all references are in slots, or a value is invalid."""
         what = wire.EVENT_NAMES[kind]
         words = [0, check_word(what, "timestamp", timestamp)]
         thread_ref = self._thread(what, thread)
@@ -575,12 +577,12 @@ class TraceWriter:
             return self._put(self._made(make))
 
     def _packed(self, what: str, head: int, words: list[int]) -> bytes:
-        """A record's bytes; the size goes into its header."""
+        """Return a record's bytes, with the size in the header."""
         size = len(words)
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
                 "FXT0407",
-                f"{what}: it needs {size} words, a record holds {wire.MAX_RECORD_WORDS}",
+                f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
             )
         words[0] = head | size << 4
         if size < len(self._packs):
@@ -588,7 +590,7 @@ class TraceWriter:
         return struct.pack(f"{'>' if self.big_endian else '<'}{size}Q", *words)
 
     def _arguments(self, words: list[int], args: Arguments) -> int:
-        """Append arguments to a record's words; gives how many."""
+        """Append arguments to a record's words. Return their number."""
         count = 0
         refs = self._refs
         append = words.append
@@ -619,7 +621,7 @@ class TraceWriter:
         return count
 
     def _argument(self, words: list[int], name: str, value: Any) -> None:
-        """Append any argument."""
+        """Append an argument of any type."""
         what = f"argument {reprlib.repr(name)}"
         at = len(words)
         words.append(0)
@@ -640,18 +642,20 @@ class TraceWriter:
             header |= bool(value) << 32
         elif kind == ArgType.BLOB:
             if len(value) > wire.MAX_RECORD_WORDS * 8:
-                raise refusal("FXT0407", f"{what}: {len(value)} bytes, a record holds fewer")
+                raise refusal("FXT0407", f"{what}: {len(value)} bytes do not fit into a record")
             header |= len(value) << 32
             words += self._stream(value)
         size = len(words) - at
         if size > wire.MAX_RECORD_WORDS:
-            raise refusal("FXT0407", f"{what}: it needs {size} words")
+            raise refusal(
+                "FXT0407", f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
+            )
         words[at] = header | size << 4 | kind
 
     # --- Slots ----------------------------------------------------------------------------------
 
     def _string(self, text: str, what: str, words: list[int] | None = None) -> int:
-        """A reference to a string; where it is inline, it is appended to ``words``."""
+        """Return a reference to a string; append an inline string to ``words``."""
         try:
             ref = self._refs.get(text, -1)
         except TypeError:
@@ -674,7 +678,7 @@ class TraceWriter:
         return wire.INLINE_STRING | len(data)
 
     def _thread(self, what: str, thread: Thread) -> int:
-        """A reference to a thread; 0 where it is inline."""
+        """Return a reference to a thread; 0 for inline."""
         try:
             pid, tid = thread
         except (TypeError, ValueError):
@@ -699,26 +703,26 @@ class TraceWriter:
         return index
 
     def _stream(self, data: bytes) -> tuple[int, ...]:
-        """The words of a stream."""
+        """Return the words of a padded byte string."""
         order = ">" if self.big_endian else "<"
         return struct.unpack(f"{order}{-(-len(data) // 8)}Q", pad8(data))
 
     def _lost(self, slots: Slots[Any]) -> None:
-        """A slot has another value than before."""
+        """Clear what depended on a slot that has a new value."""
         self._heads.clear()
         if slots is self.strings:
             self._refs.pop(slots.evicted, None)  # type: ignore[arg-type]
             self._refs[""] = 0
 
     def _forget(self) -> None:
-        """Slots are not what they were."""
+        """Rebuild the caches after changes of slots."""
         self._heads.clear()
         self._refs = {"": 0, **self.strings.index}
 
     def _made(self, make: Callable[[], bytes]) -> bytes:
-        """The record that ``make`` makes, once all that it refers to is registered.
+        """Return the record of ``make``, after registering all that it refers to.
 
-        Where it cannot be made, nothing is registered.
+        If encoding fails, nothing is registered.
         """
         again = False
         try:
@@ -726,7 +730,7 @@ class TraceWriter:
                 evictions = self.strings.evictions + self.threads.evictions
                 record = make()
                 if self.strings.evictions + self.threads.evictions != evictions:
-                    # It may refer to what has lost its slot while it was made.
+                    # It may refer to a value that lost its slot during encoding.
                     self._heads.clear()
                     self.strings.paused = self.threads.paused = again
                     again = True
@@ -739,7 +743,7 @@ class TraceWriter:
             self._unstage()
 
     def _register(self) -> bool:
-        """Put what is staged; False where the destination has no place for more."""
+        """Put the staged records. Return False if the destination has no more room."""
         staged, self._staged = self._staged, []
         refused = False
         for record, slots, value in staged:
@@ -764,7 +768,7 @@ class TraceWriter:
 
 @attrs.define
 class _Slice:
-    """What ``TraceWriter.slice`` gives."""
+    """The context manager of ``TraceWriter.slice``."""
 
     _writer: TraceWriter
     _category: str

@@ -1,4 +1,4 @@
-"""YAML, as `llvm-xray convert -f yaml` writes and reads it."""
+"""The exporter `yaml`: YAML as `llvm-xray convert -f yaml` writes and reads it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class YamlExport(SingleExport):
         lost: Counter[str] = Counter()
 
         def batches() -> Iterator[Batch]:
-            lost.clear()  # of two looks the last one counts
+            lost.clear()  # called twice; the last pass counts
             return _shown(capture, lost)
 
         for batch in in_time(batches) if self._sorted else batches():
@@ -125,7 +125,7 @@ def _yaml_bool(value: object) -> str:
 
 
 def _shown(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
-    """The events of a capture that belong to the part that a view shows."""
+    """Yield the events of a capture; of a view, those that belong to it."""
     if not isinstance(capture, View):
         yield from walk(capture, dropped)
         return

@@ -1,7 +1,7 @@
-"""What a trace is to those it is shown to: its events, each call with its arguments and its depth.
+"""Events in the form that all exporters of XRay traces use: each call with arguments and depth.
 
-All exporters of XRay traces draw on this. Events come merged by time, those of a thread in the
-order of their records, in batches of bounded size; calls are matched as the tables match them.
+Events are merged by time, in the order of records within a thread, in batches of bounded size;
+calls are matched as in the tables.
 """
 
 from __future__ import annotations
@@ -54,25 +54,25 @@ ENTER, EXIT, TAIL_EXIT, ENTER_ARG = (int(kind) for kind in FunctionKind)
 ARGUMENT: Final = 4
 CUSTOM: Final = 5
 TYPED: Final = 6
-"""Kinds of events, as ``Capture.events`` has them; those of functions are FunctionKind's."""
+"""Kinds of events in ``Capture.events``; those of functions are in FunctionKind."""
 ENTRIES: Final = frozenset({ENTER, ENTER_ARG})
-"""Kinds of events with which a call begins."""
+"""Kinds of events that begin a call."""
 ROWS: Final = 1 << 14
-"""Events of a batch, about."""
+"""Approximate number of events in a batch."""
 PARENTLESS: Final = "arguments of no call"
 NOT_UTF8: Final = "payloads that are not UTF-8, in part"
 NAMES_NOT_UTF8: Final = "names of functions that are not UTF-8, in part"
 
 
 class Batch(NamedTuple):
-    """Some events, in columns of equal length, and what only some of them have, by their index.
+    """Some events, as columns of equal length, with arguments and payloads by index.
 
-    An argument is not an event here: it is with the call that it belongs to.
+    An argument is not an event here, but belongs to its call.
     """
 
     kind: NDArray[np.uint8]
     function: NDArray[np.uint32]
-    """Function id of calls, event type of typed events, else 0."""
+    """Function id of calls, event type of typed events, 0 for others."""
     tsc: U64
     cpu: NDArray[np.uint16]
     thread: NDArray[np.int32]
@@ -87,7 +87,7 @@ class Batch(NamedTuple):
         args: dict[int, list[int]],
         payloads: dict[int, bytes],
     ) -> Batch:
-        """A batch of its six columns."""
+        """Return a batch of six columns."""
         kind, function, tsc, cpu, thread, offset = columns
         return cls(kind, function, tsc, cpu, thread, offset, args, payloads)
 
@@ -97,20 +97,20 @@ class Batch(NamedTuple):
         return self.kind, self.function, self.tsc, self.cpu, self.thread, self.offset
 
     def take(self, places: NDArray[Any]) -> Batch:
-        """The events of a mask, or of indices, in that order."""
+        """Return the events of a mask, or of indices, in that order."""
         index = np.flatnonzero(places) if places.dtype == np.bool_ else places
         columns = [column[index] for column in self.columns]
         if not (self.args or self.payloads):
             return Batch.of(columns, {}, {})
-        there = dict(zip(index.tolist(), range(index.size), strict=True))
-        return Batch.of(columns, _moved(self.args, there), _moved(self.payloads, there))
+        moved = dict(zip(index.tolist(), range(index.size), strict=True))
+        return Batch.of(columns, _moved(self.args, moved), _moved(self.payloads, moved))
 
     def __len__(self) -> int:
         return self.kind.size
 
 
 def _moved(values: Mapping[int, T], there: Mapping[int, int]) -> dict[int, T]:
-    """What is at some places, at those where they went; those that went nowhere are gone."""
+    """Return the values at their new places, without those that have none."""
     return {there[place]: value for place, value in values.items() if place in there}
 
 
@@ -118,7 +118,7 @@ def _moved(values: Mapping[int, T], there: Mapping[int, int]) -> dict[int, T]:
 
 
 def whole_of(capture: Capture) -> EventCapture:
-    """The capture that views look at: the one that has events."""
+    """Return the capture under all views, which has events."""
     while isinstance(capture, View):
         capture = capture.whole
     assert isinstance(capture, EventCapture)  # noqa: S101 (exporters are for its formats alone)
@@ -126,9 +126,9 @@ def whole_of(capture: Capture) -> EventCapture:
 
 
 def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
-    """All events of a capture, whatever part of it a view shows, merged by time.
+    """Yield all events of a capture, of any view too, merged by time.
 
-    A call is in one batch with its arguments; those of no call are counted in ``dropped``.
+    A call is in one batch with its arguments; arguments without a call are counted in ``dropped``.
     """
     whole = whole_of(capture)
     held: Batch | None = None
@@ -153,7 +153,7 @@ def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
 
 
 def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
-    """Events of which none is an argument."""
+    """Return a batch of events without arguments among them."""
     places = np.flatnonzero(events.kind >= CUSTOM)
     return Batch(
         events.kind,
@@ -178,9 +178,9 @@ def _without_arguments(events: Events, payloads: NDArray[np.uint8]) -> Batch:
 def _give_arguments(
     events: Events, chosen: Bools, batches: Sequence[Batch | None], dropped: Counter[str]
 ) -> None:
-    """Give the chosen events, which are arguments, to the calls that they belong to.
+    """Give the chosen events, which are arguments, to their calls.
 
-    These are in the first of the batches, which has all the other events, or else in a later one.
+    The calls are in the first of the batches, which has all other events, or in a later one.
     """
     places = np.cumsum(~chosen) - 1
     for place, thread, value, size in zip(
@@ -195,9 +195,10 @@ def _give_arguments(
 
 
 def _give(value: int, thread: int, place: int, batches: Sequence[Batch | None]) -> bool:
-    """Give an argument to the last call of its thread up to a place; whether there is one.
+    """Give an argument to the last call of its thread before a place. Return whether there is one.
 
-    Nearly always it is the event before; another thread's of the same time may be between.
+    It is nearly always the previous event; events of another thread with the same time may be
+    between.
     """
     for batch in batches:
         if batch is None:
@@ -216,48 +217,47 @@ def _give(value: int, thread: int, place: int, batches: Sequence[Batch | None]) 
 
 
 class Open(NamedTuple):
-    """A call that has not been left."""
+    """An open call."""
 
     function: int
     tsc: int
-    """When it was entered."""
+    """Time of the entry."""
     shown: bool
-    """Whether it is of the part that is shown."""
+    """Whether it belongs to the view."""
 
 
 class Matched(NamedTuple):
-    """Of each event of a batch: what call it begins, ends or is in."""
+    """For each event of a batch, the call that it begins, ends or is in."""
 
     depths: list[int]
-    """How many calls enclose that call, or the event."""
+    """Number of calls that enclose that call, or the event."""
     entered: list[int]
-    """Of an exit: when the call was entered that it ends; -1 of one that ends none, and of
-    anything else."""
+    """Entry time of the call that an exit ends; -1 for an exit without one and other events."""
     unwound: Mapping[int, Sequence[Open]]
-    """By index of an exit: the calls inside of its own that it ends too, the innermost first."""
+    """Inner calls that an exit ends too, innermost first, by index of the exit."""
     shown: list[bool]
-    """Whether the event is of the part that is shown."""
+    """Whether the event belongs to the view."""
 
 
 class Calls:
-    """Tells which exit ends which call, as the tables do: thread by thread, in order of records.
+    """Matches exits and calls as the tables do: by thread, in the order of records.
 
-    Of a view, only what belongs to its rows of `slices` and `instants` is shown.
+    For a view, only events that belong to its rows of `slices` and `instants` are shown.
     """
 
     def __init__(self, capture: Capture) -> None:
         threads = len(whole_of(capture).event_threads()[0])
         self._stacks: list[list[Open]] = [[] for _ in range(threads)]
         self._within: list[Counter[int] | None] = [None] * threads
-        """By thread: how many of the open calls are of a function, from the first exit on that is
-        not the innermost call's."""
+        """Open calls of each thread by function, counted from the first exit that does not match
+        the innermost call."""
         self._rows = 0
         self._instants = 0
         self._kept: tuple[RowMarks, RowMarks] | None = None
         if isinstance(capture, View):
             self._kept = _marked(capture, "slices"), _marked(capture, "instants")
         self.unmatched = 0
-        """Exits that end no call, among those that are shown."""
+        """Number of shown exits without a call."""
 
     def match(self, batch: Batch) -> Matched:
         """Match the next batch."""
@@ -268,7 +268,7 @@ class Calls:
         put_depth, put_entered, put_shown = depths.append, entered.append, shown.append
         stacks, counted = self._stacks, self._within
         call_marks, instant_marks = self._marks(batch)
-        make = tuple.__new__  # as Open() does, but at once
+        make = tuple.__new__  # faster than Open()
         for kind, function, tsc, thread in zip(
             batch.kind.tolist(),
             batch.function.tolist(),
@@ -295,7 +295,7 @@ class Calls:
                         inner.append(stack.pop())
                     name, began, visible = stack.pop()
                     within = counted[thread]
-                    assert within is not None  # noqa: S101 (it was asked for)
+                    assert within is not None  # noqa: S101 (set by _is_open)
                     within.subtract(call.function for call in inner)
                 if within is not None:
                     within[function] -= 1
@@ -312,14 +312,14 @@ class Calls:
         return Matched(depths, entered, unwound, shown)
 
     def _is_open(self, thread: int, function: int) -> bool:
-        """Whether a thread is in a function."""
+        """Return whether a thread is in a function."""
         within = self._within[thread]
         if within is None:
             within = self._within[thread] = Counter(call.function for call in self._stacks[thread])
         return within[function] > 0
 
     def _marks(self, batch: Batch) -> tuple[Iterator[bool], Iterator[bool]]:
-        """Whether the next rows of `slices` and of `instants` are shown."""
+        """Yield whether the next rows of `slices` and of `instants` are shown."""
         if self._kept is None:
             return itertools.repeat(True), itertools.repeat(True)
         rows = np.arange(len(batch))
@@ -341,10 +341,10 @@ def _marked(capture: Capture, name: str) -> RowMarks:
 
 
 def in_time(batches: Callable[[], Iterable[Batch]]) -> Iterator[Batch]:
-    """Batches whose events are in order of their times, those of one time as they came.
+    """Yield batches with events sorted by time, keeping the order of equal times.
 
-    ``batches`` is asked twice: a first look finds how early later events are. Only what is later
-    than one of these is held.
+    ``batches`` is called twice: the first pass finds the earliest time of later events, so that
+    only events after it are held.
     """
     earliest = [int(batch.tsc.min()) for batch in batches() if len(batch)]
     for place in range(len(earliest) - 2, -1, -1):
@@ -387,14 +387,14 @@ def _joined(batches: Sequence[Batch]) -> Batch:
 
 
 Names = Memo[int, str]
-"""Names of functions by id, in a form of the caller's."""
+"""Rendered names of functions, by id."""
 
 
 def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]) -> Names:
-    """Names of functions, as ``show`` makes them.
+    """Return the names of functions, rendered by ``show``.
 
-    Where nothing names a function, its number stands for the name. What of a name is not UTF-8
-    becomes U+FFFD, and counts in ``dropped`` once.
+    A function without a name gets its number as name. Invalid UTF-8 becomes U+FFFD, and is counted
+    in ``dropped`` once per function.
     """
     functions = whole_of(capture).table("xray_functions")
     ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
@@ -418,7 +418,7 @@ def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]
 
 
 def text_of(data: bytes, dropped: Counter[str], what: str = NOT_UTF8) -> str:
-    """The text of some bytes; what is not UTF-8 becomes U+FFFD, and counts in ``dropped``."""
+    """Return the text of some bytes; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -427,7 +427,7 @@ def text_of(data: bytes, dropped: Counter[str], what: str = NOT_UTF8) -> str:
 
 
 def who(capture: Capture) -> list[tuple[int, int]]:
-    """Process and thread ids by the ids that events have, as 32 bits hold them."""
+    """Return process and thread ids by the threads of events, truncated to 32 bits."""
     processes, threads = whole_of(capture).event_threads()
     return [
         (int(process) & 0xFFFFFFFF, int(thread) & 0xFFFFFFFF)
@@ -436,15 +436,15 @@ def who(capture: Capture) -> list[tuple[int, int]]:
 
 
 def clock_of(capture: Capture) -> Clock:
-    """The clock of the trace; where its rate is not known, a tick is a nanosecond."""
+    """Return the clock of the trace; with an unknown rate, a tick is a nanosecond."""
     return Clock(ticks_per_second=whole_of(capture).ticks_per_second or NS_PER_SECOND)
 
 
-# --- Options, refusals, losses -------------------------------------------------------------------
+# --- Refusals and losses -------------------------------------------------------------------------
 
 
 def nothing_to_write(capture: Capture) -> WriteRefusedError:
-    """The refusal of a capture that has not even a header."""
+    """Return the error for a capture without a header."""
     return WriteRefusedError(
         "there is nothing to write: no event, no header",
         path=capture.name,
@@ -453,7 +453,7 @@ def nothing_to_write(capture: Capture) -> WriteRefusedError:
 
 
 def left_out(capture: Capture) -> Counter[str]:
-    """What of a capture is not an event, by name."""
+    """Count the parts of a capture that are not events, by name."""
     kinds = whole_of(capture).summary().kinds
     return Counter(
         {

@@ -1,4 +1,4 @@
-"""What the exporters of events share: a session that writes batches of matched events."""
+"""The common base of the exporters of events: sessions that write batches of matched events."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class SingleExport(EventExport):
     """Writes the events of one capture."""
 
     what: str
-    """What holds no second capture."""
+    """Name of the output, which cannot hold a second capture."""
 
     def write(self, capture: Capture) -> None:
-        """Write the one capture.
+        """Write the capture.
 
-        Raises WriteRefusedError for a second one, and where there is not even a header.
+        Raises WriteRefusedError for a second capture, and for one without a header.
         """
         self._only_one_capture(f"{self.what} holds one capture")
         if whole_of(capture).version is None:
@@ -41,4 +41,4 @@ class SingleExport(EventExport):
 
     @abc.abstractmethod
     def _write(self, capture: Capture) -> None:
-        """Write it."""
+        """Write the capture."""

@@ -1,4 +1,4 @@
-"""Text for people: one line per event, indented by its depth."""
+"""The exporter `text`: one line for each event, indented by its depth."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
 DEEPEST: Final = 40
-"""Levels up to which lines are indented."""
+"""Most levels of indentation."""
 INDENTS: Final = tuple("  " * depth for depth in range(DEEPEST + 1))
 
 
 def plain(text: str) -> str:
-    """The text as it is, or as a JSON string where it would break the line or hide in it."""
+    """Return the text, or a JSON string if it could break the line or be invisible."""
     return text if text and text.isprintable() else _in_ascii(text)
 
 
 def _in_ascii(text: str) -> str:
-    """The text as a JSON string in which all that is not printable is escaped."""
+    """Return the text as a JSON string with all unprintable characters escaped."""
     return "".join(
         character if character.isprintable() else _escaped(character)
         for character in orjson.dumps(text).decode()
@@ -57,8 +57,8 @@ def _escaped(character: str) -> str:
 
 
 def duration(ns: int) -> str:
-    """A length in the greatest unit that it fills, exact to the nanosecond."""
-    # Up to a second a double holds it with all its digits, and shows no more of them than needed.
+    """Return a length in its greatest whole unit, exact to the nanosecond."""
+    # Below a second a double holds all digits, and prints only those needed.
     if 0 <= ns < 1_000:
         return f"{ns}ns"
     if 0 <= ns < 1_000_000:
@@ -73,7 +73,7 @@ def duration(ns: int) -> str:
 
 
 def payload_text(data: bytes) -> str:
-    """A payload as a JSON string where it is UTF-8, else in hex."""
+    """Return a payload as a JSON string if it is UTF-8, otherwise in hex."""
     try:
         return _in_ascii(data.decode())
     except UnicodeDecodeError:
@@ -81,7 +81,7 @@ def payload_text(data: bytes) -> str:
 
 
 class TextExport(EventExport):
-    """Writes a line for each event: where, when, who, and what, indented by its depth."""
+    """Writes a line for each event: offset, time, thread, and event, indented by its depth."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -89,9 +89,9 @@ class TextExport(EventExport):
         self._metadata = bool(options["metadata"])
 
     def write(self, capture: Capture) -> None:
-        """Write one capture; a further one follows behind it.
+        """Write one capture; another one follows it.
 
-        Raises WriteRefusedError where there is nothing to write, not even a header.
+        Raises WriteRefusedError for a capture without a header.
         """
         if whole_of(capture).version is None:
             raise nothing_to_write(capture)
@@ -114,7 +114,7 @@ class TextExport(EventExport):
 
 
 class _TextLines:
-    """Events as lines, without their ends."""
+    """Renders events as lines, without line ends."""
 
     def __init__(self, capture: Capture, time: str, dropped: Counter[str]) -> None:
         self._time = time
@@ -126,11 +126,11 @@ class _TextLines:
             kind: Memo(partial(_label, word, names)) for kind, word in FUNCTION_NAMES.items()
         }
         self._last: list[int | None] = [None] * len(people[0])
-        """By thread: the time of its last event."""
+        """Time of the last event of each thread."""
         self._first: int | None = None
 
     def of(self, batch: Batch, matched: Matched) -> list[str | None]:
-        """A line for each event; None for what does not belong."""
+        """Return a line for each event; None for events outside the view."""
         lines: list[str | None] = []
         last, heads, labels = self._last, self._heads, self._labels
         args, rate = batch.args, self._clock.ticks_per_second
@@ -180,7 +180,7 @@ class _TextLines:
         return lines
 
     def _event(self, batch: Batch, place: int) -> str:
-        """A custom or typed event."""
+        """Return the text of a custom or typed event."""
         data = batch.payloads[place]
         name = CUSTOM_EVENT
         if batch.kind[place] == TYPED:
@@ -195,7 +195,7 @@ class _TextLines:
         return ns.tolist()  # type: ignore[no-any-return]
 
     def _places(self, batch: Batch, ns: Sequence[int]) -> list[str]:
-        """Offsets and times, in columns: the times as the option asks for them."""
+        """Return offsets and times, in columns, with times as the option selects."""
         offsets = batch.offset.tolist()
         if self._time == "ticks":
             pairs = zip(offsets, batch.tsc.tolist(), strict=True)
@@ -206,27 +206,27 @@ class _TextLines:
         if first or min(ns, default=0) < NS_PER_SECOND:
             shown = [seconds(moment - first) for moment in ns]
             return [f"{offset:>8} {time}" for offset, time in zip(offsets, shown, strict=True)]
-        return [  # as seconds() has them
+        return [  # in the form of seconds()
             f"{offset:>8} {digits[:-9]:>6}.{digits[-9:]}"
             for offset, digits in zip(offsets, map(str, ns), strict=True)
         ]
 
 
 def _head(pids: U64, tids: U64, key: int) -> str:
-    """Process, thread and CPU, of the thread's id shifted by 16 bits, and the CPU."""
+    """Return process, thread and CPU of a key: the thread's id shifted by 16 bits, and the CPU."""
     thread, cpu = key >> 16, key & 0xFFFF
     pid, tid = (int(ids[thread]) & 0xFFFFFFFF for ids in (pids, tids))
     return f"{pid}/{tid} cpu{'?' if cpu == NO_CPU else cpu}"
 
 
 def _label(word: str, names: Names, function: int) -> str:
-    """Name and id of a function behind a word; where nothing names it, its id alone."""
+    """Return a word, and name and id of a function; only the id if it has no name."""
     name = names[function]
     return f"{word} #{function}" if name == str(function) else f"{word} {name} #{function}"
 
 
 def seconds(ns: int) -> str:
-    """A time in seconds, to the nanosecond; a sign only where it is negative."""
+    """Return a time in seconds, to the nanosecond, with a sign only if it is negative."""
     if ns >= NS_PER_SECOND:
         digits = str(ns)
         return f"{digits[:-9]:>6}.{digits[-9:]}"
@@ -239,21 +239,21 @@ def seconds(ns: int) -> str:
 # --- Metadata among the lines --------------------------------------------------------------------
 
 EVENTS: Final = frozenset({"function", "call_argument", CUSTOM_EVENT, TYPED_EVENT})
-"""Records that have lines as events."""
+"""Records with lines of events."""
 BEGINNING: Final = frozenset(
     {"buffer_extents", "new_buffer", "wall_time", "pid", "new_cpu", "tsc_wrap"}
 )
-"""Records that say something about what follows them."""
+"""Records that describe the records after them."""
 HIDDEN: Final = frozenset({"record", "offset", "nbytes", "padding_hex", "raw"})
-"""Fields of records that are not shown by their names."""
+"""Fields of records that are not shown."""
 
 
 class _Metadata:
-    """Lines of the records that are not events, each with the event it belongs to."""
+    """Lines of records that are not events, each attached to an event."""
 
     def __init__(self, capture: Capture) -> None:
         self.head: list[str] = []
-        """Lines of what comes before anything else: the header."""
+        """Lines before all others: the header."""
         self._before: dict[int, list[str]] = {}
         self._behind: dict[int, list[str]] = {}
         self._whole = whole_of(capture) is capture
@@ -263,7 +263,7 @@ class _Metadata:
             shown = record.to_json()
             kind = shown["record"]
             if kind in EVENTS:
-                if kind == "call_argument":  # it has no line of its own
+                if kind == "call_argument":  # shown with its call
                     continue
                 if waiting:
                     self._before[record.offset] = waiting
@@ -279,7 +279,7 @@ class _Metadata:
             self._before[-1] = waiting
 
     def among(self, batch: Batch, lines: Sequence[str | None]) -> list[str]:
-        """The lines of a batch with those that come before and behind them."""
+        """Return the lines of a batch with the metadata lines before and after them."""
         out: list[str] = []
         for offset, line in zip(batch.offset.tolist(), lines, strict=True):
             before, behind = self._before.pop(offset, ()), self._behind.pop(offset, ())
@@ -288,7 +288,7 @@ class _Metadata:
         return out
 
     def rest(self) -> list[str]:
-        """Lines beside no event, in the order of the file."""
+        """Return the lines without an event, in file order."""
         if not self._whole:
             return []
         return [
@@ -300,7 +300,7 @@ class _Metadata:
 
 
 def metadata_line(shown: Mapping[str, Any]) -> str:
-    """The line of a record that is not an event."""
+    """Return the line of a record that is not an event."""
     members = " ".join(
         f"{name}={orjson.dumps(value).decode() if isinstance(value, bool) else value}"
         for name, value in shown.items()

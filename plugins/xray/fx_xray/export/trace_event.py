@@ -1,4 +1,4 @@
-"""trace_event JSON, as `llvm-xray convert -f trace_event` gives it."""
+"""The exporter `json`: trace_event JSON, as `llvm-xray convert -f trace_event` prints it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ UNMATCHED: Final = "exits without entries"
 
 
 _STEP: Final = 100_000
-"""By which a remainder is multiplied at a time, so that 64 bits hold it."""
+"""Factor of a remainder in one step, small enough for 64 bits."""
 
 
 def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> list[str]:
-    """Tick counts as decimal microseconds, exact and rounded down, or to the nearest.
+    """Return tick counts as decimal microseconds, rounded down or to the nearest.
 
-    Takes uint64 of shape (n,) and ticks per second; gives n texts.
+    Takes uint64 of shape (n,) and ticks per second; returns n texts.
     """
     scale = 10 ** (6 + digits)
     unit = 10**digits
@@ -62,9 +62,9 @@ def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> 
 
 
 def quoted(text: str) -> str:
-    r"""The text as a JSON string that Perfetto's parser takes too.
+    r"""Return the text as a JSON string that Perfetto's parser accepts too.
 
-    That stumbles over a backslash right before the closing quote, and over a DEL.
+    That parser fails on a backslash directly before the closing quote, and on DEL.
     """
     made = orjson.dumps(text).decode()
     if made.endswith('\\\\"'):
@@ -73,7 +73,7 @@ def quoted(text: str) -> str:
 
 
 class _Frames:
-    """Stacks of functions, each distinct one once: the ``stackFrames`` of trace_event."""
+    """Distinct stacks of functions: the ``stackFrames`` of trace_event."""
 
     def __init__(self, deepest: int) -> None:
         self._functions: list[int] = []
@@ -82,9 +82,9 @@ class _Frames:
         self._deepest = deepest
 
     def of(self, parent: int, function: int, depth: int) -> int:
-        """The number of the stack with a function on top of another stack, -1 for none.
+        """Return the number of the stack with a function on top of another stack (-1: none).
 
-        Deeper than the limit, the number is that of the stack below.
+        Beyond the limit of depth, the number of the stack below is returned.
         """
         if depth > self._deepest > 0:
             return parent
@@ -97,14 +97,14 @@ class _Frames:
         return number
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        """Number, function and parent of each."""
+        """Yield number, function and parent of each stack."""
         return iter(zip(range(len(self._functions)), self._functions, self._parents, strict=True))
 
 
 class JsonExport(SingleExport):
-    """Writes trace_event JSON, as llvm-xray converts traces to it.
+    """Writes trace_event JSON, as llvm-xray converts traces.
 
-    Exits that end no call are left out; a call that another's exit ends gets an end of its own.
+    Exits without a call are left out; a call that ends by the exit of another gets its own end.
     """
 
     what = "trace_event JSON"
@@ -147,14 +147,14 @@ class JsonExport(SingleExport):
 
 
 def _beginnings(form: str, names: Names) -> Memo[int, str]:
-    """What events of functions begin with, by the function's id."""
+    """Return the beginnings of functions' events, by function id."""
     return Memo(lambda function: form.format(names[function]))
 
 
 class _OurForm:
-    """trace_event as its viewers take it: ids and times are numbers.
+    """trace_event in the form of its viewers: ids and times are numbers.
 
-    Times are exact here, and Perfetto takes them for doubles: of an emulated clock, which counts
+    Times are exact here, but Perfetto reads them as doubles: for an emulated clock, which counts
     from 1970, it shows multiples of 256 ns.
     """
 
@@ -174,17 +174,17 @@ class _OurForm:
         self.ends = _beginnings('{{"name":{},"ph":"E",', names)
 
     def times(self, tsc: U64) -> list[str]:
-        """Times in microseconds, to the nanosecond that the tables have."""
+        """Return times in microseconds, with three decimals."""
         return microseconds(tsc, self._rate, digits=3)
 
     def frame(self, number: int, function: int, parent: int) -> str:
-        """A stack."""
+        """Return the member of a stack."""
         below = f',"parent":{parent}' if parent >= 0 else ""
         return f'"{number}":{{"name":{self._names[function]}{below}}}'
 
 
 class _LlvmForm:
-    """trace_event as llvm-xray 19 prints it: everything is a string."""
+    """trace_event in the form of llvm-xray 19: every value is a string."""
 
     head = b'{\n  "traceEvents": [\n    '
     between = ",\n    "
@@ -206,17 +206,17 @@ class _LlvmForm:
         self.ends = _beginnings('{{ "name" : {}, "ph" : "E", ', names)
 
     def times(self, tsc: U64) -> list[str]:
-        """Times in microseconds."""
+        """Return times in microseconds."""
         return microseconds(tsc, self._rate, digits=self._digits, nearest=True)
 
     def frame(self, number: int, function: int, parent: int) -> str:
-        """A stack."""
+        """Return the member of a stack."""
         below = f', "parent": "{parent}"' if parent >= 0 else ""
         return f'"{number}" : {{ "name" : {self._names[function]}{below} }}'
 
 
 class _JsonEvents:
-    """Events as trace events."""
+    """Renders events as trace events."""
 
     def __init__(
         self, form: _OurForm | _LlvmForm, frames: _Frames, with_events: bool, dropped: Counter[str]
@@ -226,12 +226,12 @@ class _JsonEvents:
         self._with_events = with_events
         self._dropped = dropped
         self._stacks: list[list[int]] = [[] for _ in form.who]
-        """By thread: the numbers of the stacks of its open calls."""
+        """Numbers of the stacks of each thread's open calls."""
         self._latest: dict[int, int] = {}
-        """By thread: the latest time of its begins and ends."""
+        """Latest time of each thread's begins and ends."""
 
     def of(self, batch: Batch, matched: Matched) -> list[str]:
-        """The events of a batch that belong."""
+        """Return the events of a batch that belong to the view."""
         out: list[str] = []
         put = out.append
         form, frames, who = self._form, self._frames, self._form.who
@@ -270,9 +270,9 @@ class _JsonEvents:
         return out
 
     def _forward(self, batch: Batch) -> U64:
-        """The times, without those of a thread's calls that go back.
+        """Return the times, with those of a thread's calls made ascending.
 
-        A viewer sorts by time, and would nest calls otherwise than the trace does.
+        A viewer sorts by time, and would otherwise nest calls differently from the trace.
         """
         tsc = batch.tsc
         out: U64 | None = None

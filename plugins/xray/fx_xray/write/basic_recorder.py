@@ -1,7 +1,7 @@
 """The recorder of basic mode: a record of 32 bytes for each entry, exit and argument.
 
-``BasicWriter`` has the file, ``BasicThread`` what a thread records. Like compiler-rt, it gathers
-the records of a thread, and puts them into the file when there are 1,024 of them.
+``BasicWriter`` holds the file, ``BasicThread`` records for a thread. As in compiler-rt, the records
+of a thread are buffered, and moved to the file when there are 1,024 of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fxframework.model.target import TimestampCounter
 __all__ = ["BasicThread", "BasicWriter"]
 
 THREAD_RECORDS: Final = 1024
-"""Records of a thread that are gathered before they go into the file."""
+"""Records of a thread buffered before they go into the file."""
 _MOST_I32 = (1 << 31) - 1
 _FUNCTION = struct.Struct("<HBBiQII8x").pack
 _ARGUMENT = struct.Struct("<H2xiIIQ8x").pack
@@ -46,17 +46,16 @@ class BasicWriter(Recorder["BasicThread"]):
     """Records calls as XRay's basic mode does.
 
     Args:
-        counter: the time-stamp counter of threads that give none of their own; None is this
-            machine's clock. Its frequency, and whether it is constant and nonstop, is in the
-            header.
-        version: of the file, 1 to 3.
-        process: the process id of threads that give none of their own; in version 3 in the file.
-        threshold_us: calls of fewer microseconds are not kept, unless something in them is, they
-            have arguments, or their thread changed its CPU. 0 keeps all.
-        depth: calls that are nested deeper are not recorded; compiler-rt records 64. 0 is any.
+        counter: the time-stamp counter of threads without their own; None: this machine's
+            clock. Its frequency, constant and nonstop flags are in the header.
+        version: version of the file, 1 to 3.
+        process: the process id of threads without their own; stored in version 3.
+        threshold_us: calls shorter than this many microseconds are not kept, unless they contain
+            kept ones, have arguments, or their thread changed its CPU. 0 keeps all.
+        depth: calls nested deeper are not recorded; compiler-rt records 64. 0: no limit.
         check: whether to refuse the exit of a function that the thread is not in.
 
-    Raises WriteRefusedError for what no record holds (FXX0503, FXX0504). Several threads may
+    Raises WriteRefusedError for values out of range (FXX0503, FXX0504). Several threads may
     record, each by its own ``thread(...)``.
     """
 
@@ -83,7 +82,7 @@ class BasicWriter(Recorder["BasicThread"]):
         return BasicThread(self, process, tid, counter)
 
     def log(self) -> bytes:
-        """The file of what is recorded so far, what threads have gathered at its end."""
+        """Return the file recorded so far, with the threads' buffered records at the end."""
         counter = self.counter
         header = FileHeader(
             version=self.version,
@@ -97,22 +96,22 @@ class BasicWriter(Recorder["BasicThread"]):
             return b"".join([header, *self._parts, *gathered])
 
     def report(self, diagnostics: Diagnostics) -> None:
-        """Report what was dropped (FXX0510)."""
+        """Report dropped records (FXX0510)."""
         if self.dropped:
-            told = f"{self.dropped:,} entries and exits below {self.depth} calls were dropped"
-            diagnostics.add("FXX0510", told, times=self.dropped)
+            message = f"{self.dropped:,} entries and exits below {self.depth} calls were dropped"
+            diagnostics.add("FXX0510", message, times=self.dropped)
 
     # --- for its threads ---
 
     def put(self, records: bytearray) -> None:
-        """Put records of a thread into the file, and take them from those that are gathered."""
+        """Move a thread's buffered records into the file."""
         with self._lock:
             self._parts.append(bytes(records))
             records.clear()
 
 
 class BasicThread(ThreadRecorder):
-    """What a thread records with; ``BasicWriter.thread`` makes it."""
+    """Records for one thread; created by ``BasicWriter.thread``."""
 
     def __init__(
         self, writer: BasicWriter, process: int, tid: int, counter: TimestampCounter
@@ -121,20 +120,20 @@ class BasicThread(ThreadRecorder):
         self.process = process
         self.tid = tid
         self.gathered = bytearray()
-        """Records that are not in the file yet."""
+        """Buffered records, not in the file yet."""
         self._writer = writer
         self._threshold = writer.threshold_ticks
-        self._told = process if writer.version >= BASIC_PID_VERSION else 0
+        self._process_field = process if writer.version >= BASIC_PID_VERSION else 0
         self._follows = writer.check or writer.depth > 0
         self._undoable: list[tuple[int, int, int]] = []
-        """Entries that are the last records gathered: function, time and CPU."""
+        """Entries at the end of the buffer, which an exit can undo: function, time and CPU."""
 
     def enter(
         self, function_id: int, *arguments: int, counter: TimestampCounter | None = None
     ) -> bool:
-        """A function is entered, with arguments of 64 bits.
+        """Record the entry of a function, with arguments of 64 bits.
 
-        With arguments, it is kept however short it is.
+        A call with arguments is kept, however short it is.
         """
         function_id = whole_number("function_id", function_id, 0, _MOST_I32)
         numbers = argument_numbers(arguments)
@@ -148,7 +147,9 @@ class BasicThread(ThreadRecorder):
             self._open.append(function_id)
         self._put(kind, function_id, tsc, cpu)
         for value in numbers:
-            self.gathered += _ARGUMENT(BASIC_ARGUMENT, function_id, self.tid, self._told, value)
+            self.gathered += _ARGUMENT(
+                BASIC_ARGUMENT, function_id, self.tid, self._process_field, value
+            )
         if numbers:
             self._undoable.clear()
         else:
@@ -157,11 +158,11 @@ class BasicThread(ThreadRecorder):
         return True
 
     def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """A function is left."""
+        """Record the exit of a function."""
         return self._leave(FunctionKind.EXIT, function_id, counter)
 
     def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """A function is left for another one, which returns to whom this one would return to.
+        """Record a tail exit: another function is entered that returns to the same caller.
 
         From version 2 on.
         """
@@ -171,11 +172,11 @@ class BasicThread(ThreadRecorder):
 
     def custom_event(
         self,
-        data: bytes,  # noqa: ARG002 (what every recorder takes)
+        data: bytes,  # noqa: ARG002 (the interface of recorders)
         *,
         counter: TimestampCounter | None = None,  # noqa: ARG002
     ) -> NoReturn:
-        """Refused: basic mode has no events."""
+        """Raise WriteRefusedError (FXX0506): basic mode has no events."""
         raise refusal("FXX0506", "basic mode has no custom events")
 
     def typed_event(
@@ -185,18 +186,18 @@ class BasicThread(ThreadRecorder):
         *,
         counter: TimestampCounter | None = None,  # noqa: ARG002
     ) -> NoReturn:
-        """Refused: basic mode has no events."""
+        """Raise WriteRefusedError (FXX0506): basic mode has no events."""
         raise refusal("FXX0506", "basic mode has no typed events")
 
     def finish(self) -> None:
-        """Put what is gathered into the file."""
+        """Move the buffered records into the file."""
         self._writer.put(self.gathered)
         self._undoable.clear()
 
-    # --- within ---
+    # --- helpers ---
 
     def _read(self, counter: TimestampCounter | None) -> tuple[int, int]:
-        """Time and CPU; WriteRefusedError where a byte does not hold its number."""
+        """Return time and CPU. Raises WriteRefusedError for a CPU number over a byte."""
         tsc, aux = (counter or self._counter).read_tscp()
         return tsc, whole_number("cpu", aux & CPU_MASK, 0, BASIC_MAX_CPU)
 
@@ -212,7 +213,7 @@ class BasicThread(ThreadRecorder):
             entered, since, where = self._undoable[-1]
             short = 0 <= tsc - since < self._threshold
             if entered == function_id and where == cpu and short:
-                # Too short to be kept: the entry, the last record, goes.
+                # Too short to be kept: remove the entry, which is the last record.
                 self._undoable.pop()
                 del self.gathered[-BASIC_BYTES:]
                 return True
@@ -223,10 +224,10 @@ class BasicThread(ThreadRecorder):
 
     def _put(self, kind: FunctionKind, function_id: int, tsc: int, cpu: int) -> None:
         self.gathered += _FUNCTION(
-            BASIC_FUNCTION, cpu, kind, function_id, tsc, self.tid, self._told
+            BASIC_FUNCTION, cpu, kind, function_id, tsc, self.tid, self._process_field
         )
 
     def _flush(self) -> None:
-        """Put what is gathered into the file, where it is enough; an entry in it is kept."""
+        """Move a full buffer into the file; its entries can no longer be undone."""
         if len(self.gathered) >= BASIC_BYTES * THREAD_RECORDS:
             self.finish()

@@ -1,7 +1,7 @@
-"""Bulk: the tables of a capture of another format as events of a trace, calls nested as they were.
+"""Bulk writing: the tables of a capture of another format as events, with the same nesting.
 
-Slices become calls, instants custom events with their name as payload, whole numbers among the
-arguments of slices arguments of calls. A tick is a nanosecond.
+Slices become calls, instants custom events with their name as payload, and integer arguments of
+slices arguments of calls. A tick is a nanosecond.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _SIGNED: Final = tuple(_TYPES[name] for name in ("int32", "int64", "bool"))
 _UNSIGNED: Final = tuple(_TYPES[name] for name in ("uint32", "uint64", "pointer", "koid"))
 _ASYNC_SCOPE: Final = 255
 _WITH: Final = ("processes", "threads", "slices", "instants", "args", "diagnostics")
-"""Tables that are written, as far as they can be, or that say something about the file."""
+"""Tables that are written, as far as possible, or that describe the file."""
 _NAMELESS: Final = b"instant"
-"""The payload of an instant without a name: llvm-xray refuses events that have none."""
+"""Payload of an instant without a name, since llvm-xray refuses empty events."""
 
 
 class Calls:
     """The calls of a capture's tables, as events in order of time.
 
-    ``names`` are the names of the functions: the function of a slice is the place of its name
-    there, in order of first call. ``pids`` and ``tids`` are by thread. ``dropped`` says what had
-    no place, by name, with counts.
+    ``names`` are the names of the functions in order of first call; the function of a slice is an
+    index into them. ``pids`` and ``tids`` are by thread. ``dropped`` has the counts of what could
+    not be written, by name.
     """
 
     def __init__(self, capture: Capture) -> None:
@@ -69,10 +69,10 @@ class Calls:
         if count:
             self.dropped[what] += count
 
-    # --- Who -----------------------------------------------------------------------------------
+    # --- Threads -------------------------------------------------------------------------------
 
     def _set_threads(self, capture: Capture) -> None:
-        """Koids by thread, with one more for what belongs to no thread that is listed."""
+        """Set the koids by thread, with one more entry for events without a listed thread."""
         self.pids, self.tids = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
         if "threads" in capture.schemas:
             table = capture.table("threads")
@@ -86,7 +86,7 @@ class Calls:
         ids = table.array("thread")
         return np.where((ids < 0) | (ids >= last), last, ids).astype(np.int32)
 
-    # --- What ----------------------------------------------------------------------------------
+    # --- Events --------------------------------------------------------------------------------
 
     def _categories(self, slices: Table, instants: Table | None) -> None:
         for table in (slices, instants):
@@ -94,7 +94,7 @@ class Calls:
                 self._drop("categories", int((table.array("category") >= 0).sum()))
 
     def _functions(self, slices: Table) -> tuple[list[bytes], I64]:
-        """Names in order of first call, and the place there of each slice's."""
+        """Return the names in order of first call, and the index of each slice's name."""
         codes = slices.array("name")
         time = slices.array("ts")
         order = np.argsort(time, kind="stable")
@@ -110,7 +110,7 @@ class Calls:
         return names, function
 
     def _of_slices(self, slices: Table, function: I64) -> dict[str, I64]:
-        """Entries and exits, those of each thread in an order in which they nest."""
+        """Return entries and exits, ordered so that those of each thread nest."""
         ts, dur = slices.array("ts"), slices.array("dur")
         depth = slices.array("depth").astype(np.int64)
         thread = self._threads(slices)
@@ -126,7 +126,7 @@ class Calls:
         unfold.run()
         self._drop("ends of slices beyond what is around them", unfold.clamped)
         rows, times = (np.asarray(each)[: unfold.count] for each in (unfold.rows, unfold.times))
-        # A row that is turned over is an exit.
+        # The complement of a row is its exit.
         row = np.where(rows < 0, ~rows, rows)
         return {
             "kind": np.where(rows < 0, EXIT, ENTER),
@@ -162,7 +162,7 @@ class Calls:
         }
 
     def _merged(self, calls: dict[str, I64], instants: dict[str, I64]) -> dict[str, I64]:
-        """Both in order of time, calls first where times are equal."""
+        """Return both in order of time, calls first at equal times."""
         order = np.argsort(np.concatenate((calls["time"], instants["time"])), kind="stable")
         none = np.zeros(calls["time"].size, np.int64)
         merged = {
@@ -175,7 +175,7 @@ class Calls:
         return merged
 
     def _with_arguments(self, columns: dict[str, I64], slices: Table, args: Table | None) -> Events:
-        """The events, with the arguments of a call right behind its entry."""
+        """Return the events, with the arguments of a call directly after its entry."""
         values, parents = self._arguments(slices, args)
         count = columns["time"].size
         many = np.bincount(parents, minlength=len(slices)) if parents.size else None
@@ -186,14 +186,14 @@ class Calls:
         place = np.repeat(np.arange(count), copies)
         heads = np.cumsum(copies) - copies
         behind = np.arange(place.size) - heads[place]
-        """0 of the event itself, of its arguments 1 and up."""
+        """0 for the event itself, 1 and up for its arguments."""
         is_argument = behind > 0
         kind = columns["kind"][place]
         kind[heads[copies > 1]] = ENTER_ARG
         kind[is_argument] = ARGUMENT
         value, size = columns["value"][place], columns["size"][place]
         if many is not None:
-            # Arguments are in order of their slice; `first` is where those of a slice begin.
+            # Arguments are in order of their slice; `first` is the first argument of each slice.
             first = np.cumsum(many) - many
             rows = columns["row"][place[is_argument]]
             value[is_argument] = values[first[rows] + behind[is_argument] - 1]
@@ -209,7 +209,7 @@ class Calls:
         )
 
     def _arguments(self, slices: Table, args: Table | None) -> tuple[I64, I64]:
-        """Bits of the whole numbers among the arguments of slices, and their slices, in order."""
+        """Return the bits of slices' integer arguments, and their slices, in order."""
         none = np.zeros(0, np.int64)
         if args is None or not len(args):
             return none, none
@@ -233,7 +233,7 @@ class Calls:
 
 
 def _outer_first(slices: Table) -> I64:
-    """The order of slices by time, those of one time with what encloses them first."""
+    """Return the order of slices by time, with enclosing slices first at equal times."""
     count = len(slices)
     ts, parent, numbers = slices.array("ts"), slices.array("parent"), slices.array("row")
     if not count:
@@ -243,7 +243,7 @@ def _outer_first(slices: Table) -> I64:
     place = np.arange(count)
     late = np.flatnonzero((parent > place) & (ts[parent] == ts))
     if late.size:
-        # What encloses others may be behind them, as complete events do: bring it before.
+        # Complete events may follow the slices that they enclose: move them before.
         for _ in range(int(slices.array("depth").max()) + 1):
             place[late] = place[parent[late]]
         return np.lexsort((slices.array("depth"), place, ts))

@@ -1,4 +1,4 @@
-"""Records, or their JSON, encoded as the bytes of a trace."""
+"""The encoder: records, or their JSON, as bytes of a trace."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from fx_xray.read.records import (
 
 
 class RecordEncoder:
-    """Writes records, or their JSON, as the bytes of one of the formats.
+    """Encodes records, or their JSON, in one of the formats.
 
-    The header of the file comes first: it says the version and the byte order, which
-    ``byte_order`` says instead where it is not empty. ``raw`` of a header counts where it decodes
-    to the fields that the record has, so that what was not edited comes out as it was, and an edit
-    takes effect.
+    The file header comes first: it gives the version and the byte order, unless ``byte_order`` is
+    set. ``raw`` of a header is written if it decodes to the record's fields, so that an unedited
+    header keeps its bytes and edits take effect.
     """
 
     def __init__(self, form: str, *, byte_order: str = "") -> None:
@@ -37,7 +36,10 @@ class RecordEncoder:
         self._dialect: Dialect | None = None
 
     def encode(self, record: XrayRecord | Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises WriteRefusedError (FXX0501 to FXX0505), nothing changed."""
+        """Return the record's bytes.
+
+        Raises WriteRefusedError (FXX0501 to FXX0505) without side effects.
+        """
         if not isinstance(record, XrayRecord):
             record = from_json(record, self.form)
         if type(record) is not KINDS[self.form].get(record.record):
@@ -53,12 +55,12 @@ class RecordEncoder:
         return record.pack(self._dialect)
 
     def close(self) -> bytes:
-        """What was held back: nothing."""
+        """Return no bytes: nothing is held back."""
         return b""
 
     def _header(self, record: FileHeader) -> bytes:
         if self._dialect is not None:
-            raise refusal("FXX0501", f"{record.record}: there is one already")
+            raise refusal("FXX0501", f"{record.record}: the trace has one already")
         if self._byte_order:
             record = attrs.evolve(record, byte_order=self._byte_order)
         if self.form == BASIC_FORM and record.byte_order != "little":
@@ -66,14 +68,14 @@ class RecordEncoder:
         data = record.pack()
         if record.raw is not None:
             raw = bytes(record.raw)
-            if len(raw) == wire.HEADER_BYTES and _says(raw, record, self.form):
+            if len(raw) == wire.HEADER_BYTES and _decodes_to(raw, record, self.form):
                 data = raw
         self._dialect = Dialect(self.form, record.version, record.byte_order)
         return data
 
     @staticmethod
     def _unaligned(record: Function, dialect: Dialect) -> bytes:
-        """A function record whose word has a bit that no field has."""
+        """Return the bytes of a function record whose word has an undefined bit set."""
         data = record.pack(dialect)
         raw = bytes(record.raw or b"")
         if len(raw) == len(data) and raw[:3] + bytes([raw[3] & ~1]) + raw[4:] == data:
@@ -81,7 +83,7 @@ class RecordEncoder:
         return data
 
 
-def _says(raw: bytes, record: FileHeader, form: str) -> bool:
-    """Whether the bytes of a header decode to what the record says."""
+def _decodes_to(raw: bytes, record: FileHeader, form: str) -> bool:
+    """Return whether the bytes of a header decode to the record."""
     found = read_header(raw, form, record.byte_order)
     return found is not None and attrs.evolve(found, raw=None) == attrs.evolve(record, raw=None)

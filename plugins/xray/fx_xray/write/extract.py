@@ -1,4 +1,4 @@
-"""Parts of traces in their own format: the calls that were chosen, with the times that they had."""
+"""Extracts parts of traces in their own format: the selected calls, with their original times."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from fxframework.model.selection import Omitted, Selection
 
 __all__ = ["extract", "salvage"]
 
-MENDED: Final = ("FXX00", "FXX01", "FXX02", "FXX04")
-"""Findings of the file, of its records and of their order, by how their codes begin."""
+REPAIRED: Final = ("FXX00", "FXX01", "FXX02", "FXX04")
+"""Prefixes of the codes of findings about the file, its records and their order."""
 NAMES_REFUSED: Final = "names are for captures of other formats"
 KEPT: Final = frozenset({"FXX0007", "FXX0107", "FXX0405"})
-"""Findings that a trace has which is written again, too."""
+"""Findings that a rewritten trace still has."""
 
 
 def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
-    """Write the calls and the events that were chosen (``fxframework.registry.Writer``).
+    """Write the selected calls and events (``fxframework.registry.Writer``).
 
-    A call that reaches into the stretch of time is kept whole, with its arguments; those that
-    were never entered, or never left, stay so. Time stamps, CPUs and kinds are those of the
-    trace, and so is the header, but for a ``version`` and a ``buffer_size`` that the options give.
-    Buffers are made again, where not everything was chosen. Gives the rows that were left out, by
-    table (a ``Omitted``, of which ``dropped`` is what the version has no place for).
+    A call that overlaps the stretch of time is kept whole, with its arguments; calls without an
+    entry or exit stay so. Time stamps, CPUs, kinds and the header are kept, except for ``version``
+    and ``buffer_size`` in the options. Buffers are rebuilt if not everything was selected. Returns
+    the rows left out, by table (an ``Omitted``, whose ``dropped`` counts what the version cannot
+    hold).
     """
     _check_names(options)
     header = _header_of(capture)
-    if header is None:  # there is nothing to extract
+    if header is None:
         raise refusal("FXX0501", "a trace without a file header")
     view = capture.select(selection)
     left_out = Counter(
@@ -67,15 +67,14 @@ def extract(
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
-    """Write what is sound; give each loss (``fxframework.registry.Writer``).
+    """Write all sound records. Yield each loss (``fxframework.registry.Writer``).
 
-    A trace in which everything is sound keeps its bytes. Any other is written again from its
-    events, so that extents, preambles and times are right; what had to be made up for is a loss of
-    no bytes.
+    A sound trace is copied. Any other is rewritten from its events, so that extents, preambles and
+    times are right; a repair is a loss of 0 bytes.
     """
     _check_names(options)
     header = _header_of(capture)
-    found = _to_be_mended(capture)
+    found = _findings_to_repair(capture)
     if not found and (
         header is None or asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
     ):
@@ -94,10 +93,10 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         return
     for finding in found:
         if finding.code not in shown:
-            message = f"{finding.message}; written as it should be"
+            message = f"{finding.message}; repaired"
             yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
     for what, count in _pack(capture, header, sink, options).items():
-        yield Loss(0, 0, "event", f"{count} {what}: left out, or not as they were")
+        yield Loss(0, 0, "event", f"{count} {what}: left out or changed")
 
 
 def _check_names(options: Mapping[str, Any]) -> None:
@@ -105,25 +104,25 @@ def _check_names(options: Mapping[str, Any]) -> None:
         raise UsageError(NAMES_REFUSED, remedy="leave it out: the functions keep their numbers")
 
 
-def _to_be_mended(capture: Capture) -> list[Diagnostic]:
-    """What a trace has that one written again has not."""
+def _findings_to_repair(capture: Capture) -> list[Diagnostic]:
+    """Return the findings of a trace that rewriting repairs."""
     capture.scan()
     return [
         finding
         for finding in capture.diagnostics.sorted()
         if finding.severity >= Severity.WARNING
-        and finding.code[:5] in MENDED
+        and finding.code[:5] in REPAIRED
         and finding.code not in KEPT
     ]
 
 
 def _is_fit(capture: Capture, header: FileHeader, options: Mapping[str, Any]) -> bool:
-    """Whether the bytes of a trace are what the options ask for, and nothing is to be mended."""
+    """Return whether a trace matches the options and needs no repair."""
     return (
         int(options.get("version") or 0) in {0, header.version}
         and int(options.get("buffer_size") or 0) in {0, header.buffer_size}
         and asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
-        and not _to_be_mended(capture)
+        and not _findings_to_repair(capture)
     )
 
 
@@ -138,7 +137,7 @@ def _header_of(capture: Capture) -> FileHeader | None:
 
 
 def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, Any]) -> Counter[str]:
-    """Write the events of a view of a trace behind its header; gives what had no place."""
+    """Write the events of a view of a trace after its header. Return the counts of losses."""
     whole = whole_of(view)
     form = whole.format
     basic = form == "xray-basic"

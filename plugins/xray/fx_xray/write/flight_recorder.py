@@ -1,15 +1,14 @@
-"""The flight recorder: what compiler-rt decides while a program runs, done right, over any memory.
+"""The flight data recorder: the decisions of compiler-rt at run time, over any memory.
 
-``FdrWriter`` has the buffers, ``FdrThread`` what a thread records into them. A buffer lies in a
-slot of the memory: two words, then the records. The first word says how many bytes of records there
-are, and is stored last, so that whatever stops the program leaves a sound log: ``log_of`` makes
-it from the memory, as ``writer.log()`` does. The second word is twice the number of the buffer, in
-the order in which they were taken, and 1 more while a thread is using it.
+``FdrWriter`` holds the buffers, ``FdrThread`` records into them for a thread. A buffer is in a slot
+of the memory: two words, then the records. The first word is the number of bytes of records, and is
+stored last, so that a sound log remains whenever the program stops: ``log_of`` makes it from the
+memory, as ``writer.log()`` does. The second word is twice the number of the buffer, in the order of
+use, plus 1 while a thread is using it.
 
-What differs from compiler-rt: a tail exit that is not kept takes its own entry
-with it and nothing else; extents count the headers of typed events; an event that no buffer has
-room for is refused; buffers are in the file in the order in which they were taken, which decides
-between those of one microsecond.
+Differences from compiler-rt: a tail exit that is not kept removes its own entry and nothing else;
+extents include the headers of typed events; an event that does not fit any buffer is refused;
+buffers are in the file in the order of use, which decides between those of the same microsecond.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ from fxframework.model.target import Clock, Memory, TimestampCounter
 __all__ = ["FdrThread", "FdrWriter", "buffers_of", "log_of", "slot_bytes"]
 
 SLOT_HEADER_BYTES: Final = 16
-"""Bytes of records, and the number of the buffer with the bit that it is in use."""
+"""Two words: bytes of records, and number of the buffer with its bit of use."""
 LEAST_BUFFER: Final = 128
-"""Bytes of a buffer that holds its preamble and a record, in every version."""
+"""Smallest buffer, which holds a preamble and a record in every version."""
 END_ROOM: Final = 40
-"""What version 1 needs at the end of a buffer: EndOfBuffer, and a record in the padding."""
+"""Bytes that version 1 needs at the end of a buffer: EndOfBuffer, and a record as padding."""
 FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES
-"""What must be left for a function record, before which metadata may be needed."""
+"""Bytes that a function record may need, including metadata before it."""
 _ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = (int(kind) << 1 for kind in FunctionKind)
 _MOST_I32 = (1 << 31) - 1
 _U16_MAX = (1 << 16) - 1
@@ -69,7 +68,7 @@ _NO_CPU = -1
 
 
 def _metadata(kind: MetadataKind, fields: str) -> Callable[..., bytes]:
-    """Packs a metadata record of a kind: its first byte, then these fields, padded with zeros."""
+    """Return a function that packs a metadata record: its first byte, fields, and zero padding."""
     form = struct.Struct(f"<B{fields}")
     first = kind << 1 | 1
     padding = bytes(METADATA_BYTES - form.size)
@@ -92,7 +91,7 @@ _TYPED_AT = _metadata(MetadataKind.TYPED_EVENT, "iQH")
 
 
 def slot_bytes(buffer_size: int) -> int:
-    """Bytes of memory that a buffer takes."""
+    """Return the bytes of memory that a buffer takes."""
     return SLOT_HEADER_BYTES + -(-buffer_size // WORD) * WORD
 
 
@@ -105,11 +104,11 @@ def log_of(
     constant_tsc: bool = True,
     nonstop_tsc: bool = True,
 ) -> bytes:
-    """The file that the memory of an ``FdrWriter`` holds, after a crash too.
+    """Return the file of an ``FdrWriter``'s memory, even after a crash.
 
-    The arguments are those of the writer and its counter. Buffers are in the order in which they
-    were taken, and empty ones are left out. From version 2 on each has its extents; in version 1
-    it ends with EndOfBuffer, and padding up to its whole size.
+    The arguments are those of the writer and its counter. Buffers are in the order of use, without
+    empty ones. From version 2 on each has its extents; in version 1 it ends with EndOfBuffer and
+    padding up to its full size.
     """
     header = FileHeader(
         version=version,
@@ -128,10 +127,11 @@ def log_of(
 
 
 def _padded(records: bytes, buffer_size: int) -> bytes:
-    """A buffer of version 1: its records, EndOfBuffer, and what fills it up.
+    """Return a buffer of version 1: its records, EndOfBuffer, and padding.
 
-    llvm-xray 14 to 19 takes the padding for records. Zeros are whole ones of 8 bytes; where they
-    are not, because of a payload or the size, an event with as many bytes as are odd comes first.
+    llvm-xray 14 to 19 reads the padding as records. Zeros are valid records of 8 bytes; if their
+    number is not a multiple of 8, because of a payload or the size, an event with the remaining
+    bytes comes first.
     """
     ended = records + _END_OF_BUFFER
     odd = (buffer_size - len(records)) % WORD
@@ -141,7 +141,7 @@ def _padded(records: bytes, buffer_size: int) -> bytes:
 
 
 def buffers_of(image: bytes, buffer_size: int) -> Iterator[bytes]:
-    """The records of each buffer that has some, in the order in which they were taken."""
+    """Yield the records of each non-empty buffer, in the order of use."""
     step = slot_bytes(buffer_size)
     found = []
     for slot in range(0, len(image) - step + 1, step):
@@ -156,26 +156,24 @@ class FdrWriter(Recorder["FdrThread"]):
     """Records calls as XRay's flight data recorder does.
 
     Args:
-        counter: the time-stamp counter of threads that give none of their own; None is this
-            machine's clock. Its frequency, and whether it is constant and nonstop, is in the
-            header.
-        version: of the file, 1 to 5.
-        memory: where the buffers lie; None, memory of this process. What another recorder left in
-            it goes.
+        counter: the time-stamp counter of threads without their own; None: this machine's
+            clock. Its frequency, constant and nonstop flags are in the header.
+        version: version of the file, 1 to 5.
+        memory: memory of the buffers; None: memory of this process. Earlier contents are
+            overwritten.
         buffer_size: bytes of a buffer, 128 or more.
-        buffers: how many there are; None, 100, or as many as the memory has room for.
-        process: the process id of threads that give none of their own; from version 3 on in the
-            file.
-        threshold_us: calls of fewer microseconds are not kept, unless something in them is, or
-            they have arguments. 0 keeps all.
-        clock: gives the wall time of buffers: a ``Clock`` (its monotonic time), or a function of
-            nanoseconds; None is this machine's.
-        circular: whether a buffer that is full and released is used again, the oldest first, and
-            what is in it is lost. Otherwise calls are dropped once all buffers are used.
+        buffers: number of buffers; None: 100, or as many as fit into the memory.
+        process: the process id of threads without their own; stored from version 3 on.
+        threshold_us: calls shorter than this many microseconds are not kept, unless they contain
+            kept ones or have arguments. 0 keeps all.
+        clock: the wall time of buffers: a ``Clock`` (its monotonic time), or a function that
+            returns nanoseconds; None: this machine's clock.
+        circular: whether full and released buffers are reused, the oldest first, losing their
+            records. Otherwise calls are dropped once all buffers are used.
         check: whether to refuse the exit of a function that the thread is not in.
 
-    Raises WriteRefusedError for what a header does not hold (FXX0503, FXX0504), and where no buffer
-    is large enough or fits into the memory (FXX0508). Several threads may record, each by its own
+    Raises WriteRefusedError for values out of range (FXX0503, FXX0504), and if the buffers are too
+    small or do not fit into the memory (FXX0508). Several threads may record, each by its own
     ``thread(...)``.
     """
 
@@ -209,7 +207,7 @@ class FdrWriter(Recorder["FdrThread"]):
             buffers = BUFFERS if memory is None else memory.size // step
         self.buffers = whole_number("buffers", buffers, 0, U64_MAX)
         self.words: memoryview | None = None
-        """The memory as words, where it is this writer's own: nobody else sees its stores."""
+        """The memory as words, if it is private to this writer."""
         if memory is None:
             memory = BytesMemory(self.buffers * step)
             self.words = memory.words
@@ -224,7 +222,7 @@ class FdrWriter(Recorder["FdrThread"]):
                 self.memory.store_u64(slot, 0)
         self._wall = microseconds_of(clock)
         self._free = deque(range(0, self.buffers * step, step))
-        """Slots to be taken, the next one first."""
+        """Free slots, the next one first."""
         self._taken = 0
         self._finished = False
 
@@ -232,12 +230,12 @@ class FdrWriter(Recorder["FdrThread"]):
         return FdrThread(self, process, tid, counter)
 
     def finish(self) -> None:
-        """Release all buffers. What is recorded from here on is dropped."""
+        """Release all buffers. Later records are dropped."""
         self._finished = True
         super().finish()
 
     def log(self) -> bytes:
-        """The file of what is recorded so far."""
+        """Return the file recorded so far."""
         return log_of(
             self.memory.read(0, self.buffers * slot_bytes(self.buffer_size)),
             version=self.version,
@@ -248,22 +246,22 @@ class FdrWriter(Recorder["FdrThread"]):
         )
 
     def report(self, diagnostics: Diagnostics) -> None:
-        """Report what was dropped (FXX0510)."""
+        """Report dropped records (FXX0510)."""
         if self.dropped:
-            told = f"{self.dropped:,} entries, exits and events were dropped: no buffer was free"
-            diagnostics.add("FXX0510", told, times=self.dropped)
+            message = f"{self.dropped:,} entries, exits and events were dropped: no buffer was free"
+            diagnostics.add("FXX0510", message, times=self.dropped)
 
     # --- for its threads ---
 
     def take(self, process: int, tid: int) -> tuple[int, bytes] | None:
-        """A slot, empty, and the preamble of its buffer, which is not stored yet; None for none."""
+        """Take an empty slot. Return it with its buffer's preamble, not stored yet, or None."""
         with self._lock:
             if self._finished or not self._free:
                 return None
             slot = self._free.popleft()
             self._taken += 1
             number = self._taken
-        # What was in it goes first: its bytes are not to be taken for those of this buffer.
+        # Clear it first, so that old bytes are not read as those of this buffer.
         self.memory.store_u64(slot, 0)
         self.memory.store_u64(slot + WORD, number << 1 | 1)
         preamble = _NEW_BUFFER(tid) + _WALL_TIME(*self._wall())
@@ -272,7 +270,7 @@ class FdrWriter(Recorder["FdrThread"]):
         return slot, preamble
 
     def release(self, slot: int) -> None:
-        """A thread is done with a slot."""
+        """Release a slot that a thread has finished."""
         state = self.memory.load_u64(slot + WORD)
         self.memory.store_u64(slot + WORD, state & ~1)
         if self.circular:
@@ -281,14 +279,14 @@ class FdrWriter(Recorder["FdrThread"]):
 
     @property
     def event_room(self) -> int:
-        """Bytes of a buffer behind preamble and NewCPUId, and before what ends it."""
+        """Bytes of a buffer after preamble and NewCPUId, and before its end."""
         metadata = 3 + (self.version >= PID_VERSION)
         end = END_ROOM if self.version < EXTENTS_VERSION else 0
         return self.buffer_size - metadata * METADATA_BYTES - end
 
 
 class FdrThread(ThreadRecorder):
-    """What a thread records with; ``FdrWriter.thread`` makes it."""
+    """Records for one thread; created by ``FdrWriter.thread``."""
 
     def __init__(
         self, writer: FdrWriter, process: int, tid: int, counter: TimestampCounter
@@ -309,22 +307,22 @@ class FdrThread(ThreadRecorder):
         self._slot = -1
         self._start = 0
         self._at = 0
-        """Where the next record goes, a byte of the memory."""
+        """Byte of the memory for the next record."""
         self._end = 0
-        """Where its buffer ends; 0, it has none."""
+        """End of the buffer; 0 without one."""
         self._cpu = _NO_CPU
-        """On which CPU the last record was; none in a new buffer."""
+        """CPU of the last record; none in a new buffer."""
         self._latest = 0
-        """The time from which the next record counts."""
+        """Time to which the next record's delta refers."""
         self._undoable: list[tuple[int, int, int]] = []
-        """Entries that are the last records of the buffer: function, its time, its delta."""
+        """Entries at the end of the buffer, which an exit can undo: function, time and delta."""
 
     def enter(
         self, function_id: int, *arguments: int, counter: TimestampCounter | None = None
     ) -> bool:
-        """A function is entered, with arguments of 64 bits.
+        """Record the entry of a function, with arguments of 64 bits.
 
-        With arguments, it is kept however short it is.
+        A call with arguments is kept, however short it is.
         """
         if function_id.__class__ is not int or not 0 <= function_id <= MAX_FUNCTION_ID:
             function_id = function_number(function_id)
@@ -333,9 +331,9 @@ class FdrThread(ThreadRecorder):
         tsc, aux = (counter or self._counter).read_tscp()
         cpu = aux & CPU_MASK
         delta = tsc - self._latest
-        # The common case: room, and no metadata needed.
+        # Metadata or another buffer is needed, which is rare.
         if cpu != self._cpu or not 0 <= delta <= self._wrap or self._at + FUNCTION_ROOM > self._end:
-            if not self._put_behind(_ENTER, function_id, tsc, cpu):
+            if not self._put_with_metadata(_ENTER, function_id, tsc, cpu):
                 if self._check:
                     self._open.append(~function_id)
                 return False
@@ -349,15 +347,15 @@ class FdrThread(ThreadRecorder):
         return True
 
     def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """A function is left."""
+        """Record the exit of a function."""
         return self._leave(_EXIT, function_id, counter)
 
     def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """A function is left for another one, which returns to whom this one would return to."""
+        """Record a tail exit: another function is entered that returns to the same caller."""
         return self._leave(_TAIL_EXIT, function_id, counter)
 
     def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
-        """An event with a payload, of one byte at least (llvm-xray refuses empty ones)."""
+        """Record an event with a payload of at least one byte (llvm-xray refuses empty ones)."""
         data = self._payload(data)
         tsc, cpu, metadata = self._before_event(len(data), counter)
         if metadata is None:
@@ -375,7 +373,7 @@ class FdrThread(ThreadRecorder):
     def typed_event(
         self, event_type: int, data: bytes, *, counter: TimestampCounter | None = None
     ) -> bool:
-        """An event with a type, 0 to 65535, and a payload as above; from version 3 on."""
+        """Record an event with a type, 0 to 65535, and a payload as above; from version 3 on."""
         if self._version < PID_VERSION:
             raise refusal("FXX0506", f"version {self._version} has no typed events")
         event_type = whole_number("event_type", event_type, 0, _U16_MAX)
@@ -388,13 +386,13 @@ class FdrThread(ThreadRecorder):
             self._latest = tsc
         else:
             record = _TYPED_AT(len(data), tsc, event_type)
-            # llvm-xray takes half of the time for a delta: let a TSCWrap set it right.
+            # llvm-xray reads half of the time as a delta: force a TSCWrap that corrects it.
             self._latest = tsc ^ (1 << 63)
         self._put_bytes(metadata + record + data)
         return True
 
     def finish(self) -> None:
-        """Release its buffer. It takes another one if it records again."""
+        """Release the buffer. A later record takes another one."""
         if self._slot >= 0:
             self._writer.release(self._slot)
             self._slot = -1
@@ -402,12 +400,12 @@ class FdrThread(ThreadRecorder):
         self._cpu = _NO_CPU
         self._undoable.clear()
 
-    # --- within ---
+    # --- helpers ---
 
     def _enter_with(
         self, function_id: int, arguments: tuple[Any, ...], counter: TimestampCounter | None
     ) -> bool:
-        """An entry with arguments, of which versions 1 to 3 say so by their records alone."""
+        """Record an entry with arguments; versions 1 to 3 have no kind of entry for them."""
         numbers = argument_numbers(arguments)
         size = FUNCTION_BYTES + METADATA_BYTES * len(numbers)
         self._fit(f"an entry with {len(numbers)} arguments", size)
@@ -437,12 +435,12 @@ class FdrThread(ThreadRecorder):
         cpu = aux & CPU_MASK
         delta = tsc - self._latest
         if cpu != self._cpu or not 0 <= delta <= self._wrap or self._at + FUNCTION_ROOM > self._end:
-            return self._put_behind(kind, function_id, tsc, cpu)
+            return self._put_with_metadata(kind, function_id, tsc, cpu)
         undoable = self._undoable
         if undoable:
             entered, since, before = undoable[-1]
             if entered == function_id and tsc - since < self._threshold:
-                # Too short to be kept: the entry, the last record, goes.
+                # Too short to be kept: remove the entry, which is the last record.
                 undoable.pop()
                 self._at -= FUNCTION_BYTES
                 self._latest -= before
@@ -454,11 +452,11 @@ class FdrThread(ThreadRecorder):
         return True
 
     def _payload(self, data: Any) -> bytes:
-        """The bytes of an event, where a buffer has room for them."""
+        """Return the bytes of an event; WriteRefusedError if they do not fit a buffer."""
         try:
             payload = bytes(memoryview(data))
         except TypeError:
-            message = f"a payload is bytes, not a {type(data).__name__}"
+            message = f"a payload must be bytes, not a {type(data).__name__}"
             raise refusal("FXX0503", message) from None
         whole_number("the size of a payload", len(payload), 1, _MOST_I32)
         self._fit(f"an event of {len(payload):,} bytes", METADATA_BYTES + len(payload))
@@ -467,12 +465,12 @@ class FdrThread(ThreadRecorder):
     def _fit(self, what: str, size: int) -> None:
         room = self._writer.event_room
         if size > room:
-            raise refusal("FXX0507", f"{what} takes {size:,} bytes, and a buffer has {room:,}")
+            raise refusal("FXX0507", f"{what} needs {size:,} bytes; a buffer has room for {room:,}")
 
     def _before_event(
         self, size: int, counter: TimestampCounter | None
     ) -> tuple[int, int, bytes | None]:
-        """Time and CPU of an event, and the metadata that comes before it; None for no buffer."""
+        """Return time and CPU of an event, and the metadata before it; None without a buffer."""
         tsc, aux = (counter or self._counter).read_tscp()
         cpu = aux & CPU_MASK
         absolute = self._version < EVENT_DELTA_VERSION
@@ -482,10 +480,10 @@ class FdrThread(ThreadRecorder):
         return tsc, cpu, metadata
 
     def _before(self, room: int, tsc: int, cpu: int, *, absolute: bool = False) -> bytes | None:
-        """The metadata that comes before a record, which may take so much room with it.
+        """Return the metadata before a record, which may take ``room`` bytes with it.
 
-        None where there is no buffer. A record whose time is ``absolute`` needs metadata at the
-        beginning of a buffer alone.
+        None without a buffer. A record with an ``absolute`` time needs metadata only at the
+        beginning of a buffer.
         """
         metadata = b""
         if self._at + room > self._end:
@@ -508,8 +506,8 @@ class FdrThread(ThreadRecorder):
         self._undoable.clear()
         return metadata
 
-    def _put_behind(self, kind: int, function_id: int, tsc: int, cpu: int) -> bool:
-        """Record a function behind the metadata that it needs; False for no buffer."""
+    def _put_with_metadata(self, kind: int, function_id: int, tsc: int, cpu: int) -> bool:
+        """Record a function after the metadata that it needs. Return False without a buffer."""
         metadata = self._before(FUNCTION_ROOM, tsc, cpu)
         if metadata is None:
             return False
@@ -519,7 +517,7 @@ class FdrThread(ThreadRecorder):
         return True
 
     def _put(self, record: int) -> None:
-        """Store a record of 8 bytes, and then how many there are."""
+        """Store a record of 8 bytes, then the number of bytes."""
         at = self._at
         self._at = end = at + FUNCTION_BYTES
         bits = (at & 7) << 3
@@ -529,7 +527,7 @@ class FdrThread(ThreadRecorder):
             words[self._slot >> 3] = end - self._start
             return
         if bits:
-            # Behind a payload: words are shared with what is committed, and that stays as it is.
+            # After a payload: the word also holds committed bytes, which must not change.
             low = at - (at & 7)
             kept = self._memory.load_u64(low) & (1 << bits) - 1
             self._store(low, kept | record << bits & U64_MAX)
@@ -539,7 +537,7 @@ class FdrThread(ThreadRecorder):
         self._store(self._slot, end - self._start)
 
     def _put_bytes(self, data: bytes) -> None:
-        """Store records, and then how many bytes there are."""
+        """Store records, then the number of bytes."""
         at = self._at
         low = at & ~7
         whole = self._memory.read(low, at - low) + data

@@ -1,8 +1,8 @@
-"""Merging: the calls of captures of any format, several of them, as one trace, and what it lost.
+"""Merges the calls of several captures, of any format, into one trace.
 
-A capture that has events of its own (``events()``, ``event_threads()``, ``payloads``) is written
-by them, exactly; of a part of one, those that belong to its rows. Any other is written by its
-slices, instants and arguments.
+A capture with events of its own (``events()``, ``event_threads()``, ``payloads``) is written
+exactly by them; of a view, those that belong to its rows. Any other is written by its slices,
+instants and arguments.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ __all__ = ["IdAllocator", "Merger", "Packing", "open_merge", "open_merge_basic"]
 
 I64 = NDArray[Any]
 WRITTEN_ORDER: Final = "write_byte_order"
-"""The option of the byte order in which something is written."""
+"""Name of the option for the byte order of the output."""
 NAMES_LOST: Final = "names of functions (-o names=FILE keeps them in a file)"
 FREQUENCIES: Final = "counters of other frequencies, converted to that of the first capture"
 AT_ONCE: Final = 1 << 20
-"""Events of other formats that are written at once."""
+"""Events of other formats written at a time."""
 LEAST_BUFFER: Final = 128
-"""Bytes of a buffer that holds its preamble and one record (FXX0508)."""
+"""Smallest buffer, which holds its preamble and one record (FXX0508)."""
 MOST_PADDED: Final = 1 << 26
-"""Bytes of a buffer of version 1, which each is filled up to."""
+"""Largest buffer of version 1, which is padded to its full size."""
 
 
 class IdAllocator:
-    """Numbers of processes and threads that 32 bits hold, for those that captures have.
+    """Assigns ids of 32 bits to the processes and threads of captures.
 
-    ``dropped`` says how many could not keep theirs: those that are too large, and, where threads
-    are all that is written, those that two processes share.
+    ``dropped`` counts the ids that could not be kept: those that are too large and, in versions
+    without process ids, those that two processes share.
     """
 
     def __init__(self, form: str, version: int) -> None:
@@ -60,7 +60,7 @@ class IdAllocator:
         least = wire.BASIC_PID_VERSION if self._basic else wire.PID_VERSION
         self._with_processes = version >= least
         self._implied = not self._basic and version == wire.EXTENTS_VERSION
-        """Whether readers take the number of the thread for that of the process."""
+        """Whether readers use the id of the thread as that of the process."""
         self._processes: dict[int, int] = {}
         self._threads: dict[tuple[int, int], int] = {}
         self._taken: set[tuple[int, int]] = set()
@@ -68,7 +68,7 @@ class IdAllocator:
         self.dropped: Counter[str] = Counter()
 
     def numbers(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> tuple[I64, I64]:
-        """Numbers of the processes and the threads, int64 of shape (n,), of their koids."""
+        """Return ids of processes and threads, int64 of shape (n,), for their koids."""
         pairs = list(zip(pids.tolist(), tids.tolist(), strict=True))
         for pid, tid in pairs:
             if (pid, tid) not in self._threads:
@@ -96,7 +96,7 @@ class IdAllocator:
             self.dropped["processes of threads"] += 1
 
     def _fitting(self, koid: int) -> int | None:
-        """The number itself, where it fits; numbers of the flight data recorder have a sign."""
+        """Return the koid if it fits 32 bits, which are signed in the flight data recorder."""
         if self._basic:
             return koid if koid < 1 << 32 else None
         signed = koid - (1 << 64) if koid >= 1 << 63 else koid
@@ -109,9 +109,9 @@ class IdAllocator:
 
 
 class Packing:
-    """Writes events of captures, one behind the other, with a header as it is asked for.
+    """Writes events of captures, one capture after another, with a given header.
 
-    A byte order that is not little is given to the records at the end, in memory.
+    A byte order other than little-endian is applied to the records at the end, in memory.
     """
 
     def __init__(self, sink: Sink, form: str, header: FileHeader, *, byte_order: str = "") -> None:
@@ -125,20 +125,20 @@ class Packing:
         self._packer: BasicPacker | RecorderPacker = kind(self._under, header)
 
     def add_threads(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> int:
-        """Make room for the threads of a capture; gives what their ids count from."""
+        """Add the threads of a capture. Return the offset of their ids."""
         first = self._threads
         self._packer.add_threads(*self._people.numbers(pids, tids))
         self._threads += len(tids)
         return first
 
     def write(self, events: Events, payloads: NDArray[np.uint8], first: int = 0) -> None:
-        """Add events; ``first`` is what ``add_threads`` gave."""
+        """Write events; ``first`` is the result of ``add_threads``."""
         if first:
             events = events._replace(thread=events.thread + np.int32(first))
         self._packer.write(events, payloads)
 
     def close(self) -> Counter[str]:
-        """Put out what is held back; gives what had no place, by name, with counts."""
+        """Write the held-back records. Return the counts of what could not be written, by name."""
         dropped = Counter(self._packer.close()) + self._people.dropped
         if self._byte_order:
             decoder = RecordDecoder(self.form)
@@ -151,9 +151,9 @@ class Packing:
 class Merger:
     """Writes the calls of captures into one trace (``fxframework.registry.ExportSession``).
 
-    ``version`` 0 is the newest, ``buffer_size`` 0 the flight data recorder's own. The frequency is
-    that of the first capture; times of the others are converted to it, rounded to the nearest
-    tick. ``names`` is the file to which the names of functions go, as CSV.
+    ``version`` 0 is the newest, ``buffer_size`` 0 the default of the flight data recorder. The
+    frequency is that of the first capture; times of others are converted to it, rounded to the
+    nearest tick. ``names`` is the file for the names of functions, as CSV.
     """
 
     def __init__(
@@ -175,9 +175,9 @@ class Merger:
         self._packing: Packing | None = None
         self._frequency = NS_PER_SECOND
         self._names: dict[bytes, int] = {}
-        """Functions of captures that number none, by their names."""
+        """Function numbers, by name, for captures without function numbers."""
         self._last = 0
-        """The greatest number of a function so far."""
+        """Greatest function number so far."""
         self._listed: dict[int, bytes] = {}
         self._dropped: Counter[str] = Counter()
 
@@ -189,7 +189,7 @@ class Merger:
             self._write_tables(capture)
 
     def close(self) -> Mapping[str, int]:
-        """Finish the file; gives what had no place, by name, with counts."""
+        """Finish the file. Return the counts of what could not be written, by name."""
         packing = self._begin(NS_PER_SECOND)
         self._dropped += packing.close()
         if self._names_file:
@@ -200,7 +200,7 @@ class Merger:
         return +self._dropped
 
     def _begin(self, frequency: int, capture: Any = None) -> Packing:
-        """What packs, begun with the facts of the first capture."""
+        """Return the packing, created with the facts of the first capture."""
         if self._packing is None:
             self._frequency = frequency
             basic = self._form == "xray-basic"
@@ -239,7 +239,7 @@ class Merger:
         self._list_functions(whole, shift)
 
     def _list_functions(self, capture: Capture, shift: int) -> None:
-        """Remember the names of the functions of a capture that has any."""
+        """Collect the names of a capture's functions, if it has any."""
         if capture.format in wire.FORMS and not capture.request.options.get("instr_map"):
             return
         for batch in capture.batches("xray_functions"):
@@ -277,9 +277,9 @@ class Merger:
 
 
 def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.uint64]:
-    """Ticks of one frequency as those of another, rounded to the nearest; exact, or at the limit.
+    """Return ticks of one frequency in another, rounded to the nearest and clamped to 64 bits.
 
-    Takes and gives uint64 of shape (n,).
+    Takes and returns uint64 of shape (n,).
     """
     if given == wanted or not ticks.size:
         return ticks
@@ -293,7 +293,7 @@ def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.
 
 
 def checked_version(form: str, version: int) -> int:
-    """The version that was asked for; the newest for 0. Raises UsageError for one there is not."""
+    """Return the requested version, the newest for 0. Raises UsageError for an unknown one."""
     versions = wire.BASIC_VERSIONS if form == "xray-basic" else wire.FDR_VERSIONS
     version = version or versions[-1]
     if version not in versions:
@@ -305,10 +305,10 @@ def checked_version(form: str, version: int) -> int:
 
 
 def checked_size(form: str, version: int, size: int) -> int:
-    """The size of buffers that was asked for; the recorder's own for 0.
+    """Return the requested size of buffers, the default for 0.
 
-    Raises WriteRefusedError (FXX0508) for one that holds nothing, UsageError for one of version 1,
-    which fills its buffers up, that is far too large.
+    Raises WriteRefusedError (FXX0508) for a size that is too small, and UsageError for one that is
+    far too large in version 1, which pads its buffers.
     """
     size = size or wire.BUFFER_BYTES
     if form == "xray-basic":
@@ -324,7 +324,7 @@ def checked_size(form: str, version: int, size: int) -> int:
 
 
 def _listing(names: Mapping[int, bytes]) -> bytes:
-    """The names of functions as CSV, as ``-o instr_map`` takes them."""
+    """Return the names of functions as CSV, in the form of ``-o instr_map``."""
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(("function_id", "name"))
@@ -334,24 +334,24 @@ def _listing(names: Mapping[int, bytes]) -> bytes:
 
 
 def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """A session that merges captures into a trace of the flight data recorder.
+    """Open a session that merges captures into a trace of the flight data recorder.
 
-    Of the options, ``version``, ``buffer_size`` and ``write_byte_order`` say how it is written,
-    ``names`` is a file for the names of functions. Raises UsageError or WriteRefusedError for what
-    cannot be.
+    The options ``version``, ``buffer_size`` and ``write_byte_order`` select the form of the file,
+    ``names`` a file for the names of functions. Raises UsageError or WriteRefusedError for invalid
+    values.
     """
     return _open(sink, "xray", options)
 
 
 def open_merge_basic(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """The same for a trace of basic mode; its options are as those of ``open_merge``."""
+    """Open a session that merges captures into a trace of basic mode, with the same options."""
     return _open(sink, "xray-basic", options)
 
 
 def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Merger:
     names = str(options.get("names") or "")
     if names and Path(names).exists():
-        raise WriteRefusedError("it already exists", path=names, remedy="choose another name")
+        raise WriteRefusedError("the file already exists", path=names, remedy="choose another name")
     return Merger(
         sink,
         form,

@@ -1,4 +1,4 @@
-"""Bulk writing: the threads, the memory and the output that the pack works with."""
+"""Packers: the threads, memory and output of the bulk writing kernels."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["BasicPacker", "RecorderPacker"]
 I64 = NDArray[Any]
 U8 = NDArray[Any]
 END_BYTES: Final = 40
-"""Bytes that version 1 needs at the end of a buffer: its end record, and 24 of padding."""
+"""Bytes that version 1 needs at the end of a buffer: its end record, and 24 bytes of padding."""
 OUT: Final = 1 << 20
-"""Bytes put out at a time, where buffers are not larger."""
+"""Bytes of output at a time, unless buffers are larger."""
 ROOM: Final = 4096
-"""Bytes of a thread's first room in the arena."""
+"""Bytes of a thread's first area in the arena."""
 
 
 def _columns(events: Events, payloads: U8) -> EventColumns:
-    """Events as the pack takes them."""
+    """Return events in the form of the kernels."""
     return EventColumns(
         view(events.kind, np.uint8),
         view(events.function, np.uint32),
@@ -44,7 +44,7 @@ def _columns(events: Events, payloads: U8) -> EventColumns:
 
 
 def _dropped(counts: Any) -> dict[str, int]:
-    """What a version cannot hold, by name, with counts."""
+    """Return the counts of what a version cannot hold, by name."""
     counted = zip(DROPPED, np.asarray(counts).tolist(), strict=True)
     return {name: count for name, count in counted if count}
 
@@ -56,7 +56,7 @@ class RecorderPacker:
         self._sink = sink
         version = header.version
         size = header.buffer_size
-        if not wire.LEAST_BUFFER * 2 <= size < 1 << 62:  # it says nothing
+        if not wire.LEAST_BUFFER * 2 <= size < 1 << 62:  # an implausible size
             size = wire.BUFFER_BYTES
         self._frequency = header.cycle_frequency or NS_PER_SECOND
         self._pack = FdrPack(
@@ -71,7 +71,7 @@ class RecorderPacker:
         self._arena = np.empty(0, np.uint32)
         self._used = 0
         self._free: dict[int, list[int]] = {}
-        """Rooms that are free again, by their size."""
+        """Free areas of the arena, by size."""
         self._out = np.empty(OUT, np.uint8)
         self._places = np.empty(OUT >> 7, np.int64)
         self._walls = np.empty(OUT >> 7, np.int64)
@@ -81,11 +81,11 @@ class RecorderPacker:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """What had no place so far, by name, with counts."""
+        """Counts of what could not be written so far, by name."""
         return _dropped(self._pack.counts)
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
-        """Number more threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
+        """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
         before, known = self._pack.lanes, self._processes.size
         self._processes = np.append(self._processes, processes.astype(np.int64))
         self._numbers = np.append(self._numbers, numbers.astype(np.int64))
@@ -95,9 +95,9 @@ class RecorderPacker:
         self._pack.lanes = lanes
 
     def write(self, events: Events, payloads: U8) -> None:
-        """Add events, whose ``thread`` is the number of one that was added.
+        """Write events, whose ``thread`` is the number of an added thread.
 
-        Each thread's are in the order of its program, arguments behind their calls.
+        The events of each thread are in program order, with arguments after their calls.
         """
         pack = self._pack
         pack.events, pack.row = _columns(events, payloads), 0
@@ -105,8 +105,8 @@ class RecorderPacker:
             self._go_on(why)
 
     def close(self) -> Mapping[str, int]:
-        """Put out what is held back; gives what had no place, by name, with counts."""
-        # Threads in the order in which readers meet them, so that a part of a part is the same.
+        """Write the held-back records. Return the counts of what could not be written, by name."""
+        # Threads in the order of reading, so that extracting twice gives the same bytes.
         rank = np.asarray(self._pack.lanes.rank)
         for thread in np.argsort(np.where(rank > 0, rank, LATEST), kind="stable").tolist():
             while why := self._pack.end_thread(thread):
@@ -118,14 +118,14 @@ class RecorderPacker:
         if why == GROW:
             self._grow(self._pack.thread, self._pack.needed)
             return
-        assert why == FLUSH  # noqa: S101 (there is nothing else)
+        assert why == FLUSH  # noqa: S101 (the only other reason)
         self._flush()
         if self._pack.needed > len(self._out):
             self._out = np.empty(self._pack.needed, np.uint8)
             self._pack.out = self._out.data
 
     def _grow(self, thread: int, needed: int) -> None:
-        """Give a thread a room of at least so many bytes, with what it has there."""
+        """Give a thread an area of at least ``needed`` bytes, and copy its contents."""
         lanes = self._pack.lanes
         start, room = int(lanes.start[thread]), int(lanes.room[thread])
         size = ROOM
@@ -160,12 +160,12 @@ class RecorderPacker:
         pack.made = pack.written = 0
 
     def _set_wall_times(self, places: I64, ticks: NDArray[np.uint64]) -> None:
-        """Fill in seconds and microseconds, as the counter has them."""
+        """Fill in seconds and microseconds, derived from the counter."""
         frequency = np.uint64(self._frequency)
         seconds, rest = np.divmod(ticks, frequency)
         if self._frequency < 1 << 44:
             micros = rest * np.uint64(1_000_000) // frequency
-        else:  # a clock of no machine: the product would not fit
+        else:  # an implausible rate, with which the product would overflow
             micros = np.minimum(rest // np.uint64(self._frequency // 1_000_000), 999_999)
         fields = np.empty((len(places), 12), np.uint8)
         seconds = np.minimum(seconds, np.uint64(LATEST)).astype("<u8")
@@ -175,7 +175,7 @@ class RecorderPacker:
 
 
 class BasicPacker:
-    """Writes traces of basic mode, versions 1 to 3, with events in the order in which they come."""
+    """Writes traces of basic mode, versions 1 to 3, with events in the given order."""
 
     def __init__(self, sink: Sink, header: FileHeader) -> None:
         self._sink = sink

@@ -1,4 +1,4 @@
-"""Parts of a capture: the events that belong to the rows that a view shows."""
+"""The events of a capture that belong to the rows of a view."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ U8 = NDArray[np.uint8]
 
 
 def whole_of(capture: Capture) -> Any:
-    """The capture under all views of it."""
+    """Return the capture under all views."""
     whole: Any = capture
     while isinstance(whole, View):
         whole = whole.whole
@@ -26,9 +26,9 @@ def whole_of(capture: Capture) -> Any:
 
 
 def chosen_events(capture: Capture) -> Iterator[Events]:
-    """The events of a capture of a trace; of a view of one, those that belong to its rows.
+    """Yield the events of a trace; of a view, those that belong to its rows.
 
-    A call that belongs does so from its entry to its exit, with its arguments.
+    A call belongs with all its events, from entry to exit, and its arguments.
     """
     whole = whole_of(capture)
     if not isinstance(capture, View):
@@ -51,12 +51,12 @@ def _marked(whole: Any, capture: Capture) -> Iterator[Events]:
 
 
 def picked(events: Events, rows: Any) -> Events:
-    """The events of a slice or a boolean mask."""
+    """Return the events of a slice or a boolean mask."""
     return events._replace(**{name: column[rows] for name, column in events._asdict().items()})
 
 
 def _marks(capture: Capture, name: str) -> U8:
-    """A byte for each row of a table, 1 where the view has it, and a 0 behind them."""
+    """Return a byte for each row of a table, 1 if the view has it, followed by a 0."""
     marks = np.zeros(1, np.uint8)
     for batch in capture.batches(name):
         rows = batch.array("row")

@@ -1,4 +1,4 @@
-"""What both recorders share: counters, the calls that a thread is in, and what a record can hold.
+"""The common base of both recorders: counters, the calls of a thread, and limits of records.
 
 ``flight_recorder`` and ``basic_recorder`` have the same interface, which is declared here.
 """
@@ -33,13 +33,13 @@ __all__ = [
 
 T = TypeVar("T", bound="ThreadRecorder")
 CPU_MASK: Final = 0xFFF
-"""Bits of TSC_AUX that number the CPU; those above number its node."""
+"""Bits of TSC_AUX with the number of the CPU; the bits above have the number of its node."""
 
 
 class ClockCounter:
-    """This machine's monotonic clock as a counter: nanoseconds, of CPU 0.
+    """This machine's monotonic clock as a counter: nanoseconds, on CPU 0.
 
-    What compiler-rt does where a machine has no counter to be trusted.
+    compiler-rt does the same on a machine without a reliable counter.
     """
 
     frequency = EMULATED_FREQUENCY
@@ -47,18 +47,18 @@ class ClockCounter:
     nonstop = True
 
     def read_tsc(self) -> int:
-        """Nanoseconds."""
+        """Return nanoseconds."""
         return time.monotonic_ns()
 
     def read_tscp(self) -> tuple[int, int]:
-        """Nanoseconds, and CPU 0 of node 0."""
+        """Return nanoseconds, and CPU 0 of node 0."""
         return time.monotonic_ns(), 0
 
 
 def microseconds_of(clock: Clock | Callable[[], int] | None) -> Callable[[], tuple[int, int]]:
-    """A function that gives seconds and microseconds of a monotonic clock; None is this machine's.
+    """Return a function that gives seconds and microseconds of a clock; None: this machine's.
 
-    A ``Clock`` gives its monotonic time, a function its nanoseconds.
+    A ``Clock`` gives its monotonic time, a function nanoseconds.
     """
     now: Callable[[], int]
     if clock is None:
@@ -71,7 +71,7 @@ def microseconds_of(clock: Clock | Callable[[], int] | None) -> Callable[[], tup
 
 
 def whole_number(what: str, value: Any, least: int, most: int) -> int:
-    """A whole number within bounds; WriteRefusedError for others (FXX0503, FXX0504)."""
+    """Return a whole number within bounds; WriteRefusedError for others (FXX0503, FXX0504)."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -82,11 +82,11 @@ def whole_number(what: str, value: Any, least: int, most: int) -> int:
 
 
 class Recorder(ABC, Generic[T]):
-    """What both recorders are: a counter, threads by their ids, and what was dropped."""
+    """Base of both recorders: a counter, threads by id, and counts of dropped records."""
 
     VERSIONS: ClassVar[range]
     IDS: ClassVar[tuple[int, int]]
-    """The least and the greatest id of a process and of a thread."""
+    """Range of ids of processes and threads."""
 
     def __init__(
         self,
@@ -104,19 +104,19 @@ class Recorder(ABC, Generic[T]):
         self.threshold_ticks = (
             self.cycle_frequency * whole_number("threshold_us", threshold_us, 0, U64_MAX)
         ) // 1_000_000
-        """Calls of fewer ticks are not kept."""
+        """Shorter calls are not kept."""
         self.check = check
         self.dropped = 0
-        """Entries, exits and events that were not recorded."""
+        """Number of entries, exits and events that were not recorded."""
         self._lock = threading.Lock()
         self._threads: dict[tuple[int, int], T] = {}
 
     def thread(
         self, tid: int, *, process: int | None = None, counter: TimestampCounter | None = None
     ) -> T:
-        """What the thread of this id records with, the same each time.
+        """Return the recorder of the thread with this id, always the same one.
 
-        ``process`` and ``counter`` are its own, where they are not the writer's.
+        ``process`` and ``counter`` default to those of the writer.
         """
         tid = whole_number("thread", tid, *self.IDS)
         pid = whole_number("process", self.process if process is None else process, *self.IDS)
@@ -129,7 +129,7 @@ class Recorder(ABC, Generic[T]):
 
     @abstractmethod
     def _new(self, process: int, tid: int, counter: TimestampCounter) -> T:
-        """What a thread records with that has recorded nothing so far."""
+        """Return a new recorder for a thread."""
 
     def finish(self) -> None:
         """Finish the records of all threads."""
@@ -138,20 +138,20 @@ class Recorder(ABC, Generic[T]):
 
     @abstractmethod
     def log(self) -> bytes:
-        """The file of what is recorded so far."""
+        """Return the file recorded so far."""
 
     def write(self, sink: Sink) -> None:
-        """Put the file of what is recorded so far into a sink."""
+        """Write the file recorded so far to a sink."""
         sink.write(self.log())
 
     def drop(self) -> None:
-        """Count what is not recorded."""
+        """Count a dropped record."""
         with self._lock:
             self.dropped += 1
 
 
 class Call:
-    """A call that is recorded: entered at the beginning of a ``with``, left at its end."""
+    """A context manager that records a call: entry at the beginning, exit at the end."""
 
     __slots__ = ("_arguments", "_function", "_thread")
 
@@ -168,62 +168,62 @@ class Call:
 
 
 class ThreadRecorder(ABC):
-    """What a thread records with.
+    """Records for one thread.
 
-    Methods read ``counter``, or the recorder's where none is given, once; a thread that migrates
-    gives that of the CPU that it is on. They return False for what was dropped, and raise
-    WriteRefusedError, nothing recorded or changed, for what no record can hold (FXX0503, FXX0504),
-    the version does not have (FXX0506), no buffer has room for (FXX0507), and, with ``check``, for
-    the exit of a function that the thread is not in (FXX0509).
+    Methods read ``counter`` once, by default the recorder's; a thread that migrates passes that of
+    its current CPU. They return False for a dropped record, and raise WriteRefusedError without
+    side effects for values out of range (FXX0503, FXX0504), records that the version lacks
+    (FXX0506) or that fit no buffer (FXX0507) and, with ``check``, for the exit of a function that
+    the thread is not in (FXX0509).
 
-    With ``check`` it is also known which entries were dropped, and their exits are dropped too:
-    they would end other calls of the function.
+    With ``check`` the exits of dropped entries are dropped too, because they would end other calls
+    of the function.
     """
 
     def __init__(self, counter: TimestampCounter, *, check: bool) -> None:
         self._counter = counter
         self._check = check
         self._open: list[int] = []
-        """Functions that it is in; the complement of the number where the entry was dropped."""
+        """Open functions; the complement of the number if the entry was dropped."""
 
     @abstractmethod
     def enter(
         self, function_id: int, *arguments: int, counter: TimestampCounter | None = None
     ) -> bool:
-        """A function is entered, with arguments of 64 bits."""
+        """Record the entry of a function, with arguments of 64 bits."""
 
     @abstractmethod
     def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """A function is left."""
+        """Record the exit of a function."""
 
     @abstractmethod
     def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
-        """A function is left for another one, which returns to whom this one would return to."""
+        """Record a tail exit: another function is entered that returns to the same caller."""
 
     @abstractmethod
     def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
-        """An event with a payload."""
+        """Record an event with a payload."""
 
     @abstractmethod
     def typed_event(
         self, event_type: int, data: bytes, *, counter: TimestampCounter | None = None
     ) -> bool:
-        """An event with a type, 0 to 65535, and a payload."""
+        """Record an event with a type, 0 to 65535, and a payload."""
 
     @abstractmethod
     def finish(self) -> None:
-        """What is recorded so far is all of it, until more is."""
+        """Complete the records so far; more may follow."""
 
     def call(self, function_id: int, *arguments: int) -> Call:
-        """A context manager around what a function does."""
+        """Return a context manager that records a call."""
         return Call(self, function_id, arguments)
 
-    # --- within ---
+    # --- helpers ---
 
     def _leave_open(self, function_id: int) -> bool:
-        """Take a function from those that the thread is in; False where its entry was dropped.
+        """Remove a function from the open ones. Return False if its entry was dropped.
 
-        Calls above it go too: an exception went through them.
+        Calls above it are removed too: an exception unwound them.
         """
         calls = self._open
         for index in range(len(calls) - 1, -1, -1):
@@ -233,14 +233,14 @@ class ThreadRecorder(ABC):
                 return found >= 0
         if not self._check:
             return True
-        raise refusal("FXX0509", f"function {function_id} is left, and was not entered")
+        raise refusal("FXX0509", f"exit of function {function_id}, which was not entered")
 
 
 def function_number(value: Any) -> int:
-    """A function id; WriteRefusedError where it has over 28 bits (FXX0503, FXX0504)."""
+    """Return a function id; WriteRefusedError for over 28 bits (FXX0503, FXX0504)."""
     return whole_number("function_id", value, 0, MAX_FUNCTION_ID)
 
 
 def argument_numbers(values: tuple[Any, ...]) -> list[int]:
-    """Arguments of a call; WriteRefusedError for those over 64 bits (FXX0503, FXX0504)."""
+    """Return the arguments of a call; WriteRefusedError for over 64 bits (FXX0503, FXX0504)."""
     return [whole_number("an argument", value, 0, U64_MAX) for value in values]

@@ -1,7 +1,7 @@
-"""Record writer: what a trace holds, record by record, as a file.
+"""The record writer: writes a trace record by record.
 
-Records are written as they are: a file header says the version and the byte order, extents say
-what a buffer holds.
+Records are written unchanged: the file header gives version and byte order, extents give the size
+of buffers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ __all__ = ["open_basic_writer", "open_writer"]
 def open_writer(
     sink: Sink,
     options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001 (records say all themselves)
+    diagnostics: Diagnostics,  # noqa: ARG001 (this writer raises errors instead)
 ) -> RecordRewriter:
-    """A writer of the flight data recorder's records.
+    """Open a writer of the flight data recorder's records.
 
-    Of the options, ``write_byte_order`` counts, where it is not empty, instead of what the header
-    says.
-    Raises UsageError for one that is not defined, and for options that are not for records.
+    The option ``write_byte_order`` replaces the byte order of the header. Raises UsageError for an
+    unknown one, and for options that do not apply to records.
     """
     return _open(sink, "xray", options)
 
@@ -37,7 +36,7 @@ def open_basic_writer(
     options: Mapping[str, Any],
     diagnostics: Diagnostics,  # noqa: ARG001 (as above)
 ) -> RecordRewriter:
-    """A writer of basic mode's records; its options are as those of ``open_writer``."""
+    """Open a writer of basic mode's records, with the options of ``open_writer``."""
     return _open(sink, "xray-basic", options)
 
 
@@ -45,10 +44,10 @@ def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> RecordRewriter:
     for name in ("version", "buffer_size", "names"):
         if options.get(name):
             raise UsageError(
-                f"{name} does not act where records are written as they are",
-                remedy="write the trace again: `fxf convert IN OUT --since 0`"
+                f"{name} does not apply where records are written unchanged",
+                remedy="rewrite the trace: `fxf convert IN OUT --since 0`"
                 if name != "names"
-                else "it is for captures of other formats",
+                else "it applies to captures of other formats",
             )
     order = str(options.get("write_byte_order") or "")
     return RecordRewriter(sink, RecordEncoder(form, byte_order=order))
