@@ -39,7 +39,7 @@ def test_in_bulk_records_say_what_they_say_one_by_one(data: bytes) -> None:
     expected = [
         digest(difference._said(line))
         for line in shown
-        if difference._kind(line) not in {b"string", b"thread"}
+        if difference._kind_of(line) not in {b"string", b"thread"}
     ]
     capture = opened(data)
     assert difference._digests(capture, difference._support(capture)).tobytes() == b"".join(
