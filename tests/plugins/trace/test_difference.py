@@ -37,7 +37,7 @@ def digest(said: dict[str, object]) -> bytes:
 def test_in_bulk_records_say_what_they_say_one_by_one(data: bytes) -> None:
     shown = [orjson.dumps(record.to_json()) for record in opened(data).records()]
     expected = [
-        digest(difference._said(line))
+        digest(difference._contents(line))
         for line in shown
         if difference._kind_of(line) not in {b"string", b"thread"}
     ]
