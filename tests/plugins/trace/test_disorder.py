@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fx_trace.read import first_pass, reader
 from fx_trace.read.reader import TraceCapture
+from fxframework.io.spill import Spill
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
 
@@ -104,3 +105,21 @@ def test_a_window_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows.add({"time": np.random.default_rng(1).permutation(1000)})
     # Each of the 20 runs adds at most the rows between two of its fences.
     assert max(order.size for _, order in rows.windows()) <= 20 + 20 * 2
+
+
+def test_results_grow_with_the_parts_so_that_many_are_in_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = []
+
+    class Watched(Spill):
+        def grow(self, size: int) -> Any:
+            steps.append(size - self.array.size)
+            return super().grow(size)
+
+    in_small_runs(monkeypatch)
+    monkeypatch.setattr(TraceCapture, "fits_memory", False)
+    monkeypatch.setattr(first_pass, "Spill", Watched)
+    data = built(*(complete(100 - at, 101 + at, "around the last one") for at in range(50)))
+    over(data).scan()
+    assert max(steps) <= 4
