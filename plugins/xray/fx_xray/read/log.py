@@ -32,6 +32,7 @@ from fx_xray.read.timeline import BasicTimeline, EventBuffer, FdrTimeline, Stret
 from fxframework.io.limits import Limits
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
+from fxframework.kernels.sorting import stable_order
 
 __all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
 
@@ -146,7 +147,8 @@ class _FileLog(Log):
 
     def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
         """Number the threads in the order of ``offsets``; gives the number of each row."""
-        order = np.lexsort((offsets, tids, pids))
+        # Offsets ascend, so that a stable order has the first row of each thread first.
+        order = _ordered(pids << np.int64(32) | tids & np.int64(LOW32))
         new = np.ones(order.size, np.bool_)
         new[1:] = (np.diff(pids[order]) != 0) | (np.diff(tids[order]) != 0)
         firsts = order[new]  # the first row of each thread, by its offset
@@ -306,6 +308,12 @@ class FdrLog(_FileLog):
         return out
 
 
+def _ordered(keys: I64) -> I64:
+    """Return the places of keys in ascending order; those of equal keys ascend."""
+    order = stable_order(keys)
+    return np.arange(keys.size) if order is None else order
+
+
 def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -> I64:
     """By buffer, its place in the order of decoding: by thread, wall time, place in the file."""
     order = np.argsort(thread, kind="stable")
@@ -347,7 +355,7 @@ class BasicLog(_FileLog):
         thread = self._set_threads(
             (who.view(np.uint64) >> np.uint64(32)).view(np.int64), who & np.int64(LOW32), start
         )
-        order = np.argsort(thread, kind="stable")
+        order = _ordered(thread.astype(np.int64))
         self._set_stretches(start[order], stop[order], flags[order], tsc[order], thread[order])
 
     def _timeline(self, events: EventBuffer) -> BasicTimeline:
