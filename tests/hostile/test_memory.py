@@ -1,0 +1,89 @@
+"""What an output holds beside what is read grows by a few bytes for each byte of the file.
+
+Memory is that which Python and numpy allocate at its most, less that of reading the file alone.
+What is taken at a time is less than usual, so that small files show what grows.
+`python tests/hostile/table.py` measures the memory of processes, on larger files.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from fxframework.exporters.perfetto import arguments, export, nest, order
+from fxframework.host import default_host
+from fxframework.io import arena
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.registry import parse_options
+
+from .shapes import SHAPES
+
+SIZES = (100_000, 400_000)
+MOST = 8
+"""Bytes for a byte of the file."""
+SMALL = 1 << 10
+"""Rows, arguments and events that are taken at a time."""
+CASES = [
+    *(
+        ("perfetto", shape)
+        for shape in (
+            "trace-begins-backwards",
+            "trace-asynchronous",
+            "trace-threads",
+            "trace-objects",
+            "log-null-arguments",
+            "xray-enters",
+            "xray-enters-of-functions",
+            "xray-basic-basic-threads",
+        )
+    ),
+    ("csv", "log-null-arguments"),
+]
+
+
+def peak(shape: str, data: bytes, name: str = "") -> int:
+    """The most bytes that are allocated at a time, of an output or of reading alone."""
+    format, _ = SHAPES[shape]
+    tracemalloc.start()
+    try:
+        with default_host().open(data, format=format) as capture:
+            if not name:
+                capture.scan()
+                return tracemalloc.get_traced_memory()[1]
+            exporter = default_host().exporter(name, format=format, tables=capture.tables)
+            session = exporter.open(Sink.nowhere(), parse_options({}, exporter.options, whose=name))
+            session.write(capture)
+            session.close()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_an_output_holds_little(name: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, constant in (
+        (order, "ROWS"),
+        (order, "IN_MEMORY"),
+        (export, "ROWS"),
+        (export, "CHUNK"),
+        (export, "ENDS"),
+        (arguments, "CHUNK"),
+        (nest, "EVENTS"),
+    ):
+        monkeypatch.setattr(module, constant, SMALL)
+    batches = Capture.batches
+
+    def few(self: Capture, table: str, rows: int = SMALL) -> Iterator[Table]:
+        return batches(self, table, min(rows, SMALL))
+
+    monkeypatch.setattr(Capture, "batches", few)
+    monkeypatch.setattr(arena, "SMALL", 1 << 60)  # so that all is counted
+    small, large = (
+        peak(shape, data, name) - peak(shape, data)
+        for data in (SHAPES[shape][1](nbytes) for nbytes in SIZES)
+    )
+    assert large - small <= MOST * (SIZES[1] - SIZES[0]), (small, large)
