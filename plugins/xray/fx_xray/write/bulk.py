@@ -244,7 +244,8 @@ def _outer_first(slices: Table) -> I64:
     late = np.flatnonzero((parent > place) & (ts[parent] == ts))
     if late.size:
         # Complete events may follow the slices that they enclose: move them before.
-        for _ in range(int(slices.array("depth").max()) + 1):
-            place[late] = place[parent[late]]
+        place[late] = parent[late]
+        for _ in range(int(slices.array("depth").max()).bit_length()):
+            place[late] = place[place[late]]
         return np.lexsort((slices.array("depth"), place, ts))
     return np.argsort(ts, kind="stable")

@@ -64,6 +64,8 @@ class IdAllocator:
         self._processes: dict[int, int] = {}
         self._threads: dict[tuple[int, int], int] = {}
         self._taken: set[tuple[int, int]] = set()
+        """Numbers of threads, each with that of the process within which it is unique."""
+        self._process_numbers: set[int] = set()
         self._next = 1
         self.dropped: Counter[str] = Counter()
 
@@ -78,17 +80,21 @@ class IdAllocator:
 
     def _enter(self, pid: int, tid: int) -> None:
         if pid not in self._processes:
-            taken = set(self._processes.values())
             number = self._fitting(pid)
-            if number is None or number in taken:
-                number = self._free(taken)
+            if number is None or number in self._process_numbers:
+                while self._next in self._process_numbers:
+                    self._next += 1
+                number = self._next
                 if self._with_processes:
                     self.dropped["numbers of processes"] += 1
+            self._process_numbers.add(number)
             self._processes[pid] = number
         scope = self._processes[pid] if self._with_processes else 0
         number = self._fitting(tid)
         if number is None or (scope, number) in self._taken:
-            number = self._free({taken for of, taken in self._taken if of == scope})
+            while (scope, self._next) in self._taken:
+                self._next += 1
+            number = self._next
             self.dropped["numbers of threads"] += 1
         self._taken.add((scope, number))
         self._threads[pid, tid] = number
@@ -101,11 +107,6 @@ class IdAllocator:
             return koid if koid < 1 << 32 else None
         signed = koid - (1 << 64) if koid >= 1 << 63 else koid
         return signed if -(1 << 31) <= signed < 1 << 31 else None
-
-    def _free(self, taken: set[int]) -> int:
-        while self._next in taken:
-            self._next += 1
-        return self._next
 
 
 class Packing:
