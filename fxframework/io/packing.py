@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import zlib
 from collections.abc import Callable
@@ -90,6 +91,7 @@ def _gzip_packer(file: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", gzip.GzipFile("", "wb", LEVEL["gzip"], file, mtime=0))
 
 
+@functools.cache
 def _zstd() -> Any:
     """Import ``compression.zstd`` or its backport. Raises MissingExtraError without both."""
     try:

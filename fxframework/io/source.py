@@ -23,6 +23,8 @@ from fxframework.io.temporary import Spool
 __all__ = ["Progress", "Source", "SourceFault", "spool_file"]
 
 CHUNK = 1 << 20
+FIRST_FEED = 1 << 12
+"""Bytes of a compressed member to read first: the rest of a short one would be copied in vain."""
 IN_MEMORY = 16 << 20
 """A spooled input up to this size stays in memory; a larger one goes to an unlinked file."""
 MAGIC = max(len(packing.magic) for packing in PACKINGS)
@@ -250,6 +252,8 @@ class _Members:
         self._packing = packing
         self._damage = packing.errors()
         self._unpacker = packing.unpacker()
+        self._feed = FIRST_FEED
+        """Bytes to read next."""
         self._at = 0
         self._produced = 0
 
@@ -258,7 +262,8 @@ class _Members:
         while not self.faults:
             if self._unpacker.eof and not self._next_member():
                 return b""
-            feed = self._raw.read(self._at, CHUNK) if self._unpacker.needs_input else b""
+            feed = self._raw.read(self._at, self._feed) if self._unpacker.needs_input else b""
+            self._feed = min(2 * self._feed, CHUNK)
             ended = self._unpacker.needs_input and not feed
             self._at += len(feed)
             try:
@@ -281,7 +286,7 @@ class _Members:
         if not self._packing.continues(rest):
             self._fault(f"it ends at byte {self._at}, but other bytes follow")
             return False
-        self._unpacker = self._packing.unpacker()
+        self._unpacker, self._feed = self._packing.unpacker(), FIRST_FEED
         return True
 
     def _fault(self, message: str) -> bytes:
