@@ -68,6 +68,12 @@ _FLOW: Final = re.compile(
     rb"""(\{(?:[^{}'"]++|'(?:[^']++|'')*+'|"(?:[^"\\]++|\\.)*+")*+\})[\s,]*+""", re.DOTALL
 )
 """A record of a list in brackets, and what separates it from the next."""
+_OPEN: Final = re.compile(
+    rb"""\{(?:[^{}'"]++|'(?:[^']++|'')*+'|"(?:[^"\\]++|\\.)*+")*+""", re.DOTALL
+)
+"""What is looked at of something that is no such record; not the string at its end without one."""
+IN_VAIN: Final = 16
+"""Times the bytes of the text that are looked at for records that are none. The rest is damaged."""
 _QUOTED: Final = rb"""(?:'((?:[^'\n]++|'')*+)'|"((?:[^"\\\n]++|\\[^\n])*+)"|([^'"\s][^\n]*?))"""
 _LINE: Final = re.compile(
     rb"([ \t]*- \{ [^\n]*?), tsc: (\d{1,20})(?:, data: ([^\n]*?))? \}[ \t]*(?:\r?\n|\Z)"
@@ -89,6 +95,7 @@ _ITEM: Final = re.compile(rb"^[ \t]*-[ \t]", re.MULTILINE)
 _NEXT: Final = re.compile(rb"\}\s*,\s*(?=\{)|(?=\])")
 """What is between a record of a list in brackets and the next, or the end of the list."""
 _END: Final = re.compile(rb"^(?:\.\.\.|---)(?:[ \t\r\n]|\Z)", re.MULTILINE)
+_FOLLOWING: Final = re.compile(_ITEM.pattern + rb"|" + _END.pattern, re.MULTILINE)
 _NOTHING: Final = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))*+")
 _REST_OF_LINE: Final = re.compile(rb"[^\n]*+\n?")
 _ESCAPE: Final = re.compile(
@@ -242,6 +249,7 @@ class YamlCapture(EventCapture):
     def _flow(self, at: int, most: int) -> Iterator[_Row | _Stretch]:
         """The records of a list in brackets, from its first one to the end of the text."""
         data, size = self.source.data.data, self.source.size
+        vain = 0
         while at < size:
             match = _FLOW.match(data, at)
             if match:
@@ -251,7 +259,10 @@ class YamlCapture(EventCapture):
                 stop = size
                 yield _Stretch(at, size - at, "end")
             else:
-                following = _NEXT.search(data, at + 1)
+                tried = _OPEN.match(data, at)
+                if tried:
+                    vain += (size if data[tried.end() :][:1] in (b"'", b'"') else tried.end()) - at
+                following = _NEXT.search(data, at + 1) if vain <= IN_VAIN * size else None
                 stop = following.end() if following else size
                 message = "it is not a mapping in braces"
                 yield _Stretch(at, stop - at, "damaged", "FXX0702", message)
@@ -263,8 +274,8 @@ class YamlCapture(EventCapture):
         blank = _NOTHING.match(data, at)
         if blank and blank.end() > at:
             return blank.end()
-        places = (each.search(data, at + 1) for each in (_ITEM, _END))
-        return min((match.start() for match in places if match), default=len(data))
+        following = _FOLLOWING.search(data, at + 1)
+        return following.start() if following else len(data)
 
     def _odd(self, at: int, stop: int, most: int) -> _Row | _Stretch:
         """What is not written as llvm-xray writes it."""
