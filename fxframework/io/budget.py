@@ -112,7 +112,7 @@ class Budget:
         arena.release()
         return self.grown
 
-    def check_output(self, written: int, *, path: str | None = None) -> None:
+    def check_output(self, written: int, *, path: str | None = None, what: str = "output") -> None:
         """Raise LimitError if the output is too long, or for the reasons of ``check``."""
         most = self.most_output
         if most and written > most:
@@ -122,7 +122,7 @@ class Budget:
                 else f", for an input of {_amount(self.size)}"
             )
             raise LimitError(
-                f"the output is longer than {_amount(most)} (max_output{why}); the rest is left "
+                f"the {what} is longer than {_amount(most)} (max_output{why}); the rest is left "
                 "out",
                 path=path,
                 remedy="raise it with --max-output BYTES (max_output= in Python; 0 means no "

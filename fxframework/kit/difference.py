@@ -296,7 +296,12 @@ def _support(capture: Capture) -> frozenset[bytes]:
 def _digests(capture: Capture, support: Collection[bytes]) -> U64:
     """Return a 64-bit digest of the contents of each record, except those of ``support``."""
     parts = [np.zeros(0, np.uint64)]
+    nbytes = 0
     for chunk in capture.records_json():
+        nbytes += len(chunk)
+        capture.request.budget.check_output(
+            nbytes, path=capture.source.name, what="text of the records to compare"
+        )
         made = bytearray()
         text = _REFS.sub(b"", _PLACE.sub(b"", chunk))
         marks = [mark for mark in _UNSTRIPPED if mark in text]

@@ -7,8 +7,11 @@ stays the same.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from fx_inspect.layout import MAX_VMO, is_legacy
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
@@ -32,6 +35,7 @@ from fx_inspect.write.nodes import Node
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.memo import Memo
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -46,6 +50,16 @@ NUMBERS: Mapping[int, type[NumberArray[Any]]] = {
 }
 DISPOSITIONS = {"child": 0, "inline": 1}
 
+
+class _Text(NamedTuple):
+    """The text of some bytes."""
+
+    text: str
+    sound: bool
+    """Whether they are UTF-8."""
+
+
+_Texts = Mapping[bytes, _Text]
 Found = tuple[bytes, int, int, Any]
 """A property: its name, its type, its offset, and its value."""
 
@@ -103,13 +117,16 @@ def _found(capture: Capture) -> Iterator[Loss]:
         if finding.severity < Severity.DATA_LOSS or finding.code not in RULES:
             continue
         at = finding.offset or 0
-        if not any(start <= at < stop for start, stop in stretches):
+        # Records, and so the stretches, are in the order of the file.
+        before = bisect_right(stretches, at, key=itemgetter(0))
+        if not before or at >= stretches[before - 1][1]:
             yield Loss(at, 0, "block", finding.message, finding.code)
 
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
     """Build the tree again below ``root``. Yield the losses."""
     strings = strings_of(capture.strings)
+    texts = Memo(_text_of, 0)
     nodes: list[Node | None] = []
     for placed in walk(capture, _render(strings)):
         del nodes[placed.depth :]
@@ -119,40 +136,44 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
         elif parent is None:
             nodes.append(None)
         else:
-            losses, made = _made(parent.create_child, strings[placed.name], placed.offset, "node")
+            name = strings[placed.name]
+            losses, made = _made(texts, parent.create_child, name, placed.offset, "node")
             yield from losses
             nodes.append(made)
         node = nodes[-1]
         if node is None:
             continue
         for name, kind, offset, value in placed.properties:
-            losses, _ = _made(_maker(node, kind, value), name, offset, "property")
+            losses, _ = _made(texts, _maker(texts, node, kind, value), name, offset, "property")
             yield from losses
-            if kind in {STRING, STRING_ARRAY} and not _is_utf8(value):
-                yield Loss(offset, 0, "property", f"value of {_shown(name)}: {NOT_UTF8}")
+            shown = texts[name].text
+            values = [value] if kind == STRING else value if kind == STRING_ARRAY else []
+            if not all(texts[each].sound for each in values):
+                yield Loss(offset, 0, "property", f"value of {shown}: {NOT_UTF8}")
             elif kind in NUMBERS and value[2]:
-                message = f"{_shown(name)} has too few slots for a histogram; kept as an array"
+                message = f"{shown} has too few slots for a histogram; kept as an array"
                 yield Loss(offset, 0, "property", message, "FXI0214")
         for link in placed.links:
             if link.state != EXPANDED:
-                yield from _linked(strings, node, link)
+                yield from _linked(strings, texts, node, link)
 
 
 def _made(
-    make: Callable[[str], Any], name: bytes, offset: int, what: str
+    texts: _Texts, make: Callable[[str], Any], name: bytes, offset: int, what: str
 ) -> tuple[list[Loss], Any]:
     """Create a value by its name. Return the losses, and the value or None."""
     losses = []
-    if not _is_utf8(name):
-        losses.append(Loss(offset, 0, what, f"name {_shown(name)}: {NOT_UTF8}"))
+    shown, sound = texts[name]
+    if not sound:
+        losses.append(Loss(offset, 0, what, f"name {shown}: {NOT_UTF8}"))
     try:
-        return losses, make(_shown(name))
+        return losses, make(shown)
     except WriteRefusedError as error:
-        message = f"{_shown(name)} cannot be written: {error.message}"
+        message = f"{shown} cannot be written: {error.message}"
         return [Loss(offset, 0, what, message, error.code)], None
 
 
-def _maker(node: Node, kind: int, value: Any) -> Callable[[str], Any]:
+def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], Any]:
     """Return the function that creates a property with a name."""
     if kind in NUMBERS:
         slots, format, _ = value
@@ -165,9 +186,9 @@ def _maker(node: Node, kind: int, value: Any) -> Callable[[str], Any]:
 
         return make
     if kind == STRING_ARRAY:
-        return lambda name: node.create_string_array(name, [_shown(text) for text in value])
+        return lambda name: node.create_string_array(name, [texts[each].text for each in value])
     if kind == STRING:
-        return lambda name: node.create_string(name, _shown(value))
+        return lambda name: node.create_string(name, texts[value].text)
     creators: Mapping[int, Callable[[str, Any], Any]] = {
         INT: node.create_int,
         UINT: node.create_uint,
@@ -178,20 +199,22 @@ def _maker(node: Node, kind: int, value: Any) -> Callable[[str], Any]:
     return lambda name: creators[kind](name, value)
 
 
-def _linked(strings: Mapping[int, bytes], node: Node, link: Link) -> Iterator[Loss]:
+def _linked(strings: Mapping[int, bytes], texts: _Texts, node: Node, link: Link) -> Iterator[Loss]:
     """Create a link again, with the same content. Yield the losses."""
     name, content = strings[link.name], strings[link.content]
     if link.disposition not in DISPOSITIONS:
-        yield Loss(link.offset, 0, "link", f"{_shown(name)} has an unknown disposition; left out")
+        yield Loss(
+            link.offset, 0, "link", f"{texts[name].text} has an unknown disposition; left out"
+        )
         return
 
     def make(name: str) -> Any:
         # The same content, so that its file is still found.
-        made = Lazy(node._state, node, Inspector, _shown(content))  # noqa: SLF001
+        made = Lazy(node._state, node, Inspector, texts[content].text)  # noqa: SLF001
         made._make(name, DISPOSITIONS[link.disposition])
         return made
 
-    losses, _ = _made(make, name, link.offset, "link")
+    losses, _ = _made(texts, make, name, link.offset, "link")
     yield from losses
 
 
@@ -226,13 +249,7 @@ def _render(strings: Mapping[int, bytes]) -> Callable[[Table, Slots], list[Found
     return render
 
 
-def _shown(data: bytes) -> str:
-    return decoded(data, None)
-
-
-def _is_utf8(data: bytes | list[bytes]) -> bool:
-    try:
-        (data if isinstance(data, bytes) else b"\0".join(data)).decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def _text_of(data: bytes) -> _Text:
+    dropped: Counter[str] = Counter()
+    text = decoded(data, dropped)
+    return _Text(text, not dropped)
