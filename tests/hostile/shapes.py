@@ -153,6 +153,33 @@ def strings(nbytes: int) -> bytes:
 
 
 @shape("trace")
+def threads_in_turn(nbytes: int) -> bytes:
+    """Slices that never end, each on a thread that is registered in place of the one before."""
+    count = nbytes // 40
+    number = _numbers(count)
+    thread, event = 3 | 3 << 4 | 1 << 16, EVENT | 2 << 4 | 2 << 16
+    return PREAMBLE + _rows(count, thread, number + 5, number + 9, event, number)
+
+
+@shape("trace")
+def flows(nbytes: int) -> bytes:
+    """Flows that begin in slices inside each other that never end."""
+    count = nbytes // 40
+    number = _numbers(count)
+    flow = EVENT | 3 << 4 | 8 << 16
+    begin = EVENT | 2 << 4 | 2 << 16
+    return PREAMBLE + _rows(count, begin, number * 2, flow, number * 2 + 1, number % 5)
+
+
+@shape("trace")
+def complete_inside_out(nbytes: int) -> bytes:
+    """Complete slices of three lengths, in turn, that start at two times."""
+    count = nbytes // 24
+    number = _numbers(count)
+    return PREAMBLE + _rows(count, EVENT | 3 << 4 | 4 << 16, number % 2, number % 3)
+
+
+@shape("trace")
 def objects(nbytes: int) -> bytes:
     """Processes that nothing else mentions."""
     count = nbytes // 16
@@ -356,6 +383,15 @@ def shared_text(nbytes: int) -> bytes:
 
 
 @shape("inspect")
+def shared_array_text(nbytes: int) -> bytes:
+    """Arrays of which every string is one reference to a long text; the first is too short."""
+    count = max(nbytes // 32, 1)
+    reference = struct.pack("<QI", 14 << 8 | (FIRST + 1) << 16, 8 * count + 4) + b"BBBB"
+    array = struct.pack("<QQ", 7 | 11 << 8 | NAMED, 14 | 255 << 8) + struct.pack("<I", FIRST) * 508
+    return _vmo(reference + _chain(count, FIRST + 1) + array * max(nbytes // 4096, 1))
+
+
+@shape("inspect")
 def links(nbytes: int) -> bytes:
     """Links to trees that nobody has."""
     return _vmo(struct.pack("<QQ", 12 << 8 | NAMED, 2) * (nbytes // 16))
@@ -509,6 +545,18 @@ def yaml_long_name(nbytes: int) -> bytes:
 def yaml_deep(nbytes: int) -> bytes:
     """Lists inside each other."""
     return YAML + b"  - " + b"[" * nbytes
+
+
+@shape("llvm-yaml")
+def yaml_bad_items(nbytes: int) -> bytes:
+    """Items that are no records."""
+    return YAML + b"  - no record at all\n" * (nbytes // 21)
+
+
+@shape("llvm-yaml")
+def yaml_endless_strings(nbytes: int) -> bytes:
+    """Records in brackets, each with a string that does not end."""
+    return YAML[:-1] + b" [ " + b'{"\\"},' * (nbytes // 7)
 
 
 HEADER = b'{"fxframework":"records","version":1,"format":"trace"}\n'

@@ -7,14 +7,17 @@ the machine decides nothing. `python tests/hostile/table.py` measures large file
 
 from __future__ import annotations
 
+import io
 import math
 import time
 from collections.abc import Callable
 
 import pytest
 
+from fxframework.conversion import plan, plan_salvage
 from fxframework.errors import FxError
 from fxframework.host import default_host
+from fxframework.io.packing import PACKINGS, Packing
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
@@ -53,6 +56,22 @@ def table(capture: Capture) -> int:
     return export(capture, "csv")
 
 
+def chrome_json(capture: Capture) -> int:
+    return export(capture, "json")
+
+
+def xray(capture: Capture) -> int:
+    sink = Sink.nowhere()
+    plan(default_host(), [capture], "out.xray", to="xray").run(sink)
+    return sink.written
+
+
+def salvage(capture: Capture) -> int:
+    sink = Sink.nowhere()
+    plan_salvage(default_host(), capture, "out.inspect").run(sink)
+    return sink.written
+
+
 def export(capture: Capture, name: str) -> int:
     exporter = default_host().exporter(name, format=capture.format, tables=capture.tables)
     sink = Sink.nowhere()
@@ -64,6 +83,8 @@ def export(capture: Capture, name: str) -> int:
 
 
 WORK = (info, verify, cat, records, table)
+OWN = {"trace": (chrome_json, xray), "inspect": (salvage,)}
+"""What formats do beside, in ways of their own."""
 
 
 def measured(data: bytes, format: str, work: Callable[[Capture], int]) -> tuple[float, int]:
@@ -93,7 +114,7 @@ def exponent(values: list[float]) -> float:
 def test_growth(name: str) -> None:
     format, make = SHAPES[name]
     files = [make(times * BASE) for times in TIMES]
-    for work in WORK:
+    for work in (*WORK, *OWN.get(format, ())):
         best = [math.inf] * len(files)
         for _ in range(TRIES):
             for number, data in enumerate(files):
@@ -103,6 +124,25 @@ def test_growth(name: str) -> None:
             if exponent(best) <= MOST:
                 break
         assert exponent(best) <= MOST, f"{work.__name__}: {[f'{each:.4f}' for each in best]} s"
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=lambda packing: packing.name)
+def test_members_of_a_few_bytes(packing: Packing) -> None:
+    event = SHAPES["trace-instants"][1](16)
+    packed = io.BytesIO()
+    with packing.packer(packed) as file:
+        file.write(event)
+    files = [packed.getvalue() * 2000 * times for times in TIMES]
+    best = [math.inf] * len(files)
+    for _ in range(TRIES):
+        for number, data in enumerate(files):
+            best[number] = min(best[number], max(measured(data, "trace", info)[0], LEAST))
+        if exponent(best) <= MOST:
+            break
+    assert exponent(best) <= MOST, f"{[f'{each:.4f}' for each in best]} s"
+    assert (
+        best[-1] / len(files[-1]) < 3e-6
+    )  # seconds for a byte; a look at what follows is 20 times that
 
 
 def test_every_reader_has_shapes() -> None:

@@ -73,7 +73,7 @@ _OPEN: Final = re.compile(
 )
 """What is looked at of something that is no such record; not the string at its end without one."""
 IN_VAIN: Final = 16
-"""Times the bytes of the text that are looked at for records that are none. The rest is damaged."""
+"""Times the bytes of the text that failed attempts may look at; then the rest is damaged."""
 _QUOTED: Final = rb"""(?:'((?:[^'\n]++|'')*+)'|"((?:[^"\\\n]++|\\[^\n])*+)"|([^'"\s][^\n]*?))"""
 _LINE: Final = re.compile(
     rb"([ \t]*- \{ [^\n]*?), tsc: (\d{1,20})(?:, data: ([^\n]*?))? \}[ \t]*(?:\r?\n|\Z)"
