@@ -51,8 +51,8 @@ class Account:
     asynchronous: int
     """Slices that nest in no stack."""
     figure: Callable[[str], NDArray[Any] | None]
-    """Gives what the entries have, by the name of a field of a spread, ``unmatched``, ``funcid`` or
-    ``source`` (its code): -1 is none. None of a column that no entry has."""
+    """Gives, as a new column, what the entries have: by the name of a field of a spread,
+    ``unmatched``, ``funcid`` or ``source`` (its code); -1 is none. None where no entry has any."""
 
     def sorted(
         self, by: str, *, descending: bool = False, top: int | None = None
@@ -73,7 +73,9 @@ class Account:
                 sorted(range(len(keys)), key=keys.__getitem__, reverse=descending), np.int64
             )
         else:
-            order = np.argsort(-column if descending else column, kind="stable")
+            if descending:
+                np.negative(column, out=column)
+            order = np.argsort(column, kind="stable")
         entries, chosen = self.entries, order[:top]
         return Made(len(chosen), lambda at: entries[int(chosen[at])])
 
@@ -122,7 +124,9 @@ def account(
             unmatched = np.append(unmatched, times)
             functions = _joined(functions, _named(capture, lost, with_ids=by != "name"))
             found = found.extended(lost.size)
-    shown = np.flatnonzero(found.column("count") | found.column("unfinished") | unmatched)
+    shown = np.flatnonzero(found.column("count") | found.column("unfinished") | unmatched).astype(
+        np.int32
+    )
     names: Mapping[int, str] = ThreadNames(capture) if per_thread else {}
 
     def entry(at: int) -> Entry:

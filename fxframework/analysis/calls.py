@@ -457,7 +457,8 @@ def numbered(table: Table, numbers: I64) -> Functions:
     if unnamed.any():
         name = name.copy()
         name[unnamed] = table.pool.intern_numbers(numbers[unnamed])
-    return Functions(table.pool, name.astype(np.int32), numbers, source.astype(np.int32))
+    codes = (column.astype(np.int32, copy=False) for column in (name, source))
+    return Functions(table.pool, next(codes), numbers, next(codes))
 
 
 def found_in(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, I64, NDArray[np.bool_]]:

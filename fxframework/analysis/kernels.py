@@ -7,8 +7,6 @@ mask of no elements chooses every call.
 
 from __future__ import annotations
 
-import numpy as np
-
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.hashing import FIRST, SECOND
 from fxframework.kernels.kernel import Kernel
@@ -349,6 +347,10 @@ class TreeBuilder(Kernel):
         self.used += 1
         self.parents[node] = upper
         self.functions[node] = number
+        self.counts[node] = 0
+        self.opened[node] = 0
+        self.totals[node] = 0
+        self.loose[node] = 0
         if self.deepest:
             self.levels[node] = self.levels[upper] + 1
         self.slots[place] = node
@@ -359,10 +361,10 @@ class TreeBuilder(Kernel):
         more = self.room + (self.room >> 1)
         self.parents = grown(self.parents, more, self.used)
         self.functions = grown(self.functions, more, self.used)
-        self.counts = cleared(self.counts, more)
-        self.opened = cleared(self.opened, more)
-        self.totals = cleared(self.totals, more)
-        self.loose = cleared(self.loose, more)
+        self.counts = grown(self.counts, more, self.used)
+        self.opened = grown(self.opened, more, self.used)
+        self.totals = grown(self.totals, more, self.used)
+        self.loose = grown(self.loose, more, self.used)
         if self.deepest:
             self.levels = grown(self.levels, more, self.used)
         self.room = more
@@ -374,13 +376,6 @@ class TreeBuilder(Kernel):
             if self.parents[node] >= 0:
                 self.slots[self.slot(self.parents[node], self.functions[node])] = node
         return 0
-
-
-def cleared(old: memoryview, size: int) -> memoryview:
-    """Room for ``size`` numbers that begins with all of ``old``; the others are zero."""
-    larger = grown(old, size, len(old))
-    np.asarray(larger)[len(old) :] = 0
-    return larger
 
 
 def measure_depths(parents: memoryview, depth: memoryview) -> None:

@@ -74,7 +74,9 @@ class CallTree:
 
         Siblings come in the order in which they appear, or the heaviest first.
         """
-        order = np.lexsort((self.parent,) if weight is None else (-weight, self.parent))
+        order = np.lexsort((self.parent,) if weight is None else (-weight, self.parent)).astype(
+            np.int32
+        )
         above = self.parent[order]
         alike = above[1:] == above[:-1]
         beside = np.full(len(self), -1, np.int32)

@@ -100,6 +100,7 @@ def command(
     with opened(session, file, names) as (whole, part):
         with session.screen.working(f"analysing {whole.name}"):
             found = account(part, by=by, recursion=recursion, per_thread=per_thread)
+            whole.trim()
         sort = order["sort"] or ("funcid" if csv else "sum")
         usual = "asc" if sort in ASCENDING else "dsc"
         descending = (order["sort_order"] or usual) == "dsc"

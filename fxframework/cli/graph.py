@@ -63,6 +63,7 @@ def command(
     with opened(session, file, names) as (whole, part):
         with session.screen.working(f"analysing {whole.name}"):
             graph = call_graph(part, by=by)
+            whole.trim()
         if session.settings.json:
             session.screen.json("graph", {"path": whole.name, **document(graph)})
         else:

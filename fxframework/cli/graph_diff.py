@@ -72,6 +72,7 @@ def command(
             with session.screen.working(f"analysing {whole.name}"):
                 # Functions are compared by name, so equal names must be merged.
                 graph = call_graph(part, by="name" if by in {"", "id"} else by)
+            whole.trim()
             graphs.append(graph)
             statuses.append(finished(session, whole, graph.asynchronous))
     found = difference(graphs[0], graphs[1])

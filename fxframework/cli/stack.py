@@ -75,6 +75,7 @@ def command(
         with opened(session, file, names, several=several) as (whole, part):
             with session.screen.working(f"analysing {whole.name}"):
                 tree = call_tree(part, by=by, per_thread=per_thread)
+            whole.trim()
             trees.append(tree)
             statuses.append(finished(session, whole, tree.asynchronous))
     tree = merged(trees)

@@ -25,7 +25,7 @@ from fxframework.model.capture import Capture
 
 __all__ = ["FlameExport"]
 
-I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
 WIDTH, ROW, TOP = 1200, 17, 44
 """Pixels: width of the picture, height of a level, space above the first level."""
@@ -52,6 +52,7 @@ class FlameExport(Export):
     def write(self, capture: Capture) -> None:
         """Add the calls of a capture. Raises WriteRefusedError if it has none."""
         self._trees.append(stacks_of(capture, self._options, self._dropped))
+        capture.trim()  # the tree has all that the picture needs
         self._names.append(capture.name)
 
     def close(self) -> Mapping[str, int]:
@@ -73,10 +74,11 @@ class _Picture:
         self._unit = UNITS[weight]
         self._tree = tree
         depth = tree.depths()
-        order = np.argsort(depth, kind="stable")
-        bounds = np.flatnonzero(np.diff(depth[order], prepend=-1))
-        self._levels = np.split(order, bounds[1:])
-        parent = tree.parent.astype(np.int64)
+        order = np.argsort(depth, kind="stable").astype(np.int32)
+        bounds = np.cumsum(np.bincount(depth)) if depth.size else depth
+        self._levels = np.split(order, bounds[:-1])
+        parent = tree.parent
+        del depth, order
         self._weights = own.astype(np.float64)
         for level in reversed(self._levels[1:]):
             np.add.at(self._weights, parent[level], self._weights[level])
@@ -85,7 +87,7 @@ class _Picture:
         """Number of frames that are not drawn separately."""
         self._frames = list(self._placed(parent))
 
-    def _placed(self, parent: I64) -> Iterator[tuple[int, float, float, str, float]]:
+    def _placed(self, parent: I32) -> Iterator[tuple[int, float, float, str, float]]:
         """Yield frames: level, left edge and width in pixels, name and weight."""
         scale = WIDTH / self.total if self.total else 0.0
         widths = self._weights * scale
@@ -100,18 +102,23 @@ class _Picture:
             level, whose = level[drawn], whose[drawn]
             wide[level] = widths[level] >= NARROWEST
             names = [self._name(node) for node in level[wide[level]].tolist()]
-            ranks = np.zeros(level.size, np.int64)
+            ranks = np.zeros(level.size, np.int32)
             by_name = np.argsort(np.array(names, object), kind="stable")
             ranks[np.flatnonzero(wide[level])[by_name]] = np.arange(by_name.size)
-            order = np.lexsort((ranks, ~wide[level], whose))
+            order = np.lexsort((ranks, ~wide[level], whose)).astype(np.int32)
             level, whose = level[order], whose[order]
+            del order, ranks, drawn
             if not level.size:
                 return
             first = np.flatnonzero(np.diff(whose, prepend=whose[0] - 1))
-            before = np.cumsum(widths[level]) - widths[level]
+            mine = widths[level]
+            before = np.cumsum(mine)
+            before -= mine
             start = left[whose] if number else np.zeros(level.size)
-            runs = np.repeat(before[first], np.diff(first, append=level.size))
-            left[level] = start + before - runs
+            start += before
+            start -= np.repeat(before[first], np.diff(first, append=level.size))
+            left[level] = start
+            del mine, before, start
             for node in level[wide[level]].tolist():
                 yield (number, left[node], widths[node], self._name(node), self._weights[node])
             thin = ~wide[level]
@@ -122,7 +129,7 @@ class _Picture:
         return _valid(self._tree.name(node)) or "(no name)"
 
     def _merged_narrow(
-        self, number: int, thin: I64, whose: I64, left: F64, widths: F64
+        self, number: int, thin: I32, whose: I32, left: F64, widths: F64
     ) -> Iterator[tuple[int, float, float, str, float]]:
         """Yield one frame for the narrow children of each frame, if it is wide enough."""
         if not thin.size:

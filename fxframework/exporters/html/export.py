@@ -188,7 +188,7 @@ class HtmlExport(Export):
                 mine &= depth == (depth.min() if total == depth.size else depth[mine].min())
                 found["busy"] = _busy(start[mine], length[mine])
             self._data["tracks"].append(found)
-        self._summed(capture, table, length, labels)
+        self._summed(table, length, labels)
 
     def _thread_labels(self, capture: Capture) -> Labels:
         """Gives the name of a thread and of its process, and the id of that, by the thread's id."""
@@ -216,12 +216,11 @@ class HtmlExport(Export):
 
     def _summed(
         self,
-        capture: Capture,
         table: Table,
         length: I64,
         labels: Labels,
     ) -> None:
-        """The slowest slices, times by name, and the flame graph."""
+        """The slowest slices, and times by name."""
         slowest = _longest(length, np.ones(length.size, np.bool_), MOST["slowest"])
         for row, name in zip(slowest.tolist(), self._codes(table, slowest), strict=True):
             label, process, pid = labels(int(table.array("thread")[row]))
