@@ -165,7 +165,7 @@ class Database(Queries):
         import pyarrow as pa
 
         from fxframework.exporters.columnar import together
-        from fxframework.model.arrow import number_column
+        from fxframework.model.arrow import BYTES, number_column
 
         known = self._made.get(view, frozenset())
         made: set[str] = set()
@@ -174,15 +174,22 @@ class Database(Queries):
             if table not in capture.tables:
                 continue
             rows = capture.table(table)
+            octets = [  # those of strings that are not UTF-8: there where they are asked for
+                name + BYTES
+                for name in rows.columns
+                if name + BYTES in known or (words and name.lower() + BYTES in words)
+            ]
             columns = [
                 name
                 for name in rows.columns
-                if words is None or name.lower() in words or name in known
+                if words is None or name.lower() in words or name in known or name + BYTES in octets
             ] or [rows.columns[0]]
-            made |= set(columns)
+            made.update(columns, octets)
             if made <= known:
                 return
             part = make(rows, capture, columns)
+            for name in set(octets).difference(part.column_names):
+                part = part.append_column(name, pa.nulls(len(rows), pa.binary()))
             if len(self._captures) > 1:
                 zeros = number_column(np.zeros(len(rows), np.int32))
                 name = pa.DictionaryArray.from_arrays(zeros, [capture.name])

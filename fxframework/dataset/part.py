@@ -152,7 +152,7 @@ class _TableFile:
             return
         from fxframework.exporters.columnar import parquet_writer
 
-        table = _with_capture(part.to_arrow(), self._item)
+        table = _with_capture(part.to_arrow().select(part.columns), self._item)
         if self._writer is None:
             name = self._store.parquet(self._table, self._item.capture)
             self.sink = self._sinks.enter_context(self._store.sink(name))
@@ -188,18 +188,9 @@ def _with_capture(table: pa.Table, item: Item) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    r"""Convert a column of strings to UTF-8; invalid bytes become ``\xNN``."""
+    """Convert a dictionary of strings to the type that all files share."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(column.type):
         return column.cast(pa.dictionary(pa.int32(), pa.string()))
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        texts = [
-            None if value is None else value.decode("utf-8", "backslashreplace")
-            for value in column.to_pylist()
-        ]
-        if pa.types.is_large_binary(kind):
-            return pa.chunked_array([pa.array(texts, pa.large_string())])
-        return pa.chunked_array([pa.array(texts, pa.string())]).dictionary_encode()
     return column

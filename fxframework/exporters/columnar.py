@@ -228,23 +228,17 @@ class _FolderExport(_TableExport):
 def together(parts: Sequence[pa.Table]) -> pa.Table:
     """Join tables of several captures; a column that one of them lacks is null there.
 
-    Dictionaries of strings get the same type. If a column is binary in one table, it becomes
-    binary in all.
+    Dictionaries of strings get the same type.
     """
     import pyarrow as pa
 
     if len(parts) == 1:
         return parts[0]
-    binary = {
-        field.name for part in parts for field in part.schema if pa.types.is_binary(field.type)
-    }
 
     def cast(field: pa.Field) -> pa.Field:
         kind = field.type
         if not (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)):
             return field
-        if field.name in binary:
-            return field.with_type(pa.string())  # which merges with binary
         return field.with_type(pa.dictionary(pa.int32(), pa.string()))
 
     fitting = [

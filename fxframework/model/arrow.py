@@ -16,7 +16,7 @@ try:
 except ImportError:
     raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
 
-__all__ = ["ArrowShape", "code_column", "number_column", "text_column"]
+__all__ = ["BYTES", "ArrowShape", "code_columns", "number_column", "text_column"]
 
 Column = NDArray[Any] | TextColumn
 
@@ -27,6 +27,8 @@ class Columns(Protocol):
     def __getitem__(self, name: str, /) -> Column: ...
 
 
+BYTES = "_bytes"
+"""Ends the name of the column with the bytes of strings that are not UTF-8."""
 SPELLED_OUT = 256 << 20
 """Above this many bytes, binary values stay a dictionary and are not repeated row by row."""
 SMALL_STRINGS = (1 << 31) - 1
@@ -34,11 +36,11 @@ SMALL_STRINGS = (1 << 31) - 1
 
 
 class ArrowShape:
-    """The Arrow types and dictionaries of a table's columns, the same for every batch of its rows.
+    r"""The Arrow types and dictionaries of a table's columns, the same for every batch of its rows.
 
     Pass all rows to ``see`` before the first call of ``table``. A column of codes becomes a
-    dictionary of all strings that occur in it; a column with a string that is not UTF-8 becomes
-    binary in every batch.
+    dictionary of all strings that occur in it. Invalid UTF-8 in a string becomes ``\xNN``; if one
+    has some, a column ``NAME_bytes`` follows, with the bytes of such strings, null in other rows.
     """
 
     def __init__(self, kinds: Mapping[str, str], pool: StringPool) -> None:
@@ -55,8 +57,10 @@ class ArrowShape:
 
     def table(self, table: Columns) -> pa.Table:
         """Convert rows to an Arrow table."""
-        arrays = [shape.array(table[name]) for name, shape in self._columns.items()]
-        return pa.table(arrays, names=list(self._columns))
+        columns: dict[str, pa.Array] = {}
+        for name, shape in self._columns.items():
+            columns.update(shape.arrays(name, table[name]))
+        return pa.table(columns)
 
 
 class _Numbers:
@@ -65,10 +69,10 @@ class _Numbers:
     def see(self, column: Any) -> None:
         """Do nothing: the type of a number column does not depend on its rows."""
 
-    def array(self, column: Any) -> pa.Array:
+    def arrays(self, name: str, column: Any) -> dict[str, pa.Array]:
         if column.ndim == 2:
-            return pa.FixedSizeListArray.from_arrays(number_column(np.ravel(column)), 2)
-        return number_column(column)
+            return {name: pa.FixedSizeListArray.from_arrays(number_column(np.ravel(column)), 2)}
+        return {name: number_column(column)}
 
 
 class _Texts:
@@ -80,12 +84,15 @@ class _Texts:
     def see(self, column: Any) -> None:
         self._binary = self._binary or pa.types.is_large_binary(text_column(column).type)
 
-    def array(self, column: Any) -> pa.Array:
-        return text_column(column, binary=self._binary)
+    def arrays(self, name: str, column: Any) -> dict[str, pa.Array]:
+        values = text_column(column, binary=self._binary)
+        if not self._binary:
+            return {name: values}
+        return dict(zip((name, name + BYTES), _escaped(values), strict=True))
 
 
 class _Codes:
-    """A column of codes: a dictionary, or plain values in the cases named by ``code_column``."""
+    """A column of codes: a dictionary, and the bytes as ``code_columns`` describes them."""
 
     def __init__(self, pool: StringPool) -> None:
         self._pool = pool
@@ -93,6 +100,8 @@ class _Codes:
         self._nbytes = 0
         """Total bytes of the strings of all rows; counted only if the pool has invalid UTF-8."""
         self._values: pa.Array = None
+        self._octets: pa.Array = None
+        """The bytes of values that are not UTF-8, null for others; None if all are UTF-8."""
         self._place = np.zeros(0, np.int32)
 
     def see(self, codes: Any) -> None:
@@ -105,20 +114,25 @@ class _Codes:
             self._nbytes += int(self._pool.pool.array("lengths")[codes[codes >= 0]].sum())
         self._values = None
 
-    def array(self, codes: Any) -> pa.Array:
+    def arrays(self, name: str, codes: Any) -> dict[str, pa.Array]:
         if self._values is None:
             used = np.flatnonzero(self._occurs[:-1])
             self._place = np.full(len(self._pool) + 1, -1, np.int32)
             self._place[used] = np.arange(used.size, dtype=np.int32)
             self._values = text_column(self._pool.column(used), small=True)
-        values = self._values
+            if not _is_text(self._values):
+                self._values, self._octets = _escaped(self._values)
         # Give nulls the index 0: polars checks the indexes of nulls, too.
         places = self._place[codes]
         indices = number_column(np.maximum(places, 0), places < 0)
-        binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
-        if binary and self._nbytes <= SPELLED_OUT:
-            return values.take(indices)
-        return pa.DictionaryArray.from_arrays(indices, values)
+        found = {name: pa.DictionaryArray.from_arrays(indices, self._values)}
+        if self._octets is not None:
+            found[name + BYTES] = (
+                self._octets.take(indices)
+                if self._nbytes <= SPELLED_OUT
+                else pa.DictionaryArray.from_arrays(indices, self._octets)
+            )
+        return found
 
 
 def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -160,13 +174,32 @@ def text_column(column: TextColumn, *, small: bool = False, binary: bool | None 
     return made
 
 
-def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
+def code_columns(name: str, codes: NDArray[Any], pool: StringPool) -> dict[str, pa.Array]:
     """Convert codes of a pool to a dictionary of the strings that occur; code -1 becomes null.
 
-    If one of the strings is not UTF-8, the result is a plain `binary` column, because not every
-    library accepts a dictionary of binary values. It stays a dictionary if the plain values would
-    take more than ``SPELLED_OUT`` bytes.
+    If one of the strings is not UTF-8, a column of bytes follows (see ``ArrowShape``). It is a
+    plain `binary` column, because not every library accepts a dictionary of binary values, and a
+    dictionary if the plain values might take more than ``SPELLED_OUT`` bytes.
     """
     shape = _Codes(pool)
     shape.see(np.ascontiguousarray(codes))
-    return shape.array(codes)
+    return shape.arrays(name, codes)
+
+
+def _is_text(values: pa.Array) -> bool:
+    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
+
+
+def _escaped(values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    r"""Strings with invalid bytes as ``\xNN``, and the bytes of those that have some, else null."""
+    texts: list[str] = []
+    octets: list[bytes | None] = []
+    for value in values.to_pylist():
+        try:
+            texts.append(value.decode())
+            octets.append(None)
+        except UnicodeDecodeError:
+            texts.append(value.decode("utf-8", "backslashreplace"))
+            octets.append(value)
+    kind = pa.large_string() if pa.types.is_large_binary(values.type) else pa.string()
+    return pa.array(texts, kind), pa.array(octets, values.type)

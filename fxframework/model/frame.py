@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError
-from fxframework.model.arrow import code_column
+from fxframework.model.arrow import code_columns
 from fxframework.model.schema import TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool
 
@@ -86,7 +86,7 @@ def _thread_columns(
             ("thread_name", threads.array("name")),
         ):
             picked = np.where(missing, -1, _taken(codes, rows))
-            joined[prefix + column] = code_column(picked, table.pool)
+            joined.update(code_columns(prefix + column, picked, table.pool))
     return joined
 
 
@@ -122,7 +122,8 @@ def _arguments(table: Table, args: Table) -> dict[str, Any]:
     for code, start, stop in zip(distinct.tolist(), bounds, bounds[1:], strict=False):
         values = _Values(args, mine[start:stop], to[start:stop], len(table))
         name = ARGUMENT + (texts[code] if code >= 0 else "")
-        columns.setdefault(name, values.column(table.pool))
+        if name not in columns:
+            columns.update(values.columns(name, table.pool))
     return columns
 
 
@@ -136,13 +137,21 @@ class _Values:
         self._count = count
         self._types = args.array("type")[rows]
 
-    def column(self, pool: StringPool) -> pa.Array:
-        """Return an Arrow column of the arguments' common type, or of strings if they differ."""
+    def columns(self, name: str, pool: StringPool) -> dict[str, pa.Array]:
+        """Return a column of the arguments' common type, or of strings if they differ.
+
+        A column of the bytes of strings that are not UTF-8 may follow (``code_columns``).
+        """
         types = set(np.unique(self._types).tolist()) - {NULL}
         if types <= {STRING, BLOB}:
             codes = np.full(self._count, -1, np.int32)
             codes[self._to] = self._of("str")
-            return code_column(codes, pool)
+            return code_columns(name, codes, pool)
+        numbers = self._numbers(types)
+        return {name: self._texts(pool) if numbers is None else numbers}
+
+    def _numbers(self, types: set[int]) -> pa.Array | None:
+        """Return a column of bools, integers or doubles; None if these types have no common one."""
         if types == {BOOL}:
             return self._spread(self._of("int") != 0)
         if types == {DOUBLE}:
@@ -154,7 +163,7 @@ class _Values:
                 return self._spread(self._of("int"))
             if not (large & signed).any():
                 return self._spread(self._of("uint"))
-        return self._texts(pool)
+        return None
 
     def _of(self, column: str) -> NDArray[Any]:
         values: NDArray[Any] = self._args.array(column)[self._rows]
@@ -170,7 +179,6 @@ class _Values:
 
     def _texts(self, pool: StringPool) -> pa.Array:
         """Return values of several types as strings."""
-        texts = pool
         out: list[str | None] = [None] * self._count
         values = zip(
             self._to.tolist(),
@@ -183,7 +191,8 @@ class _Values:
         )
         for row, kind, signed, unsigned, double, code in values:
             if kind in (STRING, BLOB):
-                out[row] = texts[code] if code >= 0 else None
+                octets = pool.bytes_of(code) if code >= 0 else None
+                out[row] = None if octets is None else octets.decode("utf-8", "backslashreplace")
             elif kind == DOUBLE:
                 out[row] = repr(double)
             elif kind == BOOL:

@@ -219,11 +219,12 @@ class Table:
             yield self._selected(slice(at, at + rows), whole)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the table, or some of its columns, as a pyarrow table.
+        r"""Return the table, or some of its columns, as a pyarrow table.
 
-        Code columns become dictionaries of strings, null for -1; text columns `large_string`;
-        both become binary if one of their strings is not UTF-8. Pairs are lists of two integers.
-        Raises MissingExtraError if pyarrow is not installed.
+        Code columns become dictionaries of strings, null for -1; text columns `large_string`. If
+        one of their strings is not UTF-8, its invalid bytes are ``\xNN``, and a binary column
+        ``NAME_bytes`` follows, which has the bytes of such strings and is null for others. Pairs
+        are lists of two integers. Raises MissingExtraError if pyarrow is not installed.
         """
         from fxframework.model.arrow import ArrowShape
 

@@ -40,21 +40,22 @@ def wanted(table: Table) -> dict[str, list[Any]]:
         column, kind = table[name], table.schema.column(name).kind
         if isinstance(column, TextColumn):
             values = [column.bytes_of(row) for row in range(len(column))]
-            columns[name] = texts(values)
+            columns |= texts(name, values)
         elif kind == "code":
             codes = column.tolist()
-            columns[name] = texts([table.pool.bytes_of(c) if c >= 0 else None for c in codes])
+            octets = [table.pool.bytes_of(c) if c >= 0 else None for c in codes]
+            columns |= texts(name, octets)
         else:
             columns[name] = [list(v) if isinstance(v, list) else v for v in column.tolist()]
     return columns
 
 
-def texts(values: list[bytes | None]) -> list[Any]:
-    """Strings where all are UTF-8, else all of them bytes."""
-    try:
-        return [None if value is None else value.decode() for value in values]
-    except UnicodeDecodeError:
-        return list(values)
+def texts(name: str, values: list[bytes | None]) -> dict[str, list[Any]]:
+    """Strings, and the bytes of those that are not UTF-8 where there are some."""
+    found = [None if v is None else v.decode("utf-8", "backslashreplace") for v in values]
+    odd = [None if v is None or text == v.decode("utf-8", "replace") else v
+           for v, text in zip(values, found, strict=True)]  # fmt: skip
+    return {name: found} | ({f"{name}_bytes": odd} if any(v is not None for v in odd) else {})
 
 
 def same(got: list[Any], columns: list[Any]) -> bool:
@@ -98,14 +99,14 @@ def test_pandas(capture: Capture) -> None:
                 None if value is None or value is pd.NA else value
                 for value in made[column].astype(object).tolist()
             ]
-            kind = table.schema.column(column).kind
+            kind = "text" if column not in table else table.schema.column(column).kind
             if kind in {"bytes", "array"}:
                 got = [list(value) for value in got]
             if kind == "code":
                 got = [None if isinstance(value, float) else value for value in got]
             assert same(got, values), (table.name, column)
         if len(table):
-            assert list(pd.DataFrame(table).columns) == list(columns)
+            assert list(pd.DataFrame(table).columns) == list(table.columns)
             assert (
                 pd.DataFrame(table)["row" if "row" in table else "offset"].tolist()
                 == (columns["row" if "row" in table else "offset"])
@@ -191,7 +192,8 @@ def check_arguments(capture: Capture, table: Table, frame: Any) -> None:
             first.setdefault((row.parent, row.name), row)
     rows = {row: at for at, row in enumerate(table.array("row").tolist())}
     joined = {name for name in frame.column_names if name.startswith("arg_")}
-    assert joined == {f"arg_{name}" for parent, name in first if parent in rows}
+    texts = {name for name in joined if name.removesuffix("_bytes") not in joined - {name}}
+    assert texts == {f"arg_{name}" for parent, name in first if parent in rows}
     columns = {name: frame[name].to_pylist() for name in joined}
     for (parent, name), arg in first.items():
         if parent not in rows:
@@ -199,7 +201,30 @@ def check_arguments(capture: Capture, table: Table, frame: Any) -> None:
         got = columns[f"arg_{name}"][rows[parent]]
         raw = {5: arg.float, 6: arg.str, 9: bool(arg.int), 10: arg.str}.get(arg.type, arg.int)
         shown = {str(raw), str(arg.uint), repr(raw), str(raw).lower(), None}
-        assert str(got) in shown or got == raw or arg.type == 0 or isinstance(got, bytes)
+        odd = columns.get(f"arg_{name}_bytes", {rows[parent]: None})[rows[parent]]
+        shown |= {None if odd is None else odd.decode("utf-8", "backslashreplace")}
+        assert str(got) in shown or got == raw or arg.type == 0
+
+
+def test_a_string_that_is_not_utf8_leaves_the_others_strings() -> None:
+    pool = StringPool()
+    octets = [b"plain", b"\xff\0", b"", "häß".encode(), b"a\xc3", b"\xff\0"]
+    codes = [pool.intern(value) for value in octets]
+    kinds = [6, 10, 6, 6, 6, 10]
+    slices = Table.of(STANDARD_TABLES["slices"], pool, ts=list(range(6)), name=codes)
+    args = Table.of(
+        STANDARD_TABLES["args"], pool, table=TABLE_CODES["slices"], parent=list(range(6)),
+        name="x", type=kinds, str=codes,
+    )  # fmt: skip
+    schemas = {"slices": STANDARD_TABLES["slices"], "args": STANDARD_TABLES["args"]}
+    texts = ["plain", "\\xff\0", "", "häß", "a\\xc3", "\\xff\0"]
+    odd = [None, b"\xff\0", None, None, b"a\xc3", b"\xff\0"]
+    frame = frames.frame_of(slices, schemas, {"args": args}.__getitem__, args=True)
+    for made, column in ((args.to_arrow(["str"]), "str"), (frame, "name"), (frame, "arg_x")):
+        assert made[column].to_pylist() == texts
+        assert made[f"{column}_bytes"].to_pylist() == odd
+    few = args.select(args["type"] == 6).select(slice(0, 3))
+    assert few.to_arrow(["str"]).column_names == ["str"]
 
 
 def made_args(values: list[Any], types: list[int]) -> Any:

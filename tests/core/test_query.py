@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
+from fx_trace.write.archive import Archive
 from fxframework.errors import FxError, UsageError
 from fxframework.query import JOINED, Database
 from fxframework.testing.cli import run_cli
@@ -34,8 +35,8 @@ def test_every_table_and_joined_view_has_the_rows_of_the_table(sample: Path) -> 
             assert found.column("n").to_pylist() == [rows], name
             if columns and name in capture.schemas:
                 every = database.query(f'select * from "{name}"')
-                assert every.column_names == list(capture.table(name).columns)
                 direct = capture.table(name).to_arrow()
+                assert every.column_names == direct.column_names
                 for column in every.column_names:
                     if every.column(column).type != direct.column(column).type:
                         continue  # a dictionary comes back as plain strings
@@ -50,6 +51,42 @@ def test_only_the_columns_that_are_named_are_decoded() -> None:
         again = database.query("select max(ts) from slices")
         assert again.num_rows == 1
         assert set(database._made["slices"]) == {"name", "dur", "ts"}
+
+
+def with_blobs(path: Path, *blobs: bytes) -> Path:
+    """A trace whose instants have a string and a blob."""
+    with Archive(path) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000)
+        for time, blob in enumerate(blobs):
+            args = {"text": "plain", "data": blob}
+            app.instant("c", "event", args, thread=(1, 2), timestamp=time)
+    return path
+
+
+def test_bytes_that_are_not_text_change_no_type(tmp_path: Path) -> None:
+    odd_path = with_blobs(tmp_path / "odd.fxt", b"ok", b"\xff\x00")
+    plain_path = with_blobs(tmp_path / "plain.fxt", b"ok")
+    with fxf.open(odd_path) as odd, fxf.open(plain_path) as plain:
+        query = "select str, typeof(str) as kind, str_bytes from args order by all"
+        assert fxf.sql(odd, query).to_pylist() == [
+            {"str": "\\xff\0", "kind": "VARCHAR", "str_bytes": b"\xff\0"},
+            {"str": "ok", "kind": "VARCHAR", "str_bytes": None},
+            {"str": "plain", "kind": "VARCHAR", "str_bytes": None},
+            {"str": "plain", "kind": "VARCHAR", "str_bytes": None},
+        ]
+        # The column is there wherever it is asked for, whatever was asked for before.
+        for captures in ([plain], [plain, odd], [odd, plain]):
+            with Database(captures) as database:
+                database.query("select str from args where str = 'plain'")
+                assert database.query(query).num_rows == sum(
+                    len(capture.table("args")) for capture in captures
+                )
+                whole = "select coalesce(str_bytes, encode(str)) as it from args"
+                assert b"plain" in database.query(whole).column("it").to_pylist()
+        joined = fxf.sql([odd, plain], "select args.data, args.data_bytes from instants_with_names")
+        assert sorted(map(tuple, map(dict.values, joined.to_pylist())), key=str) == [
+            ("\\xff\0", b"\xff\0"), ("ok", None), ("ok", None),
+        ]  # fmt: skip
 
 
 def test_a_query_without_select_has_every_column() -> None:

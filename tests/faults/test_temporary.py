@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fxframework
+from fx_trace.export.items import Events
 from fx_trace.export.time_order import InTime
 from fx_xray.read import calls
 from fxframework.errors import ExitCode, TemporaryFileError
@@ -41,8 +42,10 @@ def fill_runs() -> None:
 
 
 def fill_time_order() -> None:
-    with InTime(lambda _: None, bytes, bytes) as events:
-        events.add(np.arange(MANY)[::-1], [b"event of a trace"] * MANY, 0)
+    times = np.arange(MANY)[::-1]
+    sizes, places = np.ones(MANY, np.int64), np.zeros((0, MANY), np.int64)
+    with InTime(lambda _: None) as events:
+        events.add(Events(times, np.zeros(MANY, np.uint8), np.arange(MANY), sizes, places), 0)
 
 
 def fill_spool() -> None:

@@ -580,7 +580,7 @@ def log_text(data: bytes) -> None:
 
 
 def _writing(*formats: str) -> Run:
-    """What writes a part of a capture, all of it anew, or what its calls and slices come to."""
+    """What writes a part of a capture, all of it, or what its calls and slices come to."""
     shown = ("perfetto", "folded", "dot", "html")
 
     def run(data: bytes) -> None:

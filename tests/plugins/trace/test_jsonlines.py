@@ -121,3 +121,25 @@ def test_lines_of_the_images_of_the_vectors_are_the_records() -> None:
         data = path.read_bytes()
         assert in_bulk(data, opened_image) == one_by_one(data, opened_image), path.name
     assert VECTORS
+
+
+@pytest.mark.parametrize("index", [1, 2, 3, 4])
+def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> None:
+    encoder = RecordEncoder()
+    names = {1: "category", 2: "name", 3: "argument", 4: "value"}
+    lines: list[dict[str, Any]] = [
+        {"record": "thread", "index": 1, "pid": 10, "tid": 11},
+        *({"record": "string", "index": at, "value": name} for at, name in names.items()),
+    ]
+    for time in range(4):
+        if time == 2:
+            names = {**names, index: "another"}
+            lines.append({"record": "string", "index": index, "value": "another"})
+        arg = {"name": names[3], "type": "string", "value": names[4]}
+        refs = {"thread": 1, "category": 1, "name": 2}
+        event = {"record": "event", "event": "instant", "timestamp": time, "thread": [10, 11]}
+        event |= {"category": names[1], "name": names[2], "refs": refs}
+        lines.append({**event, "args": [{**arg, "refs": {"name": 3, "value": 4}}]})
+    data = layout.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
+    assert in_bulk(data) == one_by_one(data)
+    assert b"another" in in_bulk(data)[0][-1]

@@ -141,7 +141,11 @@ class _Lines:
             kind = arg["type"]
             word = self._words[at]
             start = b'{"name":%s,"type":%s,"value":' % (_text(arg["name"]), _text(kind))
-            name = b'"name":%d' % refs["name"] if "name" in refs else b""
+            name = b""
+            if "name" in refs:
+                name = b'"name":%d' % refs["name"]
+                # Known, so that all is forgotten where the index gets another string.
+                self._plain.know_string(refs["name"], _text(arg["name"]))
             end = b',"refs":{%s}}' % name if name else b"}"
             texts: tuple[bytes | None, ...] = start, end
             if kind == "string":
