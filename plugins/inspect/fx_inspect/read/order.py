@@ -1,4 +1,4 @@
-"""Order: nodes and what belongs to them in the order of the tree, and the paths of nodes."""
+"""The order of the tree: nodes, the rows that belong to them, and paths of nodes."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ class Duplicates(Kernel):
         self.count = 0
 
     def of_nodes(self, code: memoryview, block: memoryview) -> None:
-        """Look at nodes with these names and records."""
+        """Set the names and records of nodes."""
         self.node_code = memoryview(code)
         self.node_block = memoryview(block)
 
     def of_properties(
         self, code: memoryview, block: memoryview, owner: memoryview, rows: memoryview
     ) -> None:
-        """Look at properties with these names, records and nodes, ``rows`` in order."""
+        """Set names, records and nodes of properties, and their rows in order."""
         self.code = memoryview(code)
         self.block = memoryview(block)
         self.owner = memoryview(owner)
@@ -132,7 +132,7 @@ class Duplicates(Kernel):
         self.count = len(rows)
 
     def step(self) -> int:
-        """Look at the children of each node, then at the properties."""
+        """Report duplicates among the children of each node, then among the properties."""
         number = 0
         while number < self.order.count:
             child = self.order.first[self.order.nodes[number]]
@@ -149,7 +149,7 @@ class Duplicates(Kernel):
         return 0
 
     def look(self, code: int, mark: int, record: int, is_property: int) -> int:
-        """Report a name that was seen with the same mark, and mark it."""
+        """Report a name that has the same mark already, and mark it."""
         if self.seen[code] == mark:
             finding = codes.SAME_PROPERTIES if is_property else codes.SAME_CHILDREN
             self.notes.add(finding, UNIT * self.scan.unit[record], record, 0)
@@ -189,7 +189,7 @@ class Paths(Kernel):
         return 0
 
     def path(self, name: int, parent: int) -> int:
-        """The code of the path of a node; -1 where it takes too much room."""
+        """Return the code of the path of a node; -1 over the budget."""
         nbytes = self.pool.lengths[name]
         above = 0
         if parent >= 0:

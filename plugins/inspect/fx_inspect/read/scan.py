@@ -80,7 +80,7 @@ class Scan(Kernel):
         return 0
 
     def record(self, unit: int) -> int:
-        """Find the record at a unit; gives the unit behind it."""
+        """Find the record at a unit. Return the unit after it."""
         if unit == self.units:
             self.notes.add(codes.REST, UNIT * unit, self.count, self.nbytes - UNIT * unit)
             return self.damaged(unit, unit + 1)
@@ -98,7 +98,7 @@ class Scan(Kernel):
         if size > self.units - unit:
             if order <= MAX_ORDER and type < self.types:
                 self.notes.add(codes.BLOCK_PAST_THE_END, UNIT * unit, self.count, order)
-                # What is left behind the last unit goes with it.
+                # The bytes after the last unit belong to it.
                 return self.damaged(unit, self.units + 1)
             self.notes.add(codes.NO_BLOCK, UNIT * unit, self.count, order)
             return self.damaged(unit, self.resume(unit))
@@ -109,7 +109,7 @@ class Scan(Kernel):
         return unit + size
 
     def block(self, unit: int, type: int, order: int) -> int:
-        """Enter a block, and report what it is by itself."""
+        """Add a block, and report findings about it."""
         at = UNIT * unit
         word = self.words[2 * unit]
         payload = self.words[2 * unit + 1]
@@ -155,12 +155,12 @@ class Scan(Kernel):
         return 0
 
     def damaged(self, unit: int, end: int) -> int:
-        """Enter a stretch in which there is no block; gives its end."""
+        """Add a stretch without blocks. Return its end."""
         self.damaged_bytes += min(UNIT * end, self.nbytes) - UNIT * unit
         return self.enter(unit, codes.DAMAGED, 0, end)
 
     def enter(self, unit: int, type: int, order: int, end: int) -> int:
-        """Enter a record; gives ``end``."""
+        """Add a record. Return ``end``."""
         if unit == 0 and type != codes.HEADER:
             self.notes.add(codes.NO_HEADER, 0, self.count, type)
         self.unit[self.count] = unit
@@ -171,7 +171,7 @@ class Scan(Kernel):
         return end
 
     def free_lists(self) -> int:
-        """Report free blocks whose list goes on with a block that is not free, or is larger."""
+        """Report free blocks whose list continues with a block that is not free, or larger."""
         record = 0
         while record < self.count:
             unit = self.unit[record]
@@ -183,7 +183,7 @@ class Scan(Kernel):
         return 0
 
     def free(self, unit: int, order: int) -> bool:
-        """Whether a free block of an order begins at a unit; padding is free units."""
+        """Return whether a free block of an order begins at a unit; padding is free units."""
         if unit < self.units and self.starts[unit] == codes.FREE + 1:
             return self.words[2 * unit] & 15 == order
         low = 0
@@ -197,7 +197,7 @@ class Scan(Kernel):
         return unit < self.units and order == 0 and self.type[low] == codes.PADDING
 
     def fits(self, unit: int) -> int:
-        """Units of the block at a unit; 0 if none can begin there."""
+        """Return the units of the block at a unit; 0 if none can begin there."""
         word = self.words[2 * unit]
         order = word & 15
         size = ONE << order
@@ -211,7 +211,7 @@ class Scan(Kernel):
         return size
 
     def resume(self, unit: int) -> int:
-        """The next unit from which blocks lead to the end, or else where one fits, or the end."""
+        """Return the next unit from which blocks lead to the end, or where one fits, or the end."""
         if self.resumed == NOT_LOOKED:
             self.find_leads()
             self.resumed = LEADING
@@ -241,12 +241,12 @@ class Scan(Kernel):
         return 0
 
     def make_leads(self) -> int:
-        """Make room for a byte a unit."""
+        """Allocate a byte per unit."""
         self.leads = room(self.units + 1, "u1")
         return 0
 
     def header(self) -> int:
-        """Report what there is to say of the header."""
+        """Report findings about the header."""
         word = self.words[0]
         generation = self.words[1]
         magic = (word >> 32) & LOW32

@@ -74,7 +74,7 @@ class Values(Kernel):
         self.about = 0
 
     def step(self) -> int:
-        """Read all values, then find their nodes, and nodes below themselves."""
+        """Read all values, then find their nodes, and report cycles of nodes."""
         record = 0
         while record < self.scan.count:
             type = self.scan.type[record]
@@ -214,7 +214,7 @@ class Values(Kernel):
         return self.property(record, unit, kind, format, 0, unit, count)
 
     def array_fault(self, entry: int, format: int, count: int, order: int) -> int:
-        """Why an array is none; 0 for a sound one."""
+        """Return the finding about an invalid array; 0 for a sound one."""
         if entry != codes.STRING and (entry < codes.INT or entry > codes.DOUBLE):
             return codes.UNKNOWN_ENTRIES
         room = (UNIT << order) - SLOTS_AT
@@ -244,7 +244,7 @@ class Values(Kernel):
     def property(
         self, record: int, unit: int, kind: int, format: int, bits: int, source: int, nbytes: int
     ) -> int:
-        """Enter a property; one without a name is dropped."""
+        """Add a property; one without a name is dropped."""
         if self.fault != 0:
             return self.drop(record, unit)
         row = self.rows
@@ -341,7 +341,7 @@ class Values(Kernel):
         return NO_NODE
 
     def find_cycles(self) -> int:
-        """Report nodes that are below themselves: each cycle at its first node.
+        """Report cycles of nodes, each at its first node.
 
         ``seen`` has, for each node, the node from which it was met first.
         """
@@ -357,7 +357,7 @@ class Values(Kernel):
                 while around != node:
                     first = min(first, around)
                     around = self.node_parent[around]
-                # Once around is enough: a walk that comes here later finds it seen.
+                # Mark the whole cycle, so that later walks stop here.
                 record = self.node_block[first]
                 self.notes.add(codes.CYCLE, UNIT * self.scan.unit[record], record, 0)
             start += 1
@@ -365,7 +365,7 @@ class Values(Kernel):
 
 
 class Validator(Kernel):
-    """Reports what only the inspect validator looks at: counts, double use, what is not used."""
+    """Reports the findings of the inspect validator only: counts, double use, unused blocks."""
 
     def __init__(
         self, scan: Scan, texts: Texts, values: Values, words: memoryview, notes: Notes
@@ -379,7 +379,7 @@ class Validator(Kernel):
         self.children = values.children
 
     def step(self) -> int:
-        """Look at every block."""
+        """Check every block."""
         record = 0
         while record < self.scan.count:
             type = self.scan.type[record]

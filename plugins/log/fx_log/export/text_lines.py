@@ -93,7 +93,7 @@ class TextLines(Kernel):
         self.arg_strings = codes
 
     def load(self, pool: Any, columns: Mapping[str, Any]) -> None:
-        """Take columns by the names of the attributes, each of its dtype, and the string pool."""
+        """Set the string pool and the columns, by attribute name, with their dtypes."""
         self.letters = view(np.asarray(pool.words).view(np.uint8), np.uint8)
         self.starts = view(np.asarray(pool.starts), np.int64)
         self.lengths = view(np.asarray(pool.lengths), np.int64)
@@ -136,7 +136,7 @@ class TextLines(Kernel):
         return END
 
     def write_row(self, row: int) -> int:
-        """Write the line of a row: 1, or 0 where it is not plain."""
+        """Write the line of a row. Return 1, or 0 if it is not plain."""
         given = self.given[row]
         self.time(self.ts[row])
         if self.metadata:
@@ -180,7 +180,7 @@ class TextLines(Kernel):
         return 1
 
     def time(self, ns: int) -> int:
-        """Write a time in seconds, with five digits at least and six behind the point."""
+        """Write a time in seconds, with at least five digits and six decimals."""
         micros = ns // 1000 if ns > 0 else 0
         seconds = micros // 1000000
         self.out.literal(OPEN)
@@ -194,7 +194,7 @@ class TextLines(Kernel):
         return 0
 
     def padded(self, value: int, width: int) -> int:
-        """Write a number with zeros before it."""
+        """Write a number with leading zeros."""
         if self.out.used + width > self.out.size:
             self.out.grow(width)
         at = self.out.used + width
@@ -209,7 +209,7 @@ class TextLines(Kernel):
         return 0
 
     def octets(self, pooled: int, start: int, end: int) -> int:
-        """Write bytes of the pool or of messages: 1, or 0 where one is not printable ASCII."""
+        """Write bytes of the pool or of messages. Return 1, or 0 if one is not printable ASCII."""
         if self.out.used + end - start > self.out.size:
             self.out.grow(end - start)
         used = self.out.used
@@ -225,14 +225,14 @@ class TextLines(Kernel):
         return 1
 
     def text(self, code: int) -> int:
-        """Write a string of the pool: 1, or 0 where it is not plain."""
+        """Write a string of the pool. Return 1, or 0 if it is not plain."""
         if code < 0:
             return 1
         start = 8 * self.starts[code]
         return self.octets(1, start, start + self.lengths[code])
 
     def moniker(self, code: int) -> int:
-        """Write the moniker in brackets: 1, or 0 where it is not plain."""
+        """Write the moniker in brackets. Return 1, or 0 if it is not plain."""
         self.moniker_at = 0
         self.moniker_bytes = 0
         if code >= 0:
@@ -254,7 +254,7 @@ class TextLines(Kernel):
         return 1
 
     def is_moniker(self, code: int) -> bool:
-        """Whether a string of the pool is the moniker that was written."""
+        """Return whether a string of the pool equals the written moniker."""
         if code < 0 or self.lengths[code] != self.moniker_bytes:
             return code < 0 and self.moniker_bytes == 0
         start = 8 * self.starts[code]
@@ -266,7 +266,7 @@ class TextLines(Kernel):
         return True
 
     def tags(self, row: int) -> int:
-        """Write the tags that are not the moniker, in brackets: 1, or 0 where one is not plain."""
+        """Write the tags except the moniker, in brackets. Return 1, or 0 if one is not plain."""
         written = 0
         at = self.tag_starts[row]
         while at < self.tag_stops[row]:
@@ -283,7 +283,7 @@ class TextLines(Kernel):
         return 1
 
     def arguments(self, first: int, stop: int) -> int:
-        """Write arguments in the order of their names: 1, or 0 where one is not plain."""
+        """Write arguments sorted by name. Return 1, or 0 if one is not plain."""
         count = stop - first
         if count > SHOWN_ARGUMENTS:
             return 0
@@ -308,7 +308,7 @@ class TextLines(Kernel):
         return 1
 
     def comes_before(self, left: int, right: int) -> bool:
-        """Whether the name of an argument sorts before that of another one."""
+        """Return whether the name of an argument sorts before that of another one."""
         one = self.arg_names[left]
         other = self.arg_names[right]
         if one == other or one < 0 or other < 0:
@@ -323,7 +323,7 @@ class TextLines(Kernel):
         return self.lengths[one] < self.lengths[other]
 
     def value(self, at: int) -> int:
-        """Write the value of an argument: 1, or 0 where it is not plain."""
+        """Write the value of an argument. Return 1, or 0 if it is not plain."""
         kind = self.arg_types[at]
         if kind == STRING:
             return self.text(self.arg_strings[at])

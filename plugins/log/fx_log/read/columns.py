@@ -1,4 +1,4 @@
-"""Raw columns: the arrays that the scans fill, and what they count."""
+"""Raw columns: the arrays that the scans fill, and their counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LogColumns(Rows):
 
 
 class RareColumns(Rows):
-    """What few logs have: a value in the column DROPPED, ROLLED_OUT or VERBOSITY of a row."""
+    """Rare values of logs: a value in the column DROPPED, ROLLED_OUT or VERBOSITY of a row."""
 
     COLUMNS = columns(i8="row value", u1="column")
 
@@ -60,7 +60,7 @@ class PositionalColumns(Rows):
 
 
 class Totals:
-    """What is counted of the logs of a capture."""
+    """Counts of the logs of a capture."""
 
     def __init__(self, strings: int) -> None:
         self.logs = 0
@@ -92,7 +92,7 @@ class Totals:
         return 0
 
     def grow(self, code: int) -> int:
-        """Make room for the counts of a string."""
+        """Grow the counts up to the code of a string."""
         strings = 2 * code + 64
         components = np.zeros(strings, np.int64)
         components[: self.room] = np.asarray(self.by_component)
@@ -112,7 +112,7 @@ class Totals:
         return 0
 
     def time(self, ns: int) -> int:
-        """Take the time of a log."""
+        """Update the range of times by that of a log."""
         self.logs += 1
         self.last_ns = ns
         self.first_ns = min(self.first_ns, ns)
@@ -121,10 +121,10 @@ class Totals:
 
     @property
     def dropped(self) -> int:
-        """Logs that were dropped."""
+        """Number of dropped logs."""
         return int(self.dropped_low) + (int(self.dropped_high) << 32)
 
     @property
     def rolled_out(self) -> int:
-        """Logs that were rolled out of a buffer."""
+        """Number of logs rolled out of a buffer."""
         return int(self.rolled_low) + (int(self.rolled_high) << 32)

@@ -18,7 +18,7 @@ NOWHERE = -1
 
 
 class Framer:
-    """What all framers have. ``kinds`` counts records by their kind."""
+    """Base of the framers. ``kinds`` counts records by kind."""
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
@@ -37,11 +37,11 @@ class Framer:
         self.capacity = 0
 
     def advance(self) -> int:
-        """Move to the next record: 1, or 0 at the end of the file."""
+        """Move to the next record. Return 1, or 0 at the end of the file."""
         return 0
 
     def place(self, word: int) -> int:
-        """Byte offset in the file of a word of the stretch that is framed."""
+        """Return the byte offset in the file of a word of the framed stretch."""
         if word >= self.wrap:
             return 8 * word + self.base - self.capacity
         return 8 * word + self.base
@@ -68,7 +68,7 @@ class LogFramer(Framer):
         self.suffixed = suffixed
 
     def advance(self) -> int:
-        """Move to the next record: 1, or 0 at the end of the file."""
+        """Move to the next record. Return 1, or 0 at the end of the file."""
         while 8 * self.pos < self.nbytes:
             at = self.pos
             if at == self.total:
@@ -117,7 +117,7 @@ class LogFramer(Framer):
         return 0
 
     def fault(self, word: int, size: int, left: int) -> int:
-        """The finding about the header of a record that cannot be read; 0 for a sound one."""
+        """Return the finding about the header of an unreadable record; 0 for a sound one."""
         if word & 15 != RECORD_TYPE:
             return NOT_A_RECORD
         if left == 1:
@@ -127,7 +127,7 @@ class LogFramer(Framer):
         return RECORD_TRUNCATED if size > left else 0
 
     def attribution(self) -> int:
-        """Take the suffix behind the record, where it fits the file."""
+        """Step over the suffix after the record, if it fits the file."""
         at = self.pos
         word = self.words[at]
         body = 2 + (((word & LOW32) + 7) >> 3) + ((((word >> 32) & LOW32) + 7) >> 3)
@@ -141,7 +141,7 @@ class LogFramer(Framer):
         return 0
 
     def plausible(self, at: int) -> bool:
-        """Whether the word at ``at`` looks like the header of a record that fits the file."""
+        """Return whether the word at ``at`` looks like the header of a record within the file."""
         word = self.words[at]
         size = (word >> 4) & 0xFFF
         if word & 15 != RECORD_TYPE or size < MIN_WORDS or size > self.total - at:
@@ -149,7 +149,7 @@ class LogFramer(Framer):
         return (word >> 48) & 0xFF == 0 and word >> 56 > 0
 
     def chained(self, start: int) -> bool:
-        """Whether arguments fill the record with a plausible header at ``start`` exactly."""
+        """Return whether a plausible header is at ``start`` and arguments fill the record."""
         end = start + ((self.words[start] >> 4) & 0xFFF)
         at = start + MIN_WORDS
         count = 0
@@ -163,7 +163,7 @@ class LogFramer(Framer):
         return at == end and count > 0
 
     def argument_words(self, word: int) -> int:
-        """Words of the argument with this header, by its type and strings; 0 for undefined ones."""
+        """Return the words of an argument by its header's type and strings; 0 if undefined."""
         kind = word & 15
         ref = (word >> 16) & 0xFFFF
         value = (word >> 32) & 0xFFFF if kind == STRING else 0
@@ -211,7 +211,7 @@ class RingFramer(Framer):
         self.capacity = capacity
 
     def advance(self) -> int:
-        """Move to the next entry that holds a record: 1, or 0 at the end of the ring."""
+        """Move to the next entry with a record. Return 1, or 0 at the end of the ring."""
         while self.pos < self.total:
             at = self.pos
             offset = self.place(at)
@@ -228,7 +228,7 @@ class RingFramer(Framer):
         return 0
 
     def entry(self, at: int, size: int, length: int, offset: int) -> int:
-        """Take an entry of ``size`` words and ``length`` bytes: 1 where it holds a record."""
+        """Read an entry of ``size`` words and ``length`` bytes. Return 1 if it holds a record."""
         start = at + ENTRY_HEADER_WORDS
         self.pos = at + size
         self.index = self.record
@@ -255,7 +255,7 @@ class RingFramer(Framer):
 
 
 class PacketFramer(Framer):
-    """Legacy packets: those of a container from byte ``start``, or (-1) one that is the file."""
+    """Legacy packets: those of a container from byte ``start``, or (-1) a single packet."""
 
     def __init__(self, data: memoryview, notes: Notes, start: int) -> None:
         Framer.__init__(self, notes)
@@ -266,7 +266,7 @@ class PacketFramer(Framer):
         self.pos = min(self.pos, self.total)
 
     def advance(self) -> int:
-        """Move to the next packet: 1, or 0 at the end of the file."""
+        """Move to the next packet. Return 1, or 0 at the end of the file."""
         at = self.pos
         if at >= self.total:
             return 0
@@ -289,7 +289,7 @@ class PacketFramer(Framer):
         return 1
 
     def length(self, at: int) -> int:
-        """The u32 at byte ``at``."""
+        """Return the u32 at byte ``at``."""
         a = self.data[at]
         b = self.data[at + 1]
         c = self.data[at + 2]
@@ -315,7 +315,7 @@ class FrameList(Kernel):
         self.suffixed = room(most, "u1")
 
     def step(self) -> int:
-        """Take frames; gives how many."""
+        """Collect frames. Return their number."""
         rows = 0
         while rows < self.most and self.framer.advance():
             self.begins[rows] = self.framer.offset

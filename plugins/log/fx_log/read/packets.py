@@ -1,4 +1,4 @@
-"""The scan of legacy packets: their bytes to raw columns.
+"""The scan of legacy packets: decodes their bytes into raw columns.
 
 It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare the results.
 """
@@ -35,7 +35,7 @@ class PacketScan(RowScan):
         self.era_2022 = int(era_2022)
 
     def step(self) -> int:
-        """Decode packets, as far as ``until`` and ``most`` say."""
+        """Decode packets up to the limits ``until`` and ``most``."""
         self.pool.source = self.scratch
         while (
             self.framer.pos < self.until
@@ -49,7 +49,7 @@ class PacketScan(RowScan):
         return 0
 
     def number(self, at: int, nbytes: int) -> int:
-        """The signed little-endian number of so many bytes."""
+        """Return the signed little-endian number of ``nbytes`` bytes."""
         value = self.data[at + nbytes - 1]
         if value >= 128:
             value -= 256
@@ -58,7 +58,7 @@ class PacketScan(RowScan):
         return value
 
     def fault(self, start: int, end: int) -> int:
-        """The finding about a packet that cannot be read; 0 for one that can."""
+        """Return the finding about an unreadable packet; 0 for a sound one."""
         if end - start < SMALLEST_PACKET:
             return PACKET_TOO_SHORT
         if self.data[end - 1]:
@@ -134,7 +134,7 @@ class PacketScan(RowScan):
         return 0
 
     def check(self, severity: int, message: int, stop: int, end: int) -> int:
-        """Report what is odd about the packet, whose message is bytes ``message`` to ``stop``."""
+        """Report findings about the packet, whose message is bytes ``message`` to ``stop``."""
         if self.framer.size > LARGEST_PACKET:
             self.notes.add(OVER_A_DATAGRAM, self.framer.offset, self.framer.index, self.framer.size)
         if severity & 15 or severity < TRACE_LEVEL or severity > FATAL_LEVEL:
@@ -146,7 +146,7 @@ class PacketScan(RowScan):
         return 0
 
     def take_severity(self, severity: int) -> int:
-        """Set severity and verbosity as the era takes the number that a packet has."""
+        """Set severity and verbosity from a packet's number, as the era defines."""
         self.verbosity = 0
         self.severity = 0 if severity < 0 else min(severity, 255)
         if not self.era_2022:
@@ -162,7 +162,7 @@ class PacketScan(RowScan):
         return 0
 
     def tag(self, at: int) -> int:
-        """Take the tag at byte ``at``; gives the byte behind it."""
+        """Add the tag at byte ``at``. Return the offset after it."""
         nbytes = self.data[at]
         for place in range(nbytes):
             self.letters[place] = self.data[at + 1 + place]
@@ -174,7 +174,7 @@ class PacketScan(RowScan):
         return at + 1 + nbytes
 
     def joined(self, first: int) -> int:
-        """Code of the names of the packet's tags, joined by commas."""
+        """Return the code of the packet's tags, joined by commas."""
         if self.tags.rows == first:
             return NO_STRING
         if self.tags.rows == first + 1:

@@ -1,4 +1,4 @@
-"""Row scan: what the scans of both generations of logs have, and how they enter rows."""
+"""The common base of the scans of both generations of logs, which adds rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RowScan(Kernel):
         self.letters = memoryview(self.scratch).cast("B")
 
     def rarity(self, row: int, column: int, value: int) -> int:
-        """Enter a value that few logs have."""
+        """Add a value that few logs have."""
         if self.rare.rows == self.rare.room:
             self.rare.grow()
         self.rare.row[self.rare.rows] = row
@@ -57,7 +57,7 @@ class RowScan(Kernel):
         return 0
 
     def tag_row(self, name: int, offset: int) -> int:
-        """Enter a row of `log_tags` for the log that comes next."""
+        """Add a row of `log_tags` for the next log."""
         if self.tags.rows == self.tags.room:
             self.tags.grow()
         self.tags.parent[self.tags.rows] = self.logs.first + self.logs.rows

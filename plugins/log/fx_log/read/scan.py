@@ -58,7 +58,7 @@ class LogScan(RowScan):
         self.last_ident = NO_STRING
         self.last_moniker = NO_STRING
         self.last_url = NO_STRING
-        # The record that is being decoded.
+        # The current record.
         self.index = 0
         self.spot = 0
         self.end = 0
@@ -68,7 +68,7 @@ class LogScan(RowScan):
         self.unpadded = 0
         self.lost = 0
         self.clear()
-        # The argument that is being decoded.
+        # The current argument.
         self.here = 0
         self.kind = 0
         self.name = EMPTY
@@ -79,7 +79,7 @@ class LogScan(RowScan):
         self.failed = 0
 
     def clear(self) -> int:
-        """Forget what the last record said."""
+        """Reset the state of the last record."""
         self.pid = 0
         self.tid = 0
         self.file = NO_STRING
@@ -109,7 +109,7 @@ class LogScan(RowScan):
         self.in_entries = int(in_entries)
 
     def step(self) -> int:
-        """Decode records, as far as ``until`` and ``most`` say."""
+        """Decode records up to the limits ``until`` and ``most``."""
         self.pool.source = self.words
         while (
             self.framer.pos < self.until
@@ -159,7 +159,7 @@ class LogScan(RowScan):
         return self.row(self.words[start + 1], self.joined(first_tag))
 
     def header(self, word: int) -> int:
-        """Report what is odd about the header of a record."""
+        """Report findings about the header of a record."""
         self.odd = 0
         self.unpadded = 0
         if (word >> 48) & 0xFF:
@@ -174,7 +174,7 @@ class LogScan(RowScan):
         return 0
 
     def row(self, ns: int, tags: int) -> int:
-        """Enter the row of the record."""
+        """Add the row of the record."""
         if self.logs.rows == self.logs.room:
             self.logs.grow()
         row = self.logs.rows
@@ -216,7 +216,7 @@ class LogScan(RowScan):
         return 0
 
     def rarities(self, row: int) -> int:
-        """Enter what few logs have: lost logs, a verbosity."""
+        """Add rare values: lost logs, a verbosity."""
         dropped = self.dropped
         rolled_out = self.rolled_out
         if dropped or rolled_out:
@@ -234,7 +234,7 @@ class LogScan(RowScan):
     # --- Arguments ---
 
     def argument(self, at: int) -> int:
-        """Decode the argument at word ``at``; gives where the next one begins."""
+        """Decode the argument at word ``at``. Return the start of the next one."""
         word = self.words[at]
         kind = word & 15
         size = (word >> 4) & 0xFFF
@@ -246,7 +246,7 @@ class LogScan(RowScan):
         self.value = 0
         self.value_bytes = 0
         if word >> 32 and not self.odd:
-            # From bit 32 on all is reserved but a string's reference and the bit of a bool.
+            # From bit 32 on all bits are reserved, except a string's reference and a bool's bit.
             shift = 48 if kind == STRING else 33 if kind == BOOL else 32
             if word >> shift:
                 self.notes.add(RESERVED_BITS, self.here, self.index, word)
@@ -270,7 +270,7 @@ class LogScan(RowScan):
         return inner
 
     def read_name(self, at: int, ref: int) -> int:
-        """Read the name of the argument at word ``at``; gives the word behind it."""
+        """Read the name of the argument at word ``at``. Return the word after it."""
         self.name = EMPTY
         self.name_bytes = 0
         inner = at + 1
@@ -294,7 +294,7 @@ class LogScan(RowScan):
         return inner
 
     def name_code(self, start: int, nbytes: int) -> int:
-        """Code of the name at word ``start``."""
+        """Return the code of the name at word ``start``."""
         first = self.words[start]
         if nbytes == 3:
             first &= LOW24
@@ -310,21 +310,21 @@ class LogScan(RowScan):
         return self.text(start, nbytes)
 
     def text(self, start: int, nbytes: int) -> int:
-        """Code of a string at word ``start``; it is reported where it is not UTF-8."""
+        """Return the code of a string at word ``start``; report invalid UTF-8."""
         code = self.pool.intern(start, nbytes)
         if not self.pool.valid[code]:
             self.notes.add(NOT_UTF8, self.here, self.index, code)
         return code
 
     def check_padding(self, end: int, nbytes: int) -> int:
-        """Report padding before word ``end`` that is not zero, once in a record."""
+        """Report non-zero padding before word ``end``, once per record."""
         if nbytes & 7 and not self.unpadded and self.words[end - 1] >> (8 * (nbytes & 7)):
             self.notes.add(PADDING_NOT_ZERO, self.here, self.index, 0)
             self.unpadded = 1
         return 0
 
     def read_value(self, word: int, at: int, inner: int) -> int:
-        """Read the value at word ``inner`` of the argument at ``at``; gives the word behind it."""
+        """Read the value at word ``inner`` of the argument at ``at``. Return the word after it."""
         kind = self.kind
         if kind == UINT64 or kind == INT64 or kind == DOUBLE:
             if inner >= self.end:
@@ -350,7 +350,7 @@ class LogScan(RowScan):
         return at + size
 
     def read_string(self, ref: int, start: int) -> int:
-        """Read the string at word ``start``; gives the word behind it."""
+        """Read the string at word ``start``. Return the word after it."""
         if ref < INLINE:
             if ref:
                 self.failed = RESERVED_REFERENCE
@@ -381,10 +381,10 @@ class LogScan(RowScan):
             self.notes.add(code, self.here, self.index, 0)
         return 0
 
-    # --- What arguments mean; whatever is left is an ordinary key ---
+    # --- Well-known arguments; all others are ordinary keys ---
 
     def meaning(self) -> int:
-        """Give the argument its place in the row, or enter it as a key."""
+        """Store the argument in its column of the row, or add it as a key."""
         name = self.name
         attribution = OWN_MONIKER <= name <= OWN_ROLLED_OUT
         if attribution and self.is_attribution():
@@ -420,19 +420,19 @@ class LogScan(RowScan):
         return self.key()
 
     def is_attribution(self) -> bool:
-        """Whether the argument has the type that says who logged."""
+        """Return whether the argument has the type of an attribution argument."""
         if self.name == OWN_ROLLED_OUT:
             return self.kind == UINT64
         return self.kind == STRING
 
     def wanted_kind(self, name: int) -> int:
-        """The type of a well-known argument."""
+        """Return the type of a well-known argument."""
         if name == TAG or name == MESSAGE or name == FILE:
             return STRING
         return INT64 if name == VERBOSITY else UINT64
 
     def well_known(self, name: int) -> int:
-        """Take a well-known argument of its type."""
+        """Store a well-known argument of the right type."""
         value = self.value
         if name == TAG:
             return self.tag_row(value, self.here)
@@ -459,7 +459,7 @@ class LogScan(RowScan):
         return 0
 
     def key(self) -> int:
-        """Enter the argument as a row of `args`."""
+        """Add the argument as a row of `args`."""
         if self.args.rows == self.args.room:
             self.args.grow()
         row = self.args.rows
@@ -483,14 +483,14 @@ class LogScan(RowScan):
         return 0
 
     def misplace(self) -> int:
-        """Report what would be attribution at the end of the record, and is not there."""
+        """Report attribution arguments that are not at the end of the record."""
         for row in range(self.tail, self.args.rows):
             self.pend(ATTRIBUTION_NOT_LAST, self.args.offset[row], self.args.name[row])
         self.tail = NO_STRING
         return 0
 
     def pend(self, code: int, offset: int, value: int) -> int:
-        """Note a finding that counts if the record is not a manifest."""
+        """Note a finding, which is reported unless the record is a manifest."""
         at = 3 * self.pendings
         self.pending[at] = code
         self.pending[at + 1] = offset
@@ -499,16 +499,16 @@ class LogScan(RowScan):
         return 0
 
     def report_pending(self) -> int:
-        """Report the findings that were noted."""
+        """Report the noted findings."""
         for number in range(self.pendings):
             at = 3 * number
             self.notes.add(self.pending[at], self.pending[at + 1], self.index, self.pending[at + 2])
         return 0
 
-    # --- Who logged ---
+    # --- Attribution ---
 
     def manifest(self, word: int, first: int) -> int:
-        """Take what a manifest names; its arguments are rows of `args` from ``first`` on."""
+        """Store the component that a manifest names in rows of `args` from ``first`` on."""
         moniker = NO_STRING
         url = NO_STRING
         for row in range(first, self.args.rows):
@@ -526,7 +526,7 @@ class LogScan(RowScan):
         return 0
 
     def attribute(self, tag: int, suffix: int) -> int:
-        """Find out who logged: by the record itself, its suffix, or a manifest."""
+        """Set component and URL from the record itself, its suffix, or a manifest."""
         if suffix >= 0:
             self.read_suffix(suffix)
         if self.tail >= 0:
@@ -542,7 +542,7 @@ class LogScan(RowScan):
         return 0
 
     def look_up(self, ident: int) -> int:
-        """Find the component of a tag."""
+        """Look up the component of a tag."""
         self.last_ident = NO_STRING if self.control else ident
         self.last_moniker = NO_STRING
         self.last_url = NO_STRING
@@ -559,7 +559,7 @@ class LogScan(RowScan):
         return 0
 
     def read_suffix(self, at: int) -> int:
-        """Read the attribution behind the record, at word ``at``."""
+        """Read the suffix of the record, at word ``at``."""
         word = self.words[at]
         length = word & LOW32
         self.rolled_out = self.words[at + 1]
@@ -569,7 +569,7 @@ class LogScan(RowScan):
         return 0
 
     def read_tail(self) -> int:
-        """Take attribution at the end of the record, which was entered as keys."""
+        """Store attribution at the end of the record, which was added as keys."""
         for row in range(self.tail, self.args.rows):
             name = self.args.name[row]
             if name == OWN_MONIKER:
@@ -582,7 +582,7 @@ class LogScan(RowScan):
         return 0
 
     def joined(self, first: int) -> int:
-        """Code of the names of the record's tags, joined by commas; counts logs by tag."""
+        """Count the log by tag. Return the code of the record's tags, joined by commas."""
         count = self.tags.rows - first
         if count == 0:
             return NO_STRING
@@ -602,7 +602,7 @@ class LogScan(RowScan):
         return code
 
     def spell(self, code: int, total: int) -> int:
-        """Append a string of the pool to the letters; gives how many there are."""
+        """Append a string of the pool to the letters. Return their number."""
         start = self.pool.starts[code]
         for index in range(self.pool.lengths[code]):
             self.letters[total] = (

@@ -1,4 +1,4 @@
-"""What the kept records of a part of a trace need: strings, threads, objects, clocks."""
+"""The dependencies of the kept records of a part of a trace: strings, threads, objects, clocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENERATION_AT = 40
 """An entry of a cache is its generation << 40 | the word at which the record begins."""
 WORD_MASK = 0xFFFFFFFFFF
 EPOCH_OF, INTRODUCED, CLOCK_OF = 0, 1, 2
-"""What ``providers`` knows of a provider id."""
+"""State of a provider id in ``providers``."""
 NAMED, RUNNING = 0, 1
 """Keys of ``people``: whose names are wanted; threads of scheduling records."""
 
@@ -68,7 +68,7 @@ class Needs(Kernel):
         self.string_at[0] = self.total  # the empty string needs nothing
 
     def enter(self, key: int, numbers: list[int]) -> None:
-        """Put koids into ``people``."""
+        """Add koids to ``people``."""
         for number in numbers:
             self.people.put(key, number, 0)
 
@@ -78,7 +78,7 @@ class Needs(Kernel):
         self.clocks = clocks
 
     def step(self) -> int:
-        """Walk through the file; then settle what objects need, from the end."""
+        """Walk through the file, then resolve the needs of objects from the end."""
         pos = 0
         while pos < self.total:
             word = self.words[pos]
@@ -104,7 +104,7 @@ class Needs(Kernel):
                     self.end = pos + size
                     self.record(kind, word)
             pos += size
-        # What an object needs precedes it, so that from the end each is settled in one go.
+        # The needs of an object precede it, so that one pass from the end resolves them all.
         link = self.links.rows - 1
         while link >= 0:
             if self.mark[self.links.owner[link]]:
@@ -113,7 +113,7 @@ class Needs(Kernel):
         return 0
 
     def record(self, kind: int, word: int) -> int:
-        """A record of a sound size."""
+        """Handle a record of a sound size."""
         if kind == RECORD_EVENT:
             return self.event(word)
         if kind == RECORD_STRING:
@@ -146,7 +146,7 @@ class Needs(Kernel):
             self.mark[self.start] = 1
         return 0
 
-    # --- What is needed --------------------------------------------------------------------------
+    # --- Needs -----------------------------------------------------------------------------------
 
     def inline_words(self, ref: int) -> int:
         """Words that a string reference has behind the header."""
@@ -264,7 +264,7 @@ class Needs(Kernel):
     # --- Records ---------------------------------------------------------------------------------
 
     def event(self, word: int) -> int:
-        """An event that is kept, or one of a type that the format does not define."""
+        """Handle a kept event, or one of an unknown type."""
         thread = (word >> EVENT_THREAD_AT) & 0xFF
         category = (word >> EVENT_CATEGORY_AT) & 0xFFFF
         name = (word >> EVENT_NAME_AT) & 0xFFFF
@@ -283,7 +283,7 @@ class Needs(Kernel):
         return 0
 
     def string_record(self, word: int) -> int:
-        """A string is registered."""
+        """Handle a string record."""
         index = (word >> STRING_INDEX_AT) & 0x7FFF
         length = (word >> STRING_LENGTH_AT) & 0x7FFF
         if index and self.start + 1 + ((length + 7) >> 3) <= self.end:
@@ -292,7 +292,7 @@ class Needs(Kernel):
         return 0
 
     def thread_record(self, word: int) -> int:
-        """A thread is registered."""
+        """Handle a thread record."""
         index = (word >> THREAD_INDEX_AT) & 0xFF
         if index:
             self.thread_map.put(self.epoch, index, self.start)
@@ -302,7 +302,7 @@ class Needs(Kernel):
         return 0
 
     def metadata(self, word: int) -> int:
-        """Metadata is kept."""
+        """Handle a metadata record, which is kept."""
         kind = (word >> METADATA_KIND_AT) & 15
         number = (word >> PROVIDER_ID_AT) & LOW32
         length = (word >> PROVIDER_NAME_LENGTH_AT) & 0xFF
@@ -315,11 +315,11 @@ class Needs(Kernel):
         return 0
 
     def switch(self, kind: int, number: int) -> int:
-        """Another provider's tables and clock are in force."""
+        """Switch to the tables and clock of another provider."""
         epoch = self.providers.get(number, EPOCH_OF)
         clock = self.providers.get(number, CLOCK_OF)
         if epoch < 0 and clock < 0:
-            # It has the clock that provider 0 has by now.
+            # It starts with the current clock of provider 0.
             clock = self.providers.get(0, CLOCK_OF)
             if clock >= 0:
                 self.providers.put(number, CLOCK_OF, clock)
@@ -337,7 +337,7 @@ class Needs(Kernel):
         return 0
 
     def initialization(self) -> int:
-        """A tick rate is kept; of one that no time follows, the scan knows no clock."""
+        """Handle a tick rate, which is kept; without later times it has no clock in the scan."""
         self.mark[self.start] = 1
         base = self.words[self.start + 2] if self.end - self.start >= 4 else 0
         clock = self.clocks.get(self.words[self.start + 1], base)
@@ -347,7 +347,7 @@ class Needs(Kernel):
         return 0
 
     def scheduling(self, word: int) -> int:
-        """A scheduling record."""
+        """Handle a scheduling record."""
         kind = (word >> SCHED_KIND_AT) & 15
         if kind > SCHED_WAKEUP:
             if self.everything:
@@ -362,7 +362,7 @@ class Needs(Kernel):
         return 0
 
     def object(self, kind: int, word: int) -> int:
-        """An object, which is kept for who is wanted, or where a kept record means it."""
+        """Handle an object, which is kept if it or a record that refers to it is wanted."""
         if self.mark[self.start] != MAYBE:
             return 0  # its contents do not fit it
         self.mark[self.start] = 0
@@ -386,7 +386,7 @@ class Needs(Kernel):
                     one = self.args_end(at - 1, count)
                     if one == self.end or after < 0 or one >= 0:
                         at -= 1
-        # Whether it is kept shows later on, when strings may be gone.
+        # Whether it is kept is known later, when its strings may have been replaced.
         self.refer_string(ref)
         self.refer_args(at, count, pid)
         self.objects.put(owner, koid, self.start)
@@ -396,7 +396,7 @@ class Needs(Kernel):
         return 0
 
     def profiler(self, word: int) -> int:
-        """A profiler record: modules and mappings are kept, backtraces by time and thread."""
+        """Handle a profiler record: keep modules, mappings, and backtraces by time and thread."""
         kind = (word >> PROFILER_KIND_AT) & 15
         thread = (word >> PROFILER_THREAD_AT) & 0xFF
         keep = self.profiles and self.profiler_fits(kind, word)
@@ -412,7 +412,7 @@ class Needs(Kernel):
         return 0
 
     def profiler_fits(self, kind: int, word: int) -> bool:
-        """Whether the contents of a profiler record fit it."""
+        """Return whether the contents of a profiler record fit it."""
         need = 2
         if kind == PROFILER_MODULE:
             need += (((word >> MODULE_NAME_LENGTH_AT) & 0xFF) + 7) >> 3
@@ -426,7 +426,7 @@ class Needs(Kernel):
         return self.start + need <= self.end
 
     def large_record(self, word: int) -> int:
-        """A large record."""
+        """Handle a large record."""
         form = (word >> LARGE_FORMAT_AT) & 15
         if (
             (word >> LARGE_KIND_AT) & 15

@@ -1,4 +1,4 @@
-"""Bulk writing: columns to the words of records."""
+"""Bulk writing: encodes columns as the words of records."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CountUses(Kernel):
         return 1
 
     def use(self, code: int) -> bool:
-        """Count a string; False where there is none of that code."""
+        """Count a string. Return False for an unknown code."""
         if code < -1 or code >= self.codes:
             return False
         self.strings[code + 1] += 1
@@ -139,22 +139,22 @@ class Unfold(Kernel):
         return self.made
 
     def set_apart(self, outer: int) -> int:
-        """What encloses a slice that never ended is written as one event."""
+        """Mark the slices around an unclosed one to be written as single events."""
         while outer >= 0 and (self.told[outer] == 0 or self.told[outer] == PAIRED):
             self.told[outer] = APART
             outer = self.parent[outer]
         return 0
 
     def begin(self, row: int) -> int:
-        """A slice begins; those end that do not enclose it."""
-        # The nearest enclosing slice that awaits an end.
+        """Begin a slice, after ending those that do not enclose it."""
+        # The nearest enclosing slice with an end event.
         outer = self.parent[row]
         if outer >= 0 and self.told[outer] != PAIRED:
             outer = self.nearest[outer]
         self.nearest[row] = outer
         thread = self.thread[row] + 1
         open_slice = self.top[thread]
-        # What does not enclose the slice ends before it begins, unless its time says otherwise.
+        # End the slices that do not enclose this one, as far as they are over by now.
         while (
             open_slice >= 0
             and open_slice != outer
@@ -170,7 +170,7 @@ class Unfold(Kernel):
         return 0
 
     def put(self, row: int, end: int) -> int:
-        """An event of a slice."""
+        """Add an event of a slice."""
         self.rows[self.made] = row
         self.ends[self.made] = end
         self.made += 1
@@ -249,7 +249,7 @@ class Pack(Kernel):
         return self.at
 
     def record(self, item: int) -> int:
-        """The record of an item."""
+        """Write the record of an item."""
         kind = self.kind[item]
         self.start = self.at
         self.counts = EVENT_ARGS_AT
@@ -272,7 +272,7 @@ class Pack(Kernel):
         return 0
 
     def put_thread(self, thread: int) -> int:
-        """A thread's index; 0 where its koids are written inline."""
+        """Return a thread's index; 0 after writing its koids inline."""
         index = self.threads[thread]
         if index == 0:
             self.out[self.at] = self.pids[thread]
@@ -281,7 +281,7 @@ class Pack(Kernel):
         return index
 
     def put_string(self, code: int, nbytes: int) -> int:
-        """The first bytes of a string, padded."""
+        """Write the first bytes of a string, padded."""
         source = self.starts[code]
         whole = nbytes >> 3
         end = source + whole
@@ -296,13 +296,13 @@ class Pack(Kernel):
         return 0
 
     def put_inline(self, code: int, ref: int) -> int:
-        """The bytes of a string that is referred to inline."""
+        """Write the bytes of an inline string."""
         if ref & INLINE:
             self.put_string(code, ref & 0x7FFF)
         return 0
 
     def event(self, item: int, kind: int, now: int) -> int:
-        """An event but for its arguments."""
+        """Write an event without its arguments."""
         category = self.strings[self.category[item] + 1]
         name = self.strings[self.name[item] + 1]
         word = self.word[item]
@@ -332,7 +332,7 @@ class Pack(Kernel):
         return 0
 
     def log(self, item: int) -> int:
-        """A log record."""
+        """Write a log record."""
         row = self.word[item]
         length = self.lengths_of_rows[row]
         index = self.put_thread(self.thread[item] + 1)
@@ -354,7 +354,7 @@ class Pack(Kernel):
         return 0
 
     def scheduling(self, kind: int, row: int) -> int:
-        """A scheduling record but for its arguments."""
+        """Write a scheduling record without its arguments."""
         self.head = RECORD_SCHEDULING | self.bits[row]
         if kind == LEGACY_SWITCH:
             outgoing = self.put_thread(self.prev[row] + 1)
@@ -373,7 +373,7 @@ class Pack(Kernel):
         return 0
 
     def arguments(self, item: int) -> int:
-        """The arguments of an item. Gives how many were written."""
+        """Write the arguments of an item. Return their number."""
         count = 0
         if not self.natural:
             self.arg = self.first[item]
@@ -387,7 +387,7 @@ class Pack(Kernel):
         return count
 
     def argument(self, row: int) -> int:
-        """An argument. Gives 1, or 0 where it was dropped."""
+        """Write an argument. Return 1, or 0 if it was dropped."""
         type = self.arg_type[row]
         name = self.strings[self.arg_name[row] + 1]
         whole = self.arg_whole[row]
@@ -436,5 +436,5 @@ class Pack(Kernel):
         return 1
 
     def inline_words(self, ref: int) -> int:
-        """Words that are written inline for a reference."""
+        """Return the number of inline words of a reference."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0

@@ -1,4 +1,4 @@
-"""A part of a trace: which events belong to it, and the copy of the records that are kept."""
+"""The selection of a part of a trace: its events, and the copy of the kept records."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class EventChoice(Kernel):
         self.marking = marking
 
     def step(self) -> int:
-        """Look at the events."""
+        """Choose or mark the events."""
         event = 0
         while event < self.count:
             if self.marking:
@@ -91,7 +91,7 @@ class EventChoice(Kernel):
         return 0
 
     def is_slice(self, kind: int) -> bool:
-        """Whether an event begins a slice."""
+        """Return whether an event begins a slice."""
         return (
             kind == EVENT_DURATION_COMPLETE
             or kind == EVENT_DURATION_BEGIN
@@ -99,11 +99,11 @@ class EventChoice(Kernel):
         )
 
     def is_wanted(self, event: int) -> bool:
-        """Whether thread and category of an event are wanted."""
+        """Return whether thread and category of an event are selected."""
         return self.threads[self.thread[event]] != 0 and self.categories[self.category[event]] != 0
 
     def reaches(self, event: int) -> bool:
-        """Whether a slice lies in the stretch of time."""
+        """Return whether a slice overlaps the stretch of time, or, if ``whole``, lies inside it."""
         now = self.time[event]
         end = self.slice_ends[self.slice_row]
         is_open = end == OPEN_END
@@ -115,7 +115,7 @@ class EventChoice(Kernel):
         return inside or (now < self.start and (is_open or end > self.start))
 
     def is_kept(self, event: int) -> bool:
-        """Whether an event is kept, now that it is known which slices and flows are."""
+        """Return whether an event is kept, once the kept slices and flows are known."""
         kind = self.kind[event]
         if self.is_slice(kind):
             row = self.slice_row

@@ -1,6 +1,6 @@
-"""The pack: columns of events to the records of a trace, without a Python object per event.
+"""The pack: encodes columns of events as records, without a Python object per event.
 
-Every time stamp is kept exactly, whatever records were around it in the file that it comes from.
+Time stamps are kept exactly, also where records around them in the original file are gone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ DROPPED = (
     "kinds of exits",
     "arguments beyond the size of a buffer",
 )
-"""What a version cannot hold, by what counts it."""
+"""Names of the losses of a version, in the order of the counts."""
 D_FUNCTION, D_ARGUMENT, D_TYPED, D_CUSTOM, D_LARGE = 0, 1, 2, 3, 4
 D_EVENT_CPU, D_NO_CPU, D_CPU, D_TAIL_EXIT, D_MANY = 5, 6, 7, 8, 9
 
@@ -87,28 +87,28 @@ class EventColumns:
 
 
 class Lanes:
-    """By thread: the buffer that is being filled."""
+    """The current buffer of each thread."""
 
     def __init__(self, processes: memoryview, numbers: memoryview) -> None:
         threads = len(processes)
         self.process = memoryview(processes)
         self.number = memoryview(numbers)
         self.start = full(threads, "i8")
-        """Where its room begins in the arena."""
+        """Start of the buffer in the arena."""
         self.room = full(threads, "i8")
         self.fill = full(threads, "i8")
-        """Bytes in use; 0 where there is no buffer."""
+        """Bytes in use; 0 without a buffer."""
         self.base = full(threads, "i8")
-        """The time stamp that deltas count from."""
+        """Time stamp to which deltas refer."""
         self.skewed = full(threads, "u1")
-        """Whether llvm-xray counts from another one, until a record says the time."""
+        """Whether llvm-xray uses another one, until a record with an absolute time."""
         self.cpu = full(threads, "i8")
         self.call = full(threads, "i8", NOTHING)
-        """Where in the buffer the call is to which arguments belong; -1 none."""
+        """Position in the buffer of the call that gets arguments; -1 for none."""
         self.wall = full(threads, "i8")
-        """The time stamp of which the wall time is made; it never goes back."""
+        """Time stamp from which the wall time is derived; it never decreases."""
         self.rank = full(threads, "i8")
-        """Its place among those of which a buffer was put out; 0 none was."""
+        """Position among the threads with an output buffer; 0 for none."""
 
 
 class FdrPack(Kernel):
@@ -148,14 +148,14 @@ class FdrPack(Kernel):
         self.ranks = 0
 
     def step(self) -> int:
-        """Pack ``events``, from ``row`` on; says why it stops."""
+        """Pack ``events`` from ``row`` on. Return why it stops."""
         why = DONE
         while self.row < self.events.count and why == DONE:
             why = self.event()
         return why
 
     def end_thread(self, thread: int) -> int:
-        """Put out what a thread has; says why it stops."""
+        """Output the buffer of a thread. Return the reason for stopping."""
         fill = self.lanes.fill[thread]
         if fill and not self.end_buffer(thread, fill):
             return FLUSH
@@ -215,7 +215,7 @@ class FdrPack(Kernel):
             self.lanes.wall[thread] = tsc
 
     def end_buffer(self, thread: int, fill: int) -> bool:
-        """Put the first ``fill`` bytes of a buffer out; False where there is no room."""
+        """Output the first ``fill`` bytes of a buffer. Return False without room."""
         start = self.lanes.start[thread]
         at = self.written
         nbytes = self.size if self.version < 2 else fill
@@ -250,7 +250,7 @@ class FdrPack(Kernel):
         return True
 
     def carry_call(self, thread: int) -> int:
-        """Begin a buffer with the call to which an argument belongs; says why it stops."""
+        """Begin a buffer with the call of an argument. Return the reason for stopping."""
         call = self.lanes.call[thread]
         begin = self.head + self.preamble
         if call <= begin:
@@ -264,7 +264,7 @@ class FdrPack(Kernel):
         word |= high << 24
         if not self.end_buffer(thread, call):
             return FLUSH
-        # Backwards into the buffer: what is read is behind what is written.
+        # The target precedes the source, so copying upwards is safe.
         target = self.lanes.start[thread] + begin
         index = 8
         while index < held:
@@ -279,7 +279,7 @@ class FdrPack(Kernel):
     # --- Events ---
 
     def event(self) -> int:
-        """Pack the event of ``row``, and calls that follow it; says why it stops."""
+        """Pack the event of ``row`` and the calls after it. Return the reason for stopping."""
         row = self.row
         kind = self.events.kind[row]
         thread = self.events.thread[row]
@@ -300,7 +300,7 @@ class FdrPack(Kernel):
         no_cpu = kind >= CUSTOM and cpu == NO_CPU
         if no_cpu:
             cpu = self.lanes.cpu[thread]
-        # A time stamp on the other side of the sign is as good as far away.
+        # A time stamp of the other sign counts as far away.
         base = self.lanes.base[thread]
         near = (tsc < 0) == (base < 0) and tsc >= base and tsc - base <= self.wrap
         near = near and not self.lanes.skewed[thread]
@@ -362,7 +362,7 @@ class FdrPack(Kernel):
         return sound and ahead >> REACH == 0 and before <= LATEST - ahead
 
     def needs(self, row: int, kind: int, thread: int) -> int:
-        """The bytes of an event; -1 of one that this version cannot hold, which is counted."""
+        """Return the bytes of an event; count one that the version cannot hold, and return -1."""
         why = NOTHING
         nbytes = 8
         if kind == ARGUMENT:
@@ -385,7 +385,7 @@ class FdrPack(Kernel):
         return nbytes
 
     def calls(self, thread: int) -> int:
-        """Pack calls of one thread, up to where something has to come between; gives how many."""
+        """Pack calls of one thread, until another record is needed. Return their number."""
         fill = self.lanes.fill[thread]
         at = self.lanes.start[thread] + fill
         if at & 3 or self.lanes.skewed[thread]:
@@ -432,7 +432,7 @@ class FdrPack(Kernel):
         if kind == ARGUMENT:
             call = self.lanes.start[thread] + self.lanes.call[thread]
             if self.version < 4 and fill == self.lanes.call[thread] + 8:
-                # Up to version 3 the writer calls it an enter: its arguments say the rest.
+                # Up to version 3 it is an enter record, followed by its arguments.
                 if self.arena[call] & 0x0E == 0x06:
                     self.arena[call] = self.arena[call] & 0xF0
             self.put_metadata(at, CALL_ARGUMENT, self.events.value[row], 0)
@@ -466,7 +466,7 @@ class FdrPack(Kernel):
                 self.counts[D_EVENT_CPU] += 1
             high = (tsc >> 32) & LOW32 | high << 32
             if kind == TYPED:
-                # llvm-xray takes half of the time for a delta: let a TSCWrap set it right.
+                # llvm-xray reads half of the time as a delta: force a TSCWrap that corrects it.
                 self.lanes.skewed[thread] = 1
         self.put_metadata(at, TYPED_EVENT if kind == TYPED else CUSTOM_EVENT, low, high)
         begin = self.events.value[row]
@@ -496,7 +496,7 @@ class BasicPack(Kernel):
         self.last_thread = NOTHING
 
     def step(self) -> int:
-        """Pack ``events``, from ``row`` on; says why it stops."""
+        """Pack ``events`` from ``row`` on. Return why it stops."""
         while self.row < self.events.count:
             if self.written + 8 > len(self.out):
                 return FLUSH

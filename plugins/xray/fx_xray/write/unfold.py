@@ -1,4 +1,4 @@
-"""The unfolding: slices to entries and exits that nest as the slices did."""
+"""Unfolds slices into entries and exits with the same nesting."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Unfold(Kernel):
         self.slices = count
         self.threads = threads
         self.top = full(threads, "i8", NOTHING)
-        """By thread: the innermost open slice."""
+        """Innermost open slice of each thread."""
         self.latest = full(threads, "i8", SIGN)
-        """By thread: the time of what came last."""
+        """Last time of each thread."""
         self.below = full(count, "i8")
-        """By row: the slice around it."""
+        """Enclosing slice of each row."""
         self.ends = full(count, "i8")
-        """By row: its end; of one that never ended, that of what is around it."""
+        """End of each row; of an unclosed slice, the end of the enclosing one."""
         self.rows = full(2 * count, "i8")
         self.times = full(2 * count, "i8")
         self.count = 0
@@ -70,7 +70,7 @@ class Unfold(Kernel):
         self.count += 1
 
     def leave(self, node: int, bound: int) -> None:
-        """Add the exit of a slice, at the bound at the latest; none of one that never ended."""
+        """Add the exit of a slice, at its bound at the latest; none for an unclosed slice."""
         if self.dur[node] < 0:
             return
         end = self.ends[node]
@@ -80,7 +80,7 @@ class Unfold(Kernel):
         self.put(~node, end)
 
     def enter(self, row: int) -> None:
-        """Add the entry of a slice, and the exits of those that have ended before it."""
+        """Add the entry of a slice, after the exits of slices that end before it."""
         lane = self.thread[row]
         begin = max(self.time[row], self.latest[lane])
         node = self.top[lane]
