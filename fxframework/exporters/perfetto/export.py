@@ -494,23 +494,23 @@ class _CaptureWriter:
         paths = np.full(last + 2, -1, np.int32)  # -1 also of no node, which is the last
         paths[ids] = nodes.array("path")
         group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
-        uuids = np.empty(rows.size, np.int64)
         for at in range(0, rows.size, CHUNK):
             some = rows[at : at + CHUNK]
             places = paths[owners[some]], table.array("name")[some]
             labels = (b"%b:%b" % each for each in zip(*map(self._texts, places), strict=True))
-            parents = np.full(some.size, group)
-            uuids[at : at + CHUNK] = self.tracks.describe_all(parents, labels, counter=True)
-        kind = kinds[rows]
-        signed, unsigned = table.array("int")[rows], table.array("uint")[rows]
-        exact = np.where(kind == _UINT, unsigned.view(np.int64), signed)
-        value = np.select(
-            (kind == _DOUBLE, kind == _UINT),
-            (table.array("float")[rows], unsigned.astype("f8")),
-            signed.astype("f8"),
-        )
-        times = np.zeros(rows.size, np.int64)
-        self._values(uuids, times, value, exact, kind != _DOUBLE)
+            uuids = self.tracks.describe_all(np.full(some.size, group), labels, counter=True)
+            kind = kinds[some]
+            signed, unsigned, double = (
+                table.array(name)[some] for name in ("int", "uint", "float")
+            )
+            exact = np.where(kind == _UINT, unsigned.view(np.int64), signed)
+            value = np.select(
+                (kind == _DOUBLE, kind == _UINT),
+                (double, unsigned.astype("f8")),
+                signed.astype("f8"),
+            )
+            times = np.zeros(some.size, np.int64)
+            self._values(uuids, times, value, exact, kind != _DOUBLE)
 
     # --- Switches and logs -----------------------------------------------------------------------
 
