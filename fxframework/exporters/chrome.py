@@ -1,8 +1,8 @@
-"""Chrome JSON: the Trace Event Format, out of any capture that has slices, instants or counters.
+"""The exporter `json` for slices, instants and counters: Chrome's Trace Event Format.
 
-A closed slice is a complete event (``X``), one that never ended a begin (``B``), an asynchronous
-one a pair ``b`` and ``e``. Times are microseconds with three decimals: exact nanoseconds. Formats
-whose ecosystem has a JSON of its own have an exporter of their own, which comes first.
+A closed slice becomes a complete event (``X``), a slice that never ended a begin (``B``), an
+asynchronous slice a pair ``b`` and ``e``. Times are microseconds with three decimals, which is
+exact. Formats with their own JSON have their own exporter, which takes precedence.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from fxframework.model.table import Table
 __all__ = ["TABLES", "ChromeExport"]
 
 TABLES = frozenset({"slices", "instants", "counters"})
-"""What becomes events."""
+"""Tables whose rows become events."""
 SCOPES = {"thread": "t", "process": "p", "global": "g"}
 
 
 class ChromeExport(Export):
-    """The exporter `json` of any capture: writes one document, to which captures add."""
+    """Writes the events of all captures as one document."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._between = b'{"displayTimeUnit":"ns","traceEvents":[\n'
 
     def write(self, capture: Capture) -> None:
-        """Write one capture's events. Raises WriteRefusedError where it has none."""
+        """Write a capture's events. Raises WriteRefusedError if it has none."""
         events = 0
         who = {number: (one.pid, one.tid) for number, one in people(capture).items()}
         for name in ("slices", "instants", "counters"):
@@ -65,14 +65,14 @@ class ChromeExport(Export):
         return len(lines)
 
     def close(self) -> Mapping[str, int]:
-        """End the document; gives what it has no place for."""
+        """End the document; return the counts of what could not be written, by name."""
         if not self._between.startswith(b"{"):
             self._sink.write(b"\n]}\n")
         return super().close()
 
 
 def _heads(who: Mapping[int, tuple[int, int]], table: Table) -> Iterator[str]:
-    """The members that every event has, without the closing brace."""
+    """Yield the members common to all events, without the closing brace."""
     count = len(table)
     threads = table.array("thread").tolist() if "thread" in table else [-1] * count
     categories = table.texts("category") if "category" in table else [None] * count
@@ -85,7 +85,7 @@ def _heads(who: Mapping[int, tuple[int, int]], table: Table) -> Iterator[str]:
 
 
 def _unknown(capture: Capture, table: str) -> list[str]:
-    """Columns of a table that only its format knows."""
+    """Return the columns that the format added to a standard table."""
     known = {column.name for column in STANDARD_TABLES[table].all_columns}
     return [c.name for c in capture.schemas[table].all_columns if c.name not in known]
 
@@ -95,13 +95,13 @@ def _json(text: str) -> str:
 
 
 def _us(ns: int) -> str:
-    """Nanoseconds as microseconds, exactly."""
+    """Format nanoseconds as exact microseconds."""
     whole, rest = divmod(abs(ns), 1000)
     return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"
 
 
 def _args(arguments: Arguments, table: Table) -> Iterator[str]:
-    """The arguments of each row as a JSON object."""
+    """Yield the arguments of each row as a JSON object."""
     for places in arguments.of(table.array("row")):
         members = ",".join(f"{name}:{value}" for name, value in arguments.members(places))
         yield f"{{{members}}}"
@@ -116,7 +116,7 @@ def _slices(heads: Iterator[str], table: Table, args: Iterator[str]) -> Iterator
         if kind == "async":
             yield f'{head},"ph":"b","id":"0x{number:x}","args":{arg}}}'
             if dur >= 0:
-                # The same members again, at the time of the end.
+                # Repeat the members, with the time of the end.
                 end = head.replace(f'"ts":{_us(ts)},', f'"ts":{_us(ts + dur)},', 1)
                 yield f'{end},"ph":"e","id":"0x{number:x}"}}'
         elif dur < 0:
@@ -146,7 +146,7 @@ _EVENTS = {"slices": _slices, "instants": _instants, "counters": _counters}
 
 
 def _names(capture: Capture) -> Iterator[str]:
-    """The names of processes and threads, as metadata events."""
+    """Yield the names of processes and threads as metadata events."""
     named: set[int] = set()
     for who in people(capture).values():
         if who.process is not None and who.pid not in named:

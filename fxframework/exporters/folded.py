@@ -1,7 +1,7 @@
-"""Folded stacks: a line per stack, ``thread;caller;callee NUMBER``, as flamegraph.pl reads them.
+"""The exporter `folded`: a line per stack, ``thread;caller;callee NUMBER``, for flamegraph.pl.
 
-The number is what the last call of the stack took by itself: flamegraph.pl adds those of the calls
-within to it. (llvm-xray writes times with those of the calls within, which so count twice.)
+The number is the last call's own time: flamegraph.pl adds the times of its callees. (llvm-xray
+writes times that include callees, which are then counted twice.)
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["FoldedExport"]
 
 _ENDS = [*map(chr, range(32)), "\x85", "\u2028", "\u2029"]
 _SPECIAL = str.maketrans({";": ":"} | dict.fromkeys(_ENDS, " "))
-"""Separators, and what anything takes for the end of a line."""
+"""Replacements for separators and for all characters that may end a line."""
 CHUNK = 1 << 16
-"""Characters that are written at a time."""
+"""Characters written at a time."""
 
 
 class FoldedExport(Export):
     """Writes the stacks of captures one by one."""
 
     def write(self, capture: Capture) -> None:
-        """Write the stacks of a capture. Raises WriteRefusedError where it has no calls."""
+        """Write the stacks of a capture. Raises WriteRefusedError if it has no calls."""
         options = self._options
         tree = stacks_of(capture, options, self._dropped)
         weight = options["weight"]

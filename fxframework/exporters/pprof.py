@@ -1,7 +1,7 @@
-"""Profiles for pprof: a sample per stack, with its calls and the time its last one took itself.
+"""The exporter `pprof`: a sample per stack, with the number of calls and their own time.
 
-The message is `perftools.profiles.Profile` of pprof's profile.proto; its few fields are written
-here. OUT is gzipped where its name ends in .gz; pprof reads both.
+The message is `perftools.profiles.Profile` of pprof's profile.proto, encoded here. pprof also reads
+outputs compressed with gzip.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VARINT, LENGTH = 0, 2
 # Fields of the message Profile.
 SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE = 1, 2, 4, 5, 6
 CHUNK = 1 << 12
-"""Fields that are written at a time."""
+"""Fields written at a time."""
 TIME_NANOS, DURATION_NANOS, DEFAULT_SAMPLE_TYPE = 9, 10, 14
 
 
@@ -41,7 +41,7 @@ class PprofExport(Export):
         self._begun = False
 
     def write(self, capture: Capture) -> None:
-        """Add the stacks of a capture. Raises WriteRefusedError where it has no calls."""
+        """Add the stacks of a capture. Raises WriteRefusedError if it has no calls."""
         options = self._options
         self._dropped += left_out(capture)
         tree = tree_of(
@@ -79,7 +79,7 @@ class PprofExport(Export):
             self._duration = max(self._duration, summary.end_ns - summary.start_ns)
 
     def close(self) -> Mapping[str, int]:
-        """Write the tables that the samples refer to; gives what has no place, with counts."""
+        """Write the tables that samples refer to; return the counts of what was omitted."""
         if self._begun:
             unit = self._text("time")
             for number, (called, source) in enumerate(self._functions, 1):
@@ -93,7 +93,7 @@ class PprofExport(Export):
         return super().close()
 
     def _put(self, field: int, value: bytes | int) -> None:
-        """Write a field of the profile, with others at once."""
+        """Write a field of the profile, buffered."""
         self._waiting.append(_int(field, value) if isinstance(value, int) else _bytes(field, value))
         if len(self._waiting) == CHUNK:
             self._sink.write(b"".join(self._waiting))
@@ -115,7 +115,7 @@ class PprofExport(Export):
 
 
 def _place(source: str) -> tuple[str, int]:
-    """File and line of ``file:line:column``."""
+    """Return file and line of ``file:line:column``."""
     parts = source.rsplit(":", 2)
     if len(parts) == 3 and parts[1].isdecimal():
         return parts[0], int(parts[1])
@@ -127,7 +127,7 @@ def _place(source: str) -> tuple[str, int]:
 
 def _varint(value: int) -> bytes:
     out = bytearray()
-    while value > 0x7F:  # seven bits a byte
+    while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
@@ -135,12 +135,12 @@ def _varint(value: int) -> bytes:
 
 
 def _int(field: int, value: int) -> bytes:
-    """A number that is not negative."""
+    """Encode a nonnegative integer field."""
     return _varint(field << 3 | VARINT) + _varint(value)
 
 
 def _bytes(field: int, data: bytes) -> bytes:
-    """A string or a message."""
+    """Encode a field of bytes: a string or a message."""
     return _varint(field << 3 | LENGTH) + _varint(len(data)) + data
 
 

@@ -1,4 +1,4 @@
-"""Rows: what the rows of any table refer to: threads by their ids, and arguments."""
+"""Rows: the threads and the arguments that rows of tables refer to."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["ArgumentStream", "Arguments", "Columns", "Person", "json_double", "p
 INTEGERS = frozenset({"int32", "int64"})
 BITS = frozenset({"uint32", "uint64", "pointer", "koid"})
 PIECE = 1 << 20
-"""Characters that are gathered before they are written."""
+"""Characters collected before they are written."""
 Decode = Callable[[bytes], str]
 
 
 class Person(NamedTuple):
-    """A thread, and the names of it and of its process, None where they are not known."""
+    """A thread with the names of its process and itself; None if unknown."""
 
     pid: int
     tid: int
@@ -31,7 +31,7 @@ class Person(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Arguments of consecutive rows: where those of each begin and end, and their columns."""
+    """Arguments of consecutive rows: begin and end for each row, and their columns."""
 
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Stretch(NamedTuple):
 
 
 def people(capture: Capture) -> dict[int, Person]:
-    """The threads of a capture, by what other tables' ``thread`` holds; empty if it has none."""
+    """Return the threads of a capture by id, as in the columns ``thread``."""
     if "threads" not in capture.schemas:
         return {}
     processes: dict[int, str | None] = {}
@@ -55,7 +55,7 @@ def people(capture: Capture) -> dict[int, Person]:
 
 
 def json_double(value: float) -> str:
-    """The shortest text that reads back as the double; NaN and infinities as strings."""
+    """Return the shortest text that reads back as the double; NaN and infinities as strings."""
     if value != value:  # noqa: PLR0124 (only NaN differs from itself)
         return '"NaN"'
     if value in {float("inf"), float("-inf")}:
@@ -64,10 +64,7 @@ def json_double(value: float) -> str:
 
 
 def pieces(texts: Iterable[str]) -> Iterator[bytes]:
-    """Texts one behind the other as UTF-8, in pieces of a few megabytes at most.
-
-    However long each text is, no more of them are held.
-    """
+    """Concatenate texts as UTF-8, and yield them in pieces of a few megabytes at most."""
     some: list[str] = []
     held = 0
     for text in texts:
@@ -82,9 +79,9 @@ def pieces(texts: Iterable[str]) -> Iterator[bytes]:
 
 
 class Arguments:
-    """The arguments of one table's rows, each as a name and a value in JSON.
+    """The arguments of one table's rows, with names and values as JSON.
 
-    ``decode`` makes text of the bytes of a string; what is not UTF-8 becomes U+FFFD by default.
+    ``decode`` decodes strings; by default, invalid UTF-8 becomes U+FFFD.
     """
 
     def __init__(self, capture: Capture, table: str, decode: Decode | None = None) -> None:
@@ -110,18 +107,18 @@ class Arguments:
         return int(self._parents.size)
 
     def of(self, rows: NDArray[np.int64]) -> list[range]:
-        """For each of these rows the places of its arguments, for ``members``."""
+        """Return for each of these rows the range of its arguments, for ``members``."""
         first = np.searchsorted(self._parents, rows, "left").tolist()
         last = np.searchsorted(self._parents, rows, "right").tolist()
         return [range(start, stop) for start, stop in zip(first, last, strict=True)]
 
     def members(self, places: range) -> list[tuple[str, str]]:
-        """Names, as text in JSON, and values in JSON."""
+        """Return names and values of arguments as JSON."""
         names = self._columns["name"]
         return [(self._text(int(names[at])), self._value(at)) for at in places]
 
     def _text(self, code: int) -> str:
-        """A pooled string as JSON."""
+        """Return a pooled string as JSON."""
         text = self._texts.get(code)
         if text is None:
             text = orjson.dumps(self._decode(self._bytes(code))).decode()
@@ -135,7 +132,7 @@ class Arguments:
         columns = self._columns
         kind = self._types.get(int(columns["type"][at]), "")
         code = int(columns["str"][at])
-        if code >= 0:  # bytes, whatever the number of their type means in other formats
+        if code >= 0:  # a string or bytes, whatever the type
             return self._text(code) if kind == "string" else f'"{self._bytes(code).hex()}"'
         if kind in INTEGERS:
             return str(int(columns["int"][at]))
@@ -153,21 +150,21 @@ Columns = dict[str, NDArray[Any]]
 
 
 class ArgumentStream:
-    """The arguments of one table's rows, as columns, for rows that are asked for in order.
+    """The arguments of one table's rows, as columns, for requests in order of the rows.
 
-    Those that do not come in the order of their rows, such as what the end of a slice adds, are
-    kept; of the others no more than a batch.
+    Arguments that are not in the order of their rows, such as those added by the end of a slice,
+    are kept in memory; of the others, at most a batch.
     """
 
     def __init__(self, capture: Capture, table: str) -> None:
         self.count = 0
-        """Arguments in all."""
+        """Total number of arguments."""
         self._types = {
             name: number for number, name in capture.schemas["args"].column("type").values.items()
         }
         self._batches = _argument_batches(capture, table)
         self._parts: list[Columns] = []
-        """What was read ahead."""
+        """Arguments read ahead."""
         self._last = -1
         kept = []
         for _, late, size in _argument_batches(capture, table):
@@ -179,27 +176,27 @@ class ArgumentStream:
         self._late = {name: column[order] for name, column in self._late.items()}
 
     def are(self, columns: Columns, *types: str) -> NDArray[np.bool_]:
-        """Which arguments are of one of these types."""
+        """Return which arguments have one of these types."""
         numbers = [self._types[name] for name in types if name in self._types]
         return np.isin(columns["type"], numbers)
 
     def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Stretch]]:
-        """The same as ``stretch``, some rows at a time: which of them, and their arguments.
+        """Yield the results of ``stretch`` for slices of the rows, in bounded memory.
 
-        However many rows are asked for, these have no more arguments than a batch and a row.
+        A slice has at most the arguments of a batch and of a row.
         """
         at = 0
         while at < rows.size:
             while self._last <= rows[at] and (batch := next(self._batches, None)) is not None:
                 self._read(batch[0])
-            # The last row of a batch may go on in the next one.
+            # The arguments of a batch's last row may continue in the next batch.
             more = self._last > rows[at]
             stop = int(np.searchsorted(rows, self._last)) if more else rows.size
             yield slice(at, stop), self.stretch(rows[at:stop])
             at = stop
 
     def stretch(self, rows: NDArray[np.int64]) -> Stretch:
-        """The arguments of rows, int64 of shape (n,), in order and behind earlier ones."""
+        """Return the arguments of rows, int64 of shape (n,), sorted and after earlier requests."""
         if not rows.size:
             return self._stretch(rows, _joined([]))
         first, last = int(rows[0]), int(rows[-1])
@@ -229,7 +226,7 @@ class ArgumentStream:
 
 
 def _argument_batches(capture: Capture, table: str) -> Iterator[tuple[Columns, Columns, int]]:
-    """Arguments of a table's rows: those in the order of the rows, the late ones, their number."""
+    """Yield arguments of a table's rows: those in order of the rows, late ones, and the number."""
     last = -1
     for batch in capture.batches("args"):
         mine = batch.array("table") == TABLE_CODES[table]

@@ -1,7 +1,7 @@
-"""Profiles for speedscope: for each thread its calls as they began and ended.
+"""The exporter `speedscope`: a profile per thread, with the begin and end of each call.
 
-A call ends no earlier than those within it, and no later than the one around it; one that never
-ended ends with its profile. Captures of one file become profiles beside each other.
+Ends are adjusted so that calls nest; a call that never ended ends with its profile. Profiles of
+several captures are written to one file.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = ["SCHEMA", "SpeedscopeExport"]
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 OVERLAPS = "overlaps of calls, which one of them was cut by"
 CHUNK = 4096
-"""Events that are written at a time."""
+"""Events written at a time."""
 
 Event = tuple[str, int, int]
-"""``O`` or ``C``, number of the frame, and nanoseconds."""
+"""``O`` (open) or ``C`` (close), number of the frame, and nanoseconds."""
 
 
 class SpeedscopeExport(Export):
-    """Writes one document: the profiles as they come, then the frames that they refer to."""
+    """Writes one document: the profiles, then the frames that they refer to."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -46,7 +46,7 @@ class SpeedscopeExport(Export):
         self._name = ""
 
     def write(self, capture: Capture) -> None:
-        """Write the profiles of a capture. Raises WriteRefusedError where it has no calls."""
+        """Write the profiles of a capture. Raises WriteRefusedError if it has no calls."""
         self._dropped += left_out(capture)
         calls = Calls.of(capture, self._options["by"])
         if not len(calls):
@@ -60,7 +60,7 @@ class SpeedscopeExport(Export):
         self._dropped[ASYNCHRONOUS] += calls.asynchronous
         self._dropped[UNFINISHED] += int(np.count_nonzero(length < 0))
         names = ThreadNames(capture)
-        # Of calls that begin at one time, one follows its caller.
+        # Sort by depth, too, so that callees follow callers that begin at the same time.
         order = np.lexsort((depth, start, calls.thread))
         stops = np.flatnonzero(np.diff(calls.thread[order], append=-2)) + 1
         first = 0
@@ -95,7 +95,7 @@ class SpeedscopeExport(Export):
         self._sink.write(b"]}")
 
     def close(self) -> Mapping[str, int]:
-        """Write the frames; gives what has no place in profiles, by name, with counts."""
+        """Write the frames; return the counts of what could not be written, by name."""
         if self._profiles:
             rest = {"$schema": SCHEMA, "name": self._name, "activeProfileIndex": 0,
                     "exporter": "fxframework"}  # fmt: skip
@@ -114,7 +114,7 @@ class SpeedscopeExport(Export):
 def _frame(name: str, source: str) -> dict[str, Any]:
     frame: dict[str, Any] = {"name": name}
     if source:
-        parts = source.rsplit(":", 2)  # the name of a file may have a colon itself
+        parts = source.rsplit(":", 2)  # the name of a file may contain a colon
         if len(parts) == 3 and not parts[1].isdecimal():
             parts = source.rsplit(":", 1)
         file, line, column = (*parts, "", "")[:3]
@@ -135,11 +135,11 @@ def _paired(
     last: int,
     dropped: Counter[str],
 ) -> Iterator[Event]:
-    """The calls of one thread as beginnings and ends that nest, in order of time."""
+    """Yield the calls of one thread as nested begins and ends, in order of time."""
     stack: list[tuple[int, int, int]] = []  # place, frame, end
     now = int(start[order[0]])
     inside: set[int] = set()
-    """Places of the calls in the stack."""
+    """Indexes of the calls in the stack."""
     for place, begin, took, frame, parent in _rows(calls, frames, start, length, order):
         end = min(begin + took, last) if took >= 0 else last
         while (
@@ -173,7 +173,7 @@ def _rows(
     length: NDArray[np.int64],
     order: NDArray[np.int64],
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Place, start, length, frame and parent of calls, in this order."""
+    """Yield index, start, length, frame and parent of calls, in the given order."""
     for first in range(0, order.size, CHUNK):
         some = order[first : first + CHUNK]
         columns = some, start[some], length[some], frames[calls.function[some]], calls.parent[some]

@@ -1,4 +1,4 @@
-"""What the exporters of calls have in common: the tree of a capture, and what they leave out."""
+"""Helpers shared by the exporters of calls: call trees, and counts of what is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEEP = "calls that are too deep, added to those above"
 
 
 def left_out(capture: Capture) -> Counter[str]:
-    """Rows and columns of a capture that say nothing of its calls, by name, with counts."""
+    """Count the rows and columns of a capture that are unrelated to its calls, by name."""
     dropped: Counter[str] = Counter()
     for name, rows in capture.row_counts().items():
         if rows and name not in {"slices", "threads", "processes"}:
@@ -46,7 +46,7 @@ def left_out(capture: Capture) -> Counter[str]:
 def tree_of(
     capture: Capture, dropped: Counter[str], *, by: str, per_thread: bool, depth: int
 ) -> CallTree:
-    """The call tree of a capture, no deeper than that; what it lacks is counted."""
+    """Return the call tree of a capture down to ``depth``; count what is omitted."""
     tree = call_tree(capture, by=by, per_thread=per_thread, depth=depth)
     found: Mapping[str, int] = {
         ASYNCHRONOUS: tree.asynchronous,
@@ -58,38 +58,38 @@ def tree_of(
 
 
 def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str]) -> CallTree:
-    """The call tree as the options `by`, `thread` and `depth` want it; what it lacks is counted.
+    """Return the call tree for the options `by`, `thread` and `depth`; count what is omitted.
 
-    Raises WriteRefusedError where there are no calls; nothing is counted then.
+    Raises WriteRefusedError, and counts nothing, if there are no calls.
     """
-    lacks = left_out(capture)
+    omitted = left_out(capture)
     tree = tree_of(
-        capture, lacks, by=options["by"], per_thread=options["thread"], depth=options["depth"]
+        capture, omitted, by=options["by"], per_thread=options["thread"], depth=options["depth"]
     )
     if len(tree) == len(tree.roots):
         raise no_calls(capture)
-    dropped += lacks
+    dropped += omitted
     return tree
 
 
 def no_calls(capture: Capture) -> WriteRefusedError:
-    """The refusal of a capture without calls."""
+    """Return the error for a capture without calls."""
     return WriteRefusedError(
         "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
     )
 
 
 class Frames:
-    """The functions of several captures, numbered: those of one name and source are one."""
+    """Numbers the functions of several captures; equal name and source get the same number."""
 
     def __init__(self, pool: StringPool) -> None:
         self.pool = pool
-        """Their names and sources."""
+        """The names and sources of the functions."""
         self._numbers = PairMap()
         self._codes = array("i")
 
     def numbers_of(self, functions: Functions) -> NDArray[np.int32]:
-        """The numbers of functions, of shape (functions,); new ones follow those that are known."""
+        """Return the numbers of functions, of shape (functions,); new ones are appended."""
         found = np.empty(len(functions), np.int32)
         source = -1
         for place, code in enumerate(map(int, functions.codes)):
@@ -103,5 +103,5 @@ class Frames:
         return found
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """The codes of name and source of each, in the order of their numbers."""
+        """Yield the codes of name and source of each function, by number."""
         return zip(self._codes[::2], self._codes[1::2], strict=True)

@@ -1,8 +1,8 @@
-"""Rows as text: the tables of any capture, a line a row, in the order of their times.
+"""The exporter `text` for any capture: a line per row of its tables, in order of time.
 
-A line has the time in seconds on the capture's clock, the table, the thread, and every value that
-says something, as ``name=value``; then the row's arguments. Rows without a time come first, table
-by table. This is what `fxf cat` shows of a format that has no text of its own.
+A line has the time in seconds on the capture's clock, the table, the thread, every meaningful
+value as ``name=value``, and the row's arguments. Rows without a time come first, table by table.
+`fxf cat` prints this for formats without their own text.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from fxframework.model.table import Table
 __all__ = ["TextExport"]
 
 ROWS = 8192
-"""Lines that are made at a time."""
+"""Lines made at a time."""
 SILENT = frozenset({"row", "offset", "ts", "ticks", "thread", "parent", "depth"})
-"""Columns that are shown otherwise, or not at all."""
+"""Columns that are shown differently, or not at all."""
 BESIDE = frozenset({"args", "diagnostics"})
-"""Tables that belong to the rows of others, or that are not of the capture."""
+"""Tables that are not shown as rows."""
 SIDES = ("prev", "next")
 SECOND = 10**9
 
 
 class TextExport(Export):
-    """The exporter `text` of any capture: writes captures one behind the other."""
+    """Writes captures one after the other."""
 
     def write(self, capture: Capture) -> None:
-        """Write one capture. Raises WriteRefusedError where no table has a row."""
+        """Write a capture. Raises WriteRefusedError if no table has rows."""
         lines = _Lines(capture)
         written = 0
         for some in pieces(lines):
@@ -47,7 +47,7 @@ class TextExport(Export):
 
 
 class _Lines:
-    """The lines of a capture, some at a time."""
+    """Iterates over the lines of a capture."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
@@ -71,7 +71,7 @@ class _Lines:
         return any(one.name == column for one in self._capture.schemas[table].columns)
 
     def _by_time(self, names: list[str]) -> Iterator[str]:
-        """Rows of several tables in the order of their times, equal times by table and row."""
+        """Yield rows of several tables by time; rows of equal time by table and row."""
         tables = [self._capture.table(name) for name in names]
         if not tables:
             return
@@ -83,7 +83,7 @@ class _Lines:
         arguments = [Arguments(self._capture, name) for name in names]
         for start in range(0, order.size, ROWS):
             some = order[start : start + ROWS]
-            # Each table's lines are made one at a time, in the order in which they are asked for.
+            # Each table has an iterator of its lines, advanced as they are needed.
             lines = [
                 self._table_lines(
                     table.select(place[some[owner[some] == number]]), arguments[number]
@@ -112,7 +112,7 @@ class _Lines:
 
 
 def _each_shown(column: str, values: Iterable[Any]) -> Iterator[str]:
-    """``_shown`` of each value; of equal ones that follow each other once."""
+    """Yield ``_shown`` of each value, computed once for repeated values."""
     last: Any = None
     shown = ""
     for value in values:
@@ -128,12 +128,12 @@ def _members(arguments: Arguments, places: range) -> str:
 
 
 def _bare(name: str) -> str:
-    """A name in JSON without its quotes, where it is a plain word."""
+    """Return a JSON name without its quotes if it is a plain word."""
     return name[1:-1] if name[1:-1].replace("_", "").isalnum() else name
 
 
 def _shown(column: str, value: Any) -> str:
-    """``column=value``; empty for what says nothing."""
+    """Return ``column=value``; empty for a value without meaning."""
     if value is None or value is False or value == "" or (value == -1 and column == "dur"):
         return ""
     if isinstance(value, str):
@@ -151,6 +151,6 @@ _ESCAPES |= {9: "\\t", 10: "\\n", 13: "\\r"}
 
 
 def _seconds(ns: int) -> str:
-    """Nanoseconds as seconds, exactly."""
+    """Format nanoseconds as exact seconds."""
     whole, rest = divmod(abs(ns), SECOND)
     return f"{'-' if ns < 0 else ''}{whole}.{rest:09d}"

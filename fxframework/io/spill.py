@@ -1,4 +1,4 @@
-"""Spill: a column that grows, in memory while it is short, in an unlinked file once it is long."""
+"""Growing columns that move from memory to an unlinked temporary file when they get long."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fxframework.io.temporary import TemporaryFile, reserve
 __all__ = ["Spill"]
 
 IN_MEMORY = 64 << 20
-"""Bytes of a column that stay in memory."""
+"""Largest size in bytes of a column that is kept in memory."""
 
 
 class Spill:
-    """Values of one type, in ``array`` of shape (room,); the caller knows how many it has set."""
+    """A growing array of one type; the caller keeps track of how many values it has set."""
 
     def __init__(self, dtype: DTypeLike) -> None:
         self.array: NDArray[Any] = np.empty(0, dtype)
@@ -28,10 +28,10 @@ class Spill:
         self._mapping: mmap.mmap | None = None
 
     def grow(self, size: int) -> NDArray[Any]:
-        """Make room for ``size`` values, of which the earlier ones stay; gives ``array``.
+        """Make room for at least ``size`` values, keep the earlier ones, and return ``array``.
 
-        Arrays that it gave before stay valid; those over the file share their values. Raises
-        TemporaryFileError where the disk has no room.
+        Arrays returned before stay valid; those in the file share their values. Raises
+        TemporaryFileError if the disk is full.
         """
         earlier = self.array
         if earlier.size >= size:
@@ -58,6 +58,6 @@ class Spill:
         return self.array
 
     def release(self) -> None:
-        """Release the pages of the file from memory; they are read again where they are needed."""
+        """Drop the pages of the file from memory; they are read again when needed."""
         if self._mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._mapping.madvise(mmap.MADV_DONTNEED)

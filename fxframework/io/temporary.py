@@ -1,7 +1,7 @@
-"""Temporary files: they have no name and end with the process; an error names their folder.
+"""Temporary files without a name, which end with the process; errors name their folder.
 
-They are in the folder of ``tempfile``, which TMPDIR changes. Their blocks are there before they are
-mapped: a write to a mapping that finds the disk full would end the process.
+They are in the folder of ``tempfile``, which TMPDIR sets. Their blocks are allocated before they
+are mapped, because a write to a mapping on a full disk would kill the process.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fxframework.errors import FxError, TemporaryFileError
 __all__ = ["Spool", "TemporaryFile", "reserve", "temporary_errors"]
 
 PIECE = 1 << 20
-"""Bytes that are written at once where the system cannot allocate blocks."""
+"""Bytes written at a time if the system cannot allocate blocks."""
 
 
 @contextlib.contextmanager
 def temporary_errors() -> Iterator[None]:
-    """Within it, an OSError is raised as a TemporaryFileError."""
+    """Convert OSError to TemporaryFileError."""
     try:
         yield
     except OSError as error:
@@ -41,9 +41,9 @@ class _Raw(io.FileIO):
 
 
 class TemporaryFile(io.BufferedRandom):
-    """A temporary file, empty, to be written and read. Raises TemporaryFileError.
+    """An empty temporary file for writing and reading. Raises TemporaryFileError.
 
-    Closing it raises nothing: what was not written is not needed any more.
+    Closing it never raises: unwritten bytes are not needed any more.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class TemporaryFile(io.BufferedRandom):
         super().__init__(raw)
 
     def close(self) -> None:
-        """Close it, and remove it."""
+        """Close and remove the file."""
         with contextlib.suppress(FxError):
             super().close()
 
@@ -64,36 +64,36 @@ else:
 
 
 class Spool(_Spooled):
-    """Bytes in memory, in a temporary file once they are many. Raises TemporaryFileError."""
+    """A buffer that moves to a temporary file when it is large. Raises TemporaryFileError."""
 
     def write(self, data: Any) -> int:
-        """Append bytes; gives how many."""
+        """Append bytes; return their number."""
         with temporary_errors():
             return super().write(data)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered bytes."""
         with temporary_errors():
             super().flush()
 
     def fileno(self) -> int:
-        """The descriptor of the temporary file, which is made if need be."""
+        """Return the descriptor of the temporary file, creating it if necessary."""
         with temporary_errors():
             return super().fileno()
 
     def seek(self, *place: int) -> int:
-        """Go to a place; gives it."""
+        """Set the position; return it."""
         with temporary_errors():
             return super().seek(*place)
 
     def close(self) -> None:
-        """Close it, and remove it."""
+        """Close and remove the file."""
         with contextlib.suppress(OSError):  # a full disk: the buffers cannot be written either
             super().close()
 
 
 def reserve(descriptor: int, nbytes: int) -> None:
-    """Make a temporary file ``nbytes`` long, all on the disk. Raises TemporaryFileError."""
+    """Extend a temporary file to ``nbytes``, with blocks allocated. Raises TemporaryFileError."""
     with temporary_errors():
         size = os.fstat(descriptor).st_size
         if size < nbytes and hasattr(os, "posix_fallocate"):

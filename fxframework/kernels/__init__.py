@@ -1,6 +1,5 @@
-"""What kernels are made of, in compiled code and in plain Python alike.
+"""Building blocks of kernels, which run compiled or as plain Python.
 
-A kernel is a module with a ``.pxd`` of the same name beside it. Where the wheel could be compiled,
-the compiled module is imported; elsewhere the ``.py`` runs as it is. docs/kernels.md says how to
-write one.
+A kernel is a module with a ``.pxd`` of the same name. If it was compiled, the compiled module is
+imported, otherwise the ``.py``. docs/kernels.md describes how to write one.
 """

@@ -1,4 +1,4 @@
-"""Rows of cells as lines of text: numbers, and texts that are quoted where they have to be."""
+"""Writes rows of numbers and texts as lines of separated cells, quoted where necessary."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Cells"]
 
 I64 = NDArray[np.int64]
 
-# Kinds of columns, as letters: numbers with and without a sign, texts of the pool, texts of these
-# rows as they are, and such that are quoted where they have to be; objects of JSON.
+# Kinds of columns, as letters: signed and unsigned numbers, pooled texts, texts of these rows
+# verbatim or quoted where necessary, and JSON objects.
 SIGNED = 0x73
 NATURAL = 0x6E
 POOLED = 0x70
@@ -36,11 +36,11 @@ END = 0
 
 
 class Cells(Kernel):
-    """Writes rows as lines of cells between separators.
+    """Writes rows as lines of cells with separators.
 
-    ``special`` are the bytes for which a text is quoted, ``formulas`` those that a text must not
-    begin with: it gets an apostrophe. ``run`` gives END behind the last row, MORE once ``most``
-    bytes are written; ``out.take()`` gives them.
+    A text with a byte of ``special`` is quoted; one that begins with a byte of ``formulas`` gets
+    an apostrophe. ``run`` returns END after the last row, MORE once ``most`` bytes are written;
+    ``out.take()`` returns the bytes.
     """
 
     def __init__(self, separator: bytes, *, special: bytes, formulas: bytes, most: int) -> None:
@@ -74,12 +74,11 @@ class Cells(Kernel):
         pool: tuple[NDArray[np.uint8], NDArray[np.int64]],
         texts: tuple[NDArray[np.uint8], NDArray[np.int64]],
     ) -> None:
-        """Take rows: for each column its kind, and values of shape (columns, rows).
+        """Set the rows: the kind of each column, and values of shape (columns, rows).
 
-        Kinds are a, the number of an object; s and n, numbers with a sign and without; p, numbers
-        of texts in the pool; v and t, numbers of these rows' texts, as they are and quoted where
-        they have to be. ``pool`` and ``texts`` are letters, and where each text begins and the last
-        one ends.
+        Kinds are a, the index of an object; s and n, signed and unsigned numbers; p, the index of
+        a text in the pool; v and t, the index of a text of these rows, verbatim or quoted where
+        necessary. ``pool`` and ``texts`` are bytes with the bounds of the texts.
         """
         self.kinds = view(np.frombuffer(kinds.encode(), np.uint8), np.uint8)
         self.columns, self.rows = values.shape
@@ -91,17 +90,17 @@ class Cells(Kernel):
     def load_objects(
         self, starts: I64, stops: I64, names: I64, kinds: NDArray[np.uint8], values: I64
     ) -> None:
-        """Take objects: where the members of each begin and end, of shape (objects,).
+        """Set the objects: begin and end of the members of each, of shape (objects,).
 
-        Of each member, of shape (members,): the text of its name and colon in the pool, the kind
-        of its value and the value, as columns have them; all texts with their quotes doubled.
+        For each member, of shape (members,): the text of its name and colon in the pool, and the
+        kind and value as for columns. All texts must have their quotes doubled.
         """
         self.starts, self.stops = view(starts, np.int64), view(stops, np.int64)
         self.names, self.members = view(names, np.int64), view(values, np.int64)
         self.member_kinds = view(kinds, np.uint8)
 
     def step(self) -> int:
-        """Write rows until there is enough."""
+        """Write rows until ``most`` bytes are written."""
         while self.row < self.rows:
             if self.out.used >= self.most:
                 return MORE
@@ -110,7 +109,7 @@ class Cells(Kernel):
         return END
 
     def write_row(self, row: int) -> int:
-        """Write one row."""
+        """Write a row."""
         column = 0
         while column < self.columns:
             if column:
@@ -140,7 +139,7 @@ class Cells(Kernel):
         return 0
 
     def json(self, first: int, stop: int) -> int:
-        """Write members as an object; nothing where there are none."""
+        """Write members as an object; nothing if there are none."""
         if first == stop:
             return 0
         self.out.literal(OPEN)
@@ -156,7 +155,7 @@ class Cells(Kernel):
         return 0
 
     def copy(self, start: int, end: int) -> int:
-        """Copy letters of the pool."""
+        """Copy bytes of the pool."""
         used = self.out.used
         if used + end - start > self.out.size:
             self.out.grow(end - start)
@@ -168,7 +167,7 @@ class Cells(Kernel):
         return 0
 
     def verbatim(self, start: int, end: int) -> int:
-        """Copy letters of these rows."""
+        """Copy bytes of the texts of these rows."""
         used = self.out.used
         if used + end - start > self.out.size:
             self.out.grow(end - start)
@@ -180,7 +179,7 @@ class Cells(Kernel):
         return 0
 
     def text(self, start: int, end: int) -> int:
-        """Write a text, in quotes where it is empty or has a special byte."""
+        """Write a text, quoted if it is empty or has a special byte."""
         formula = 0
         if start < end and self.marks[self.texts[start]] & FORMULA:
             formula = 1

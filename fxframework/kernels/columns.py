@@ -1,4 +1,4 @@
-"""Loops over columns that readers of several formats share; none of them holds the GIL."""
+"""Loops over columns, shared by readers of several formats; they run without the GIL."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["CopiedStretches", "SplitCodes", "SplitNumbers", "Taken"]
 
 
 class SplitNumbers(Kernel):
-    """Of rows of types that are bits of ``wanted`` the ``values`` (int64); else ``otherwise``.
+    """Selects ``values`` of rows whose type is a bit of ``wanted``; other rows get ``otherwise``.
 
-    ``types`` (uint8) and ``values`` (int64) have those of all rows, or those that ``rows`` (int32)
-    chooses. The result is ``out`` (int64).
+    ``types`` is uint8, ``values`` int64; ``rows`` (int32), if given, selects rows of both. The
+    result is ``out`` (int64).
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SplitNumbers(Kernel):
 
 
 class SplitCodes(Kernel):
-    """The same of values that are codes, of all rows; ``out`` is int32."""
+    """Like ``SplitNumbers`` for codes, of all rows; ``out`` is int32."""
 
     def __init__(self, types: memoryview, values: memoryview, wanted: int, otherwise: int) -> None:
         self.types = memoryview(types)
@@ -65,10 +65,10 @@ class SplitCodes(Kernel):
 
 
 class Taken(Kernel):
-    """Numbers (int32) of rows: ``values[through[row]]``, or -1 where the row is in nothing.
+    """Looks up ``values[through[row]]``, or ``values[row]`` without ``through``; -1 stays -1.
 
-    ``rows``, ``through`` and ``values`` are int32; without ``through`` it is ``values[row]``. What
-    is not negative has to be the number of a row. The result is ``out`` (int32).
+    ``rows``, ``through`` and ``values`` are int32; nonnegative elements must be valid indexes. The
+    result is ``out`` (int32).
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class Taken(Kernel):
 
 
 class CopiedStretches(Kernel):
-    """Copies stretches of bytes to where ``offsets`` says: ``run`` gives 1, or 0 outside.
+    """Copies stretches of bytes to ``offsets``; ``run`` returns 0 if one is outside, else 1.
 
-    ``source`` and ``out`` are uint8, ``starts`` (int64) of shape (n,), ``offsets`` of (n + 1,).
+    ``source`` and ``out`` are uint8; ``starts`` (int64) has the shape (n,), ``offsets`` (n + 1,).
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class CopiedStretches(Kernel):
         self.count = len(starts)
 
     def step(self) -> int:
-        """Copy all stretches that lie in the source."""
+        """Copy stretches up to the first one outside of the source."""
         row = 0
         while row < self.count:
             to = self.offsets[row]

@@ -1,4 +1,4 @@
-"""The secret numbers of hash functions: nobody can choose keys that all fall in one place."""
+"""Random parameters of hash functions, so that an input cannot provoke collisions."""
 
 from __future__ import annotations
 

@@ -1,26 +1,26 @@
-"""The base of kernels: what runs without the interpreter's lock."""
+"""The base class of kernels, which run without the interpreter's lock."""
 
 from __future__ import annotations
 
 try:
     import cython
-except ImportError:  # only who compiles needs Cython
+except ImportError:  # Cython is only needed to compile
     from fxframework.kernels import plain as cython
 
 __all__ = ["Kernel"]
 
 
 class Kernel:
-    """Long-running work: a subclass says in ``step`` what is done."""
+    """A long-running loop, which a subclass implements in ``step``."""
 
     def step(self) -> int:
-        """Do the work, without the interpreter's lock; what it gives is the subclass's to say."""
+        """Run the loop, without the interpreter's lock; the subclass defines the result."""
         return 0
 
     def run(self) -> int:
-        """Call ``step``, with the interpreter's lock released where this is compiled."""
+        """Call ``step``, with the interpreter's lock released if compiled."""
         if cython.compiled and hasattr(type(self), "step"):
-            # A plain class below the compiled one, which cannot see its method by itself.
+            # A plain subclass, whose method the compiled base class cannot call directly.
             return int(type(self).step(self))
         with cython.nogil:
             return self.step()

@@ -1,4 +1,4 @@
-"""Maps from numbers to numbers that grow as they are filled, with seeded hashes."""
+"""Growing hash maps from numbers to numbers, with seeded hashes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOW64 = 0xFFFFFFFFFFFFFFFF
 
 
 class PairMap:
-    """A map of two int64 to one that is not negative; -1 is what a key has that is not there."""
+    """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing."""
 
     def __init__(self, size: int = 16) -> None:
         slots = 16
@@ -30,7 +30,7 @@ class PairMap:
         self.value = full(slots, "i8", -1)
 
     def find(self, first: int, second: int) -> int:
-        """The slot of a key, or the free one where it belongs."""
+        """Return the slot of a key, or the free slot for it."""
         mixed = ((self.seed ^ (first & LOW64)) * self.multiplier) & LOW64
         mixed = ((mixed ^ (mixed >> 29)) * self.other) & LOW64
         mixed = ((mixed ^ (mixed >> 32) ^ (second & LOW64)) * self.multiplier) & LOW64
@@ -41,11 +41,11 @@ class PairMap:
         return slot
 
     def get(self, first: int, second: int) -> int:
-        """The value of a key; -1 where it has none."""
+        """Return the value of a key; -1 if it is missing."""
         return self.value[self.find(first, second)]
 
     def put(self, first: int, second: int, value: int) -> int:
-        """Set the value of a key, which is 0 or more."""
+        """Set the value of a key, 0 or more."""
         slot = self.find(first, second)
         if self.value[slot] < 0:
             if 2 * self.used > self.mask:
@@ -58,7 +58,7 @@ class PairMap:
         return 0
 
     def number(self, first: int, second: int) -> int:
-        """The number of a key among those of this map, in the order of their first mention."""
+        """Return the number of a key; new keys are numbered in order of first use."""
         slot = self.find(first, second)
         found = self.value[slot]
         if found < 0:
@@ -82,7 +82,7 @@ class PairMap:
     def enter_again(
         self, first: memoryview, second: memoryview, value: memoryview, mask: int
     ) -> int:
-        """Enter the keys of a smaller table into the (empty) table."""
+        """Insert the keys of a smaller table into the empty table."""
         old = 0
         while old <= mask:
             if value[old] >= 0:
@@ -94,7 +94,7 @@ class PairMap:
         return 0
 
     def clear(self) -> None:
-        """Forget all keys."""
+        """Remove all keys."""
         self.used = 0
         self.value = full(self.mask + 1, "i8", -1)
 
@@ -103,9 +103,9 @@ class PairMap:
 
 
 class CountMap:
-    """Counts by keys, int64 that are not negative; a count of 0 is that of a key that is not there.
+    """Counts by nonnegative int64 keys; missing keys have the count 0.
 
-    A key has a place from its first count on; one whose count is 0 loses it when the map grows.
+    Keys whose count returns to 0 are dropped when the map grows.
     """
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class CountMap:
         self.counts = full(16, "i8")
 
     def find(self, key: int) -> int:
-        """The slot of a key, or the free one where it belongs."""
+        """Return the slot of a key, or the free slot for it."""
         mixed = ((self.seed ^ key) * self.multiplier) & LOW64
         mixed = ((mixed ^ (mixed >> 29)) * self.multiplier) & LOW64
         slot = (mixed >> 32) & self.mask
@@ -126,7 +126,7 @@ class CountMap:
         return slot
 
     def get(self, key: int) -> int:
-        """The count of a key."""
+        """Return the count of a key."""
         return self.counts[self.find(key)]
 
     def add(self, key: int, amount: int) -> int:
@@ -142,7 +142,7 @@ class CountMap:
         return 0
 
     def grow(self) -> int:
-        """Make room for twice as many keys, or find it among those whose counts are 0."""
+        """Make room by dropping keys with count 0, or by doubling the table."""
         keys = np.asarray(self.keys)
         counts = np.asarray(self.counts)
         self.used = int(np.count_nonzero(counts))
@@ -154,7 +154,7 @@ class CountMap:
         return self.enter_again(keys.data, counts.data, before)
 
     def enter_again(self, keys: memoryview, counts: memoryview, mask: int) -> int:
-        """Enter the keys of another table into the (empty) table."""
+        """Insert the keys of another table into the empty table."""
         old = 0
         while old <= mask:
             if counts[old] > 0:
@@ -165,7 +165,7 @@ class CountMap:
         return 0
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Keys, ascending, and their counts, two int64 of shape (keys,)."""
+        """Return sorted keys and their counts, both int64 of shape (keys,)."""
         slots = np.flatnonzero(np.asarray(self.counts))
         keys = np.asarray(self.keys)[slots]
         order = np.argsort(keys)

@@ -1,7 +1,7 @@
-"""Whether kernels run compiled or as plain Python, and why.
+"""Controls and reports whether kernels run compiled or as plain Python.
 
-``FXF_NATIVE=never`` imports the plain Python of every kernel, ``FXF_NATIVE=require`` refuses to
-import a kernel that is not compiled.
+``FXF_NATIVE=never`` imports every kernel as plain Python, ``FXF_NATIVE=require`` makes the import
+of a kernel that is not compiled an error.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 COMPILED: dict[str, bool] = {}
-"""By the name of each compiled kernel that was imported: whether its source was edited since."""
+"""By name of each imported compiled kernel: whether its source was edited since compilation."""
 BUILD_NOTE = Path(__file__).with_name("build.txt")
-"""What the build hook says where it could not compile."""
+"""The file in which the build hook says why it could not compile."""
 EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
@@ -41,17 +41,17 @@ class State(NamedTuple):
     """How the kernels of a package run."""
 
     how: str
-    """``compiled``, ``plain`` or, where there are none, ``none``."""
+    """``compiled``, ``plain``, or ``none`` if there are no kernels."""
     why: str
     """Why they run as plain Python."""
 
 
 class StaleKernelWarning(UserWarning):
-    """A compiled kernel is not of the source beside it."""
+    """A compiled kernel is older than its source."""
 
 
 class KernelFinder:
-    """Finds kernels as FXF_NATIVE asks for; ``never`` their plain Python, ``require`` compiled."""
+    """Import finder for FXF_NATIVE: ``never`` finds plain Python, ``require`` compiled kernels."""
 
     def __init__(self, wish: str) -> None:
         self.wish = wish
@@ -62,7 +62,7 @@ class KernelFinder:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of a kernel; None for every other module. ImportError as ``require`` asks."""
+        """Return the spec of a plain kernel, or None. Raises ImportError for ``require``."""
         stem = name.rpartition(".")[2]
         for folder in path or ():
             source = os.path.join(folder, f"{stem}.py")  # noqa: PTH118 (fast: on every import)
@@ -80,7 +80,7 @@ class KernelFinder:
 
 
 def _is_kernel(name: str, header: str) -> bool:
-    """Whether a module with a header is a kernel of ours or of a plugin: Cython's own are not."""
+    """Return whether a module with a header is a kernel of ours or of a plugin, not Cython's."""
     root = name.partition(".")[0]
     if root == "fxframework" or root.startswith("fx_"):
         return True
@@ -88,14 +88,14 @@ def _is_kernel(name: str, header: str) -> bool:
 
 
 def install(wish: str) -> None:
-    """Have kernels imported as ``never`` or ``require`` asks for; ValueError for anything else."""
+    """Install the finder for ``never`` or ``require``. Raises ValueError for other values."""
     if wish not in {"never", "require"}:
         raise ValueError(f"FXF_NATIVE is {wish!r}; it can be 'never' or 'require'")
     sys.meta_path.insert(0, KernelFinder(wish))
 
 
 def digest_of(files: Iterable[str]) -> str:
-    """What tells whether a compiled kernel is of these sources; OSError where one is missing."""
+    """Return a digest of the sources of a kernel. Raises OSError if one is missing."""
     import hashlib
 
     digest = hashlib.sha256()
@@ -105,10 +105,10 @@ def digest_of(files: Iterable[str]) -> str:
 
 
 def register(name: str, file: str, digest: str, headers: Sequence[str] = ()) -> None:
-    """Called by each compiled kernel as it is imported; warns where a source was edited since.
+    """Register a compiled kernel on import, and warn if its sources were edited since.
 
-    ``headers`` names the other headers (``.pxd``) that it was compiled with, and ``digest`` is of
-    its source, its own header and those.
+    ``headers`` names the other headers (``.pxd``) that it was compiled with; ``digest`` is of its
+    source, its own header and those.
     """
     COMPILED[name] = False
     source = sources_of(file, headers)
@@ -119,7 +119,7 @@ def register(name: str, file: str, digest: str, headers: Sequence[str] = ()) -> 
         if edited[latest] <= built or digest_of(source) == digest:
             return
     except OSError:
-        return  # without the sources there is nothing to be stale against
+        return  # without sources it cannot be stale
     COMPILED[name] = True
     warnings.warn(
         f"{name} runs compiled code that is older than {latest}: install the project again "
@@ -130,7 +130,7 @@ def register(name: str, file: str, digest: str, headers: Sequence[str] = ()) -> 
 
 
 def sources_of(file: str, headers: Sequence[str]) -> list[str]:
-    """Paths of a compiled kernel's source, its header, and the other headers it was built with."""
+    """Return the paths of a compiled kernel's source, its header, and the other headers."""
     folder, _, compiled = file.rpartition(os.sep)
     stem = f"{folder}{os.sep}{compiled.partition('.')[0]}"
     found = [f"{stem}.py", f"{stem}.pxd"]
@@ -143,15 +143,15 @@ def sources_of(file: str, headers: Sequence[str]) -> list[str]:
 
 
 def is_compiled(name: str) -> bool:
-    """Whether a kernel that was imported runs compiled."""
+    """Return whether an imported kernel runs compiled."""
     return name in COMPILED
 
 
 def kernels_of(package: str) -> dict[str, Path]:
-    """The kernels of a package by name, and where their sources are; none is imported."""
+    """Return the sources of a package's kernels by name, without importing them."""
     try:
         spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):  # a module that was made by hand
+    except (ImportError, ValueError):  # a module without a spec
         return {}
     found = {}
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
@@ -164,7 +164,7 @@ def kernels_of(package: str) -> dict[str, Path]:
 
 
 def state_of(package: str) -> State:
-    """How the kernels of a package run, and why; none of them is imported."""
+    """Return how the kernels of a package run, and why, without importing them."""
     kernels = kernels_of(package)
     if not kernels:
         return State("none", "")
@@ -180,12 +180,12 @@ def state_of(package: str) -> State:
     try:
         why = BUILD_NOTE.read_text("utf-8").strip()
     except OSError:
-        why = "it was not compiled when it was installed"
+        why = "it was not compiled during installation"
     return State("plain", why if len(plain) == len(kernels) else f"{', '.join(plain)}: {why}")
 
 
 def stale_kernels(package: str) -> list[str]:
-    """The compiled kernels of a package whose source was edited since; all of it is imported."""
+    """Import the kernels of a package; return those whose source was edited since compilation."""
     kernels = kernels_of(package)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StaleKernelWarning)

@@ -1,4 +1,4 @@
-"""Findings, counted by kernels without an object each."""
+"""Findings of kernels, stored as numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Notes"]
 
 
 class Notes:
-    """The findings of a scan: the first of each code as rows, and how many there are of each.
+    """The findings of a scan: the first of each code as rows, and counts of all.
 
-    Codes are small numbers from 0 on, which a plugin maps to those of its catalogue.
+    Codes are small numbers from 0 on, which a plugin maps to the codes of its catalogue.
     """
 
     def __init__(self, codes: int, limit: int) -> None:
@@ -24,7 +24,7 @@ class Notes:
         self.used = 0
 
     def add(self, code: int, offset: int, record: int, value: int) -> int:
-        """Count a finding, and keep it while its code is under the limit; gives the count."""
+        """Count a finding, and keep it if its code is below the limit; return the count."""
         count = self.totals[code] + 1
         self.totals[code] = count
         if count <= self.limit:
@@ -45,15 +45,15 @@ class Notes:
         return 0
 
     def count(self, code: int) -> int:
-        """How many findings there are of a code, kept or not."""
+        """Return the number of findings of a code, kept or not."""
         return self.totals[code]
 
     @property
     def findings(self) -> NDArray[np.int64]:
-        """The findings kept, four numbers each: code, offset, record and value."""
+        """The kept findings, four numbers each: code, offset, record and value."""
         return np.asarray(self.rows)[: 4 * self.used]
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many are kept, how many of a code may be, and then how many there are by code."""
+        """Number of kept findings, limit per code, then the counts by code."""
         return np.append(np.array([self.used, self.limit], np.int64), np.asarray(self.totals))

@@ -1,4 +1,4 @@
-"""The bytes that a kernel writes: literals, numbers, and strings of the file, as JSON has them."""
+"""The output buffer of kernels: writes literals, numbers and JSON strings."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ LETTER_A = 0x61
 
 
 class Output:
-    """Bytes that grow; ``used`` is their number.
+    """A growing buffer with ``used`` bytes.
 
-    ``literals`` are texts that are written by their number; ``source`` (uint8) is what strings are
-    read from.
+    ``literals`` are texts written by number; strings are read from ``source`` (uint8).
     """
 
     def __init__(self, literals: Sequence[bytes], source: memoryview) -> None:
@@ -50,11 +49,11 @@ class Output:
         self.escapes = escapes()
 
     def add(self, literal: bytes) -> int:
-        """Take one more literal; gives its number."""
+        """Add a literal; return its number."""
         return self.add_all([literal])
 
     def add_all(self, literals: Sequence[bytes]) -> int:
-        """Take more literals; gives the number of the first."""
+        """Add literals; return the number of the first."""
         number = self.count
         start = self.bounds[number]
         joined = b"".join(literals)
@@ -73,11 +72,11 @@ class Output:
         return count - len(literals)
 
     def forget(self, count: int) -> None:
-        """Forget the literals but the first ones."""
+        """Forget all literals except the first ``count``."""
         self.count = min(self.count, count)
 
     def held(self) -> int:
-        """Bytes of all literals."""
+        """Return the total size of the literals in bytes."""
         return self.bounds[self.count]
 
     def grow(self, nbytes: int) -> int:
@@ -104,7 +103,7 @@ class Output:
         return 0
 
     def natural(self, value: int) -> int:
-        """Write a number of 64 bits without a sign."""
+        """Write an unsigned 64-bit number."""
         if self.used + DIGITS > self.size:
             self.grow(DIGITS)
         left = value & LOW64
@@ -125,14 +124,14 @@ class Output:
         return 0
 
     def signed(self, value: int) -> int:
-        """Write a number of 64 bits with its sign."""
+        """Write a signed 64-bit number."""
         if value >= 0:
             return self.natural(value)
         if self.used + 1 > self.size:
             self.grow(1)
         self.data[self.used] = MINUS
         self.used += 1
-        # The magnitude of the least number fits without a sign.
+        # The magnitude of the least signed number fits an unsigned number.
         return self.natural((LOW64 - (value & LOW64) + 1) & LOW64)
 
     def json_text(self, start: int, nbytes: int) -> int:
@@ -180,10 +179,10 @@ class Output:
         return 0
 
     def real(self, value: float, bits: int) -> int:
-        """Write a finite double, whose bits are given too, with the digits that read back to it.
+        """Write a finite double, given with its bits, as the shortest text that reads back.
 
-        No two decimals of up to 15 digits read back to the same double, so one that does is the
-        shortest text. A double with more digits is written by the host.
+        Decimals of up to 15 digits read back to distinct doubles, so one that reads back to the
+        value is the shortest. Doubles with more digits are written by orjson.
         """
         size = -value if bits < 0 else value
         scale = 1.0
@@ -200,7 +199,7 @@ class Output:
         return self.real_by_host(value)
 
     def decimal(self, whole: int, places: int, bits: int) -> int:
-        """Write a number with ``places`` digits behind its point; ``bits`` give the sign."""
+        """Write a number with ``places`` digits after its point; ``bits`` has the sign."""
         if self.used + DIGITS + 3 > self.size:
             self.grow(DIGITS + 3)
         used = self.used
@@ -230,12 +229,12 @@ class Output:
         return 0
 
     def real_by_host(self, value: float) -> int:
-        """Write a finite double as orjson does."""
+        """Write a finite double with orjson."""
         self.put(orjson.dumps(value))
         return 0
 
     def put(self, data: bytes) -> None:
-        """Write bytes that the host made."""
+        """Write bytes."""
         nbytes = len(data)
         if self.used + nbytes > self.size:
             self.grow(nbytes)
@@ -243,19 +242,19 @@ class Output:
         self.used += nbytes
 
     def written(self) -> NDArray[np.uint8]:
-        """What was written since the last ``take``, as a view."""
+        """Return the bytes written since the last ``take``, as a view."""
         written: NDArray[np.uint8] = np.asarray(self.data)[: self.used]
         return written
 
     def take(self) -> bytes:
-        """What was written since the last call."""
+        """Return the bytes written since the last call and empty the buffer."""
         taken = np.asarray(self.data)[: self.used].tobytes()
         self.used = 0
         return taken
 
 
 def escapes() -> memoryview:
-    """How JSON escapes each character up to the backslash: LONGEST_ESCAPE bytes, zero behind."""
+    """Return JSON's escape of each character up to the backslash, zero-padded to LONGEST_ESCAPE."""
     table = bytearray(LONGEST_ESCAPE * (BACKSLASH + 1))
     for character in (*range(BLANK), QUOTE, BACKSLASH):
         quoted = orjson.dumps(chr(character))

@@ -1,9 +1,9 @@
-"""The kinds of parts that a template has, as ``templates.py`` writes them.
+"""The kinds of parts of a template (``templates.py``).
 
-``TEXT``: numbers of texts. ``SIGNED``, ``NATURAL``, ``HEX``: numbers. ``MICROS``, ``SECONDS``:
-nanoseconds as exact microseconds and seconds; ``LENGTH``: in the greatest unit that they fill.
-``MEMBERS``, with the part ``MEMBERS_END`` behind it: the first member and the one behind the last.
-``MARK`` writes nothing; ``marks`` has where it is in each row.
+``TEXT``: numbers of texts. ``SIGNED``, ``NATURAL``, ``HEX``: integers. ``MICROS``, ``SECONDS``:
+nanoseconds as exact microseconds and seconds; ``LENGTH``: in the largest unit that fits.
+``MEMBERS``, followed by the part ``MEMBERS_END``: a range of members. ``MARK`` writes nothing;
+``marks`` has its offset in each row.
 """
 
 from __future__ import annotations

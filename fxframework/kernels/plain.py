@@ -1,4 +1,4 @@
-"""What plain kernels need of the module ``cython`` where Cython is not installed."""
+"""Substitutes for the module ``cython``, for plain kernels without Cython."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool of distinct byte strings, as kernels fill it."""
+"""The pool of distinct byte strings, which kernels fill."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NOWHERE = memoryview(bytes(8)).cast("q")
 
 
 class Pool:
-    """Distinct byte strings, numbered in the order in which they came, padded to whole words.
+    """Distinct byte strings, numbered in order of first use and padded to whole words.
 
-    A kernel says once where strings are read from (``read_from``) and then enters them by place.
-    Padding bytes in the source do not count. ``words`` (int64) has the strings one after another,
-    ``starts`` (int64, in words) and ``lengths`` (int64, in bytes) say where, and ``valid`` (uint8)
-    has 1 where one is UTF-8; of each, the first ``count`` count.
+    A kernel sets the source of strings once (``read_from``) and then interns them by position.
+    Padding bytes in the source are ignored. ``words`` (int64) has the strings one after another,
+    ``starts`` (int64, in words) and ``lengths`` (int64, in bytes) locate them, and ``valid``
+    (uint8) is 1 for strings that are UTF-8; the first ``count`` elements are valid.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Pool:
         self.source = memoryview(words)
 
     def hash_of(self, start: int, nbytes: int) -> int:
-        """31 bits that depend on the ``nbytes`` bytes at word ``start`` of the source."""
+        """Return a 31-bit hash of the ``nbytes`` bytes at word ``start`` of the source."""
         mixed = ((self.seed ^ nbytes) * self.multiplier) & LOW64
         whole = nbytes >> 3
         at = start
@@ -64,7 +64,7 @@ class Pool:
         return mixed >> 33
 
     def same(self, code: int, start: int, nbytes: int) -> bool:
-        """Whether a string of the pool has the ``nbytes`` bytes at word ``start`` of the source."""
+        """Return whether a string equals the ``nbytes`` bytes at word ``start`` of the source."""
         if self.lengths[code] != nbytes:
             return False
         at = self.starts[code]
@@ -81,7 +81,7 @@ class Pool:
         return True
 
     def find(self, start: int, nbytes: int) -> int:
-        """The code of the ``nbytes`` bytes at word ``start`` of the source; -1 where new."""
+        """Return the code of the ``nbytes`` bytes at word ``start`` of the source; -1 if new."""
         tag = self.hash_of(start, nbytes)
         slot = tag & self.mask
         while True:
@@ -94,7 +94,7 @@ class Pool:
             slot = (slot + 1) & self.mask
 
     def intern(self, start: int, nbytes: int) -> int:
-        """The code of the ``nbytes`` bytes at word ``start`` of the source, entered where new."""
+        """Return the code of the ``nbytes`` bytes at word ``start``, adding them if new."""
         tag = self.hash_of(start, nbytes)
         slot = tag & self.mask
         while True:
@@ -123,7 +123,7 @@ class Pool:
             index += 1
         if rest:
             tail = (self.source[start + whole] & LOW64) & (LOW64 >> (64 - 8 * rest))
-            # As int64: the bits beyond the string are zero, so that it is not negative.
+            # Nonnegative as int64, because the bits after the string are zero.
             self.words[at + whole] = tail
             whole += 1
         self.valid[code] = self.is_utf8(at, nbytes)
@@ -132,11 +132,11 @@ class Pool:
         return code
 
     def reserve(self, strings: int, words: int) -> int:
-        """Make room for that many more strings, of that many words in all."""
+        """Make room for more strings with a total of ``words`` words."""
         if self.count + strings > self.room:
             self.room = max(self.room + (self.room >> 1), self.count + strings)
             if self.room > 1 << 29:
-                raise MemoryError("a pool holds no more than half a thousand million strings")
+                raise MemoryError("a string pool is limited to 536,870,912 strings")
             self.starts = grown(self.starts, self.room, self.count)
             self.lengths = grown(self.lengths, self.room, self.count)
             self.valid = grown(self.valid, self.room, self.count)
@@ -154,7 +154,7 @@ class Pool:
         return 0
 
     def enter_again(self, before: memoryview, mask: int) -> int:
-        """Enter the entries of a smaller table into the (empty) table."""
+        """Insert the entries of a smaller table into the empty table."""
         old = 0
         while old <= self.mask:
             entry = before[old]
@@ -167,11 +167,11 @@ class Pool:
         return 0
 
     def byte(self, start: int, index: int) -> int:
-        """Byte ``index`` of the string at word ``start`` of the pool."""
+        """Return byte ``index`` of the string at word ``start`` of the pool."""
         return (self.words[start + (index >> 3)] >> (8 * (index & 7))) & 0xFF
 
     def is_utf8(self, start: int, nbytes: int) -> int:
-        """1 where the ``nbytes`` bytes at word ``start`` of the pool are UTF-8, else 0."""
+        """Return 1 if the ``nbytes`` bytes at word ``start`` of the pool are UTF-8, else 0."""
         every = 0
         at = start
         end = start + ((nbytes + 7) >> 3)
@@ -191,7 +191,7 @@ class Pool:
             more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
             if more > nbytes - at:
                 return 0
-            # The first byte decides what the second may be; later ones may be any.
+            # The first byte restricts the second; later ones may be any continuation byte.
             low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
             high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
             while more > 0:
@@ -205,7 +205,7 @@ class Pool:
         return 1
 
     def enter(self, value: bytes) -> int:
-        """The code of some bytes, entered where they are new."""
+        """Return the code of some bytes, adding them if new."""
         before = self.source
         self.source = memoryview(value + bytes(-len(value) % 8 or 8)).cast("q")
         code = self.intern(0, len(value))
@@ -213,7 +213,7 @@ class Pool:
         return code
 
     def enter_numbers(self, numbers: memoryview, codes: memoryview) -> None:
-        """Enter numbers (int64, none negative) as decimal digits; ``codes`` (int32) gets theirs."""
+        """Add nonnegative int64 numbers as decimal digits, and store their codes in ``codes``."""
         before = self.source
         digits = full(4, "i8")
         self.source = digits
@@ -235,7 +235,7 @@ class Pool:
         self.source = before
 
     def look_up(self, value: bytes) -> int:
-        """The code of some bytes; -1 where they are not in the pool."""
+        """Return the code of some bytes; -1 if they are not in the pool."""
         before = self.source
         self.source = memoryview(value + bytes(-len(value) % 8 or 8)).cast("q")
         code = self.find(0, len(value))
@@ -243,13 +243,13 @@ class Pool:
         return code
 
     def bytes_of(self, code: int) -> bytes:
-        """The bytes of a code that is in the pool."""
+        """Return the bytes of a valid code."""
         start = self.starts[code]
         length = self.lengths[code]
         words = self.words[start : start + ((length + 7) >> 3)]
         return bytes(np.asarray(words).tobytes()[:length])
 
     def array(self, name: str) -> NDArray[np.int64]:
-        """``words``, ``starts``, ``lengths`` or ``valid`` as an array, as far as it is filled."""
+        """Return the filled part of ``words``, ``starts``, ``lengths`` or ``valid`` as an array."""
         used = self.filled if name == "words" else self.count
         return np.asarray(getattr(self, name))[:used]

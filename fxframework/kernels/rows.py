@@ -1,4 +1,4 @@
-"""Rows: growing columns of equal length, which a scan fills; one class a table."""
+"""Rows: growing columns of equal length that a scan fills, with a class per table."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Rows", "columns"]
 
 
 def columns(**names: str) -> tuple[tuple[str, str], ...]:
-    """The name and the dtype of each column, from names by dtype: ``i4="thread name"``."""
+    """Return name and dtype of each column, from names by dtype: ``i4="thread name"``."""
     return tuple((name, dtype) for dtype, given in names.items() for name in given.split())
 
 
 class Rows:
-    """Columns of equal length: ``rows`` of them are filled, there is room for ``room``.
+    """Columns of equal length with ``rows`` filled rows and room for ``room``.
 
     ``first`` is the number of the first row within its table. A kernel writes to row ``rows`` of
-    each column, having called ``grow`` where there is no room.
+    each column, after calling ``grow`` if there is no room.
     """
 
     COLUMNS: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Names and dtypes, pair by pair; the header declares each as a public memoryview."""
+    """Pairs of name and dtype; the header declares each as a public memoryview."""
 
     if TYPE_CHECKING:
 
@@ -37,7 +37,7 @@ class Rows:
         self.renew(size)
 
     def renew(self, size: int) -> None:
-        """Begin new columns with room for ``size`` rows."""
+        """Start new columns with room for ``size`` rows."""
         self.first += self.rows
         self.rows = 0
         for name, dtype in self.COLUMNS:
@@ -45,22 +45,22 @@ class Rows:
         self.room = size
 
     def grow(self) -> int:
-        """Make room for half as many rows again."""
+        """Increase the room by half."""
         self.resize(self.room + (self.room >> 1) + 64)
         return 0
 
     def resize(self, size: int) -> None:
-        """Make room for ``size`` rows, of which the filled ones stay."""
+        """Set the room to ``size`` rows, keeping the filled ones."""
         for name, _ in self.COLUMNS:
             setattr(self, name, grown(getattr(self, name), size, self.rows))
         self.room = size
 
     def taken(self, size: int = 64) -> dict[str, NDArray[Any]]:
-        """The filled rows of each column; new ones with room for ``size`` rows take their place."""
+        """Return the filled rows of each column, and start new columns of ``size`` rows."""
         filled = self.filled()
         self.renew(size)
         return filled
 
     def filled(self) -> dict[str, NDArray[Any]]:
-        """The filled rows of each column, as views."""
+        """Return the filled rows of each column, as views."""
         return {name: np.asarray(getattr(self, name))[: self.rows] for name, _ in self.COLUMNS}

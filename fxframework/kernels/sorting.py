@@ -1,4 +1,4 @@
-"""Stable orders of many numbers, in time that does not depend on how they lie."""
+"""Stable sorting of many numbers, in time independent of their order."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["StableOrder", "stable_order"]
 
 LOW64 = 0xFFFFFFFFFFFFFFFF
 DIGIT = 8
-"""Bits that one pass sorts by."""
+"""Bits sorted in one pass."""
 DIGITS = 256
 SMALL = 4096
-"""Fewer keys than these are numpy's to sort: a pass costs as much as its places."""
+"""Fewer keys are sorted by numpy, because each pass also clears its table of digits."""
 
 
 class StableOrder(Kernel):
-    """The stable order of int64 ``keys``: after ``run``, ``order`` is what a stable argsort gives.
+    """Radix sort of int64 ``keys``: after ``run``, ``order`` is their stable argsort.
 
-    ``run`` gives the number of passes; 0 where the keys were in order.
+    ``run`` returns the number of passes; 0 means that the keys were in order.
     """
 
     def __init__(self, keys: memoryview) -> None:
@@ -48,7 +48,7 @@ class StableOrder(Kernel):
         return passes
 
     def in_order(self) -> bool:
-        """Whether the keys are in order."""
+        """Return whether the keys are in order."""
         row = 1
         while row < self.count:
             if self.keys[row] < self.keys[row - 1]:
@@ -57,7 +57,7 @@ class StableOrder(Kernel):
         return True
 
     def measure(self) -> int:
-        """Number the keys, and take the lowest from each; gives the width of their range."""
+        """Number the keys, subtract the least from each, and return the width of their range."""
         low = high = self.keys[0]
         row = 0
         while row < self.count:
@@ -107,7 +107,7 @@ class StableOrder(Kernel):
 
 
 def stable_order(keys: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """What ``numpy.argsort(keys, kind="stable")`` gives, sooner; None where they are in order."""
+    """Return ``numpy.argsort(keys, kind="stable")``, faster; None if the keys are in order."""
     if keys.size < SMALL or not native.is_compiled(__name__):
         if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
             return None

@@ -1,4 +1,4 @@
-"""Rows of text from templates: the same parts one behind the other, filled from columns."""
+"""Rows of text from templates: sequences of parts filled from columns."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = ["Part", "Templates"]
 
 I64 = NDArray[np.int64]
 Part = bytes | tuple[int, NDArray[np.generic] | int]
-"""A part of a template: a text that all rows have, or a kind (``parts.py``) and its column, which
-is one value where all rows have the same."""
+"""A part of a template: a constant text, or a kind (``parts.py``) with its column or a constant
+value."""
 
 ZERO = 0x30
 BLANK = 0x20
@@ -39,16 +39,16 @@ LETTER_N = 0x6E
 LETTER_S = 0x73
 LETTER_U = 0x75
 WIDTH = 6
-"""Letters that whole seconds are filled up to."""
+"""Minimum width of whole seconds, padded with blanks."""
 MOST_DIGITS = 24
 LOW64 = 0xFFFFFFFFFFFFFFFF
 
 
 class Templates(Kernel):
-    """Writes rows of templates into ``out``, and members that rows of later templates hold.
+    """Writes rows of templates to ``out``; written rows can be members of later rows.
 
-    The members of a row have ``before``, ``between`` and ``behind`` around them, if there are any.
-    Texts have numbers (``text``), up to the next call of ``forget``.
+    ``before``, ``between`` and ``behind`` surround the members of a row, if there are any. Numbers
+    of texts (``text``) are valid until the next call of ``forget``.
     """
 
     def __init__(self, before: bytes, between: bytes, behind: bytes) -> None:
@@ -68,21 +68,21 @@ class Templates(Kernel):
         self.parts = 0
         self.rows = 0
 
-    # --- What the host asks ----------------------------------------------------------------------
+    # --- Interface for Python --------------------------------------------------------------------
 
     def text(self, text: bytes) -> int:
-        """The number of a text."""
+        """Return the number of a text."""
         number = self._numbers.get(text)
         if number is None:
             number = self._numbers[text] = self.out.add(text)
         return number
 
     def texts(self, texts: Sequence[bytes]) -> I64:
-        """Numbers of texts of which each is used once, int64 of shape (texts,)."""
+        """Return numbers of texts that are used once, int64 of shape (texts,)."""
         return self.out.add_all(texts) + np.arange(len(texts))
 
     def forget(self, most: int) -> bool:
-        """Forget all rows, and the numbers of texts where these take more than ``most`` bytes."""
+        """Forget all rows, and also the texts if they take more than ``most`` bytes."""
         self.out.used = 0
         if self.out.held() <= most:
             return False
@@ -91,18 +91,18 @@ class Templates(Kernel):
         return True
 
     def letters(self) -> NDArray[np.uint8]:
-        """All that was written since ``forget``, as a view."""
+        """Return everything written since ``forget``, as a view."""
         return self.out.written()
 
     def hold(self, starts: I64, ends: I64) -> None:
-        """Take members: where the text of each begins and ends in ``letters``, (members,)."""
+        """Set the members: begin and end of each in ``letters``, of shape (members,)."""
         self.member_starts = view(starts if starts.size else np.zeros(1), np.int64)
         self.member_ends = view(ends if ends.size else np.zeros(1), np.int64)
 
     def write(self, rows: int, *parts: Part) -> tuple[I64, I64]:
-        """Write rows; gives where each begins and ends in ``letters``, both of shape (rows,).
+        """Write rows; return begin and end of each in ``letters``, both of shape (rows,).
 
-        Columns are of shape (rows,); those of MEMBERS and MEMBERS_END are numbers of members.
+        Columns have the shape (rows,); those of MEMBERS and MEMBERS_END are indexes of members.
         """
         kinds: list[int] = []
         places: list[int] = []
@@ -134,7 +134,7 @@ class Templates(Kernel):
             self.run()
         return bounds[:rows], bounds[1:]
 
-    # --- The kernel ------------------------------------------------------------------------------
+    # --- Kernel ----------------------------------------------------------------------------------
 
     def step(self) -> int:
         """Write all rows."""
@@ -172,7 +172,7 @@ class Templates(Kernel):
         return 0
 
     def members(self, first: int, stop: int) -> int:
-        """Write members; nothing where there are none."""
+        """Write members; nothing if there are none."""
         at = first
         while at < stop:
             self.out.literal(1 if at > first else 0)
@@ -183,7 +183,7 @@ class Templates(Kernel):
         return 0
 
     def copy(self, start: int, end: int) -> int:
-        """Write again what is at bytes ``start`` to ``end``."""
+        """Copy bytes ``start`` to ``end`` of the output to its end."""
         if self.out.used + end - start > self.out.size:
             self.out.grow(end - start)
         used = self.out.used
@@ -195,7 +195,7 @@ class Templates(Kernel):
         return 0
 
     def letter(self, letter: int) -> int:
-        """Write a letter."""
+        """Write a character."""
         if self.out.used + 1 > self.out.size:
             self.out.grow(1)
         self.out.data[self.out.used] = letter
@@ -203,7 +203,7 @@ class Templates(Kernel):
         return 0
 
     def hexadecimal(self, value: int) -> int:
-        """Write a number without a sign in hex."""
+        """Write an unsigned number in hex."""
         left = value & LOW64
         digits = 1
         while digits < 16 and left >> (4 * digits):
@@ -215,7 +215,7 @@ class Templates(Kernel):
         return 0
 
     def padded(self, value: int, places: int) -> int:
-        """Write a number of ``places`` digits, zeros first."""
+        """Write a number with ``places`` digits, padded with zeros."""
         if self.out.used + MOST_DIGITS > self.out.size:
             self.out.grow(MOST_DIGITS)
         at = self.out.used + places
@@ -240,13 +240,13 @@ class Templates(Kernel):
         return 0
 
     def magnitude(self, value: int) -> int:
-        """The number without its sign."""
+        """Return the absolute value."""
         if value < 0:
             return (LOW64 - (value & LOW64) + 1) & LOW64
         return value
 
     def seconds(self, ns: int) -> int:
-        """Write nanoseconds as exact seconds, blanks first."""
+        """Write nanoseconds as exact seconds, padded with blanks."""
         size = self.magnitude(ns)
         whole = size // 1000000000
         letters = 1 + (ns < 0)
@@ -265,7 +265,7 @@ class Templates(Kernel):
         return 0
 
     def length(self, ns: int) -> int:
-        """Write nanoseconds in the greatest unit that they fill, exactly."""
+        """Write nanoseconds exactly, in the largest unit that fits."""
         if ns >= 1000000000:
             self.fraction(ns // 1000000000, ns % 1000000000, 9)
         elif ns >= 1000000:
@@ -281,7 +281,7 @@ class Templates(Kernel):
         return 0
 
     def fraction(self, whole: int, rest: int, places: int) -> int:
-        """Write a number, and its decimals but for the zeros behind them."""
+        """Write a number and its decimals without trailing zeros."""
         self.out.natural(whole)
         if rest == 0:
             return 0

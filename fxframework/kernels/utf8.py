@@ -1,4 +1,4 @@
-"""Whether bytes of a file are UTF-8."""
+"""Validation of UTF-8 in place."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ __all__ = ["Utf8"]
 
 
 class Utf8:
-    """The bytes of a source (uint8), looked at in place."""
+    """Validates ranges of a source (uint8)."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = memoryview(data)
 
     def valid(self, start: int, nbytes: int) -> bool:
-        """Whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
+        """Return whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
         every = 0
         at = start
         end = start + nbytes
@@ -32,7 +32,7 @@ class Utf8:
             more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
             if more > end - at:
                 return False
-            # The first byte decides what the second may be; later ones may be any.
+            # The first byte restricts the second; later ones may be any continuation byte.
             low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
             high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
             while more > 0:

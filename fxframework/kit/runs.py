@@ -1,4 +1,4 @@
-"""Runs: rows in order of time, of which only a few are in memory at a time."""
+"""Runs: sorts rows by time in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["SortedRuns"]
 
 I64 = NDArray[np.int64]
 RUN = 1 << 20
-"""Rows that are sorted at once, where nothing else is said."""
+"""Default number of rows in a run, which are sorted in memory."""
 WINDOW = 1 << 19
-"""Rows of a window, about."""
+"""Approximate number of rows in a window."""
 FENCE = 1 << 11
-"""Every so many rows of a run, its time is noted."""
+"""The time of every FENCE-th row of a run is kept in memory."""
 
 
 @attrs.frozen
@@ -30,29 +30,29 @@ class _Run:
 
     rows: int
     starts: Mapping[str, int]
-    """Byte at which each column begins."""
+    """Byte offset of each column."""
     fences: I64
     """Times of the rows 0, FENCE, 2 * FENCE, …"""
 
 
 class SortedRuns:
-    """Rows of columns that are sorted by ``time`` (int64), the order of their coming within ties.
+    """Sorts rows of columns by ``time`` (int64), stably.
 
-    Up to ``run`` of them (0: ``RUN``) are sorted in memory. More go to a temporary file in runs of
-    so many, each sorted by itself, which ``windows`` merges.
+    Up to ``run`` rows (0: ``RUN``) are sorted in memory. More are written to a temporary file in
+    sorted runs, which ``windows`` merges.
     """
 
     def __init__(self, run: int = 0) -> None:
         self._run = run or RUN
         self._waiting: list[dict[str, NDArray[Any]]] = []
         self._rows = 0
-        """Rows that wait to become a run."""
+        """Number of rows in the unfinished run."""
         self._runs: list[_Run] = []
         self._file: TemporaryFile | None = None
         self._types: dict[str, np.dtype[Any]] = {}
 
     def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Take in rows, of shape (rows,): in each call the same columns, of the same types."""
+        """Add rows; all calls must have the same columns of the same types, of shape (rows,)."""
         self._types = {name: column.dtype for name, column in columns.items()}
         at, size = 0, columns["time"].size
         while at < size:
@@ -64,9 +64,9 @@ class SortedRuns:
             at = stop
 
     def windows(self) -> Iterator[tuple[dict[str, NDArray[Any]], I64]]:
-        """Rows, all of one time in the same window, and their order; once, after all were added.
+        """Yield windows of rows with their order, once, after all rows were added.
 
-        Each window is later than those before it.
+        Rows of equal time are in the same window; each window is later than those before it.
         """
         if not self._runs:
             if self._rows:
@@ -83,14 +83,14 @@ class SortedRuns:
             done = stops
 
     def _taken(self) -> dict[str, NDArray[Any]]:
-        """The rows that wait; column by column, so that no two copies of all are there at once."""
+        """Return the rows of the unfinished run, copying one column at a time to save memory."""
         waiting, self._waiting, self._rows = self._waiting, [], 0
         if len(waiting) == 1:
             return waiting[0]
         return {name: np.concatenate([some.pop(name) for some in waiting]) for name in self._types}
 
     def _end_run(self) -> None:
-        """Sort the rows that wait, and write them."""
+        """Sort the rows of the unfinished run, and write them."""
         if self._file is None:
             self._file = TemporaryFile()
             weakref.finalize(self, self._file.close)
@@ -109,7 +109,7 @@ class SortedRuns:
         self._runs.append(_Run(rows, starts, fences))
 
     def _place(self, run: _Run, bound: int | None) -> int:
-        """The first row of a run that is not before a time; None: the end."""
+        """Return the first row of a run at or after a time; None means the end."""
         if bound is None:
             return run.rows
         fence = int(np.searchsorted(run.fences, bound))
@@ -121,7 +121,7 @@ class SortedRuns:
         return first + int(np.searchsorted(times, bound))
 
     def _read(self, starts: list[int], stops: list[int]) -> dict[str, NDArray[Any]]:
-        """The rows of each run from one place to another, one run after the other."""
+        """Return the rows of each run in a range, one run after the other."""
         total = sum(stops) - sum(starts)
         columns = {name: np.empty(total, kind) for name, kind in self._types.items()}
         at = 0
@@ -132,13 +132,13 @@ class SortedRuns:
         return columns
 
     def _fill(self, out: NDArray[Any], run: _Run, name: str, first: int) -> None:
-        """Read values of a column, from the first row on."""
+        """Read values of a column from row ``first`` on."""
         assert self._file is not None  # noqa: S101 (there is a run)
         self._file.seek(run.starts[name] + first * out.itemsize)
         self._file.readinto(out.data)
 
 
 def _in_order(columns: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], I64]:
-    """The rows, and their stable order by time."""
+    """Return rows with their stable order by time."""
     order = stable_order(np.ascontiguousarray(columns["time"]))
     return columns, np.arange(columns["time"].size) if order is None else order

@@ -89,7 +89,7 @@ def test_the_state_of_a_package(package: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(native, "BUILD_NOTE", Path(package, "build.txt"))
     assert native.kernels_of("somewhere") == {"somewhere.loops": Path(package, "loops.py")}
     state = native.state_of("somewhere")
-    assert state == ("plain", "it was not compiled when it was installed")
+    assert state == ("plain", "it was not compiled during installation")
     Path(package, "build.txt").write_text("no compiler\n")
     assert native.state_of("somewhere") == ("plain", "no compiler")
     Path(package, f"loops{native.EXTENSIONS[0]}").touch()

@@ -1,4 +1,4 @@
-"""Arguments as debug annotations, and strings as interned ids: what follows an event's fields."""
+"""Arguments as debug annotations, strings as interned ids, and the bytes after event fields."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["INTERNED", "NEEDED", "SEQUENCE_FLAGS", "Arguments", "Interned", "Tai
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 DENSE = 8
-"""A range of ids is looked up in a table where it is no longer than so many times their number."""
+"""Ids are looked up in a dense table if their range is at most this many times their number."""
 CHUNK = 1 << 15
-"""Arguments that are encoded at a time."""
+"""Arguments encoded at a time."""
 SEQUENCE_FLAGS, INTERNED, NEEDED = 13, 12, 2
 """Fields of TracePacket, and the flag of a packet that needs the interned state."""
 DEBUG_ANNOTATIONS = 4
@@ -46,7 +46,7 @@ _FIELDS = {
 
 
 class Interned:
-    """Strings of one capture's pool that a packet sequence knows, by what they are used for."""
+    """The strings of a capture's pool that a packet sequence has interned, by use."""
 
     def __init__(self, capture: Capture, emit: Callable[[bytes], None]) -> None:
         self._capture = capture
@@ -55,7 +55,7 @@ class Interned:
         self._fresh: dict[int, list[I64]] = {}
 
     def need(self, field: int, codes: NDArray[Any]) -> NDArray[np.uint64]:
-        """The iids of codes (0 for null), which ``announce`` must precede the use of.
+        """Return the iids of codes (0 for null); call ``announce`` before writing them.
 
         ``field`` is the field of InternedData for this use of the strings.
         """
@@ -65,7 +65,7 @@ class Interned:
             grown = np.zeros(size + size // 2 + 1, np.bool_)
             if known is not None:
                 grown[: known.size - 1] = known[:-1]
-            grown[-1] = True  # -1, null, is the last
+            grown[-1] = True  # index -1: null
             known = self._known[field] = grown
         fresh = codes[~known[codes]]
         if fresh.size:
@@ -74,7 +74,7 @@ class Interned:
         return (codes.astype(np.int64) + 1).view(np.uint64)
 
     def announce(self) -> None:
-        """Write what is needed and was not announced."""
+        """Write the needed strings that are not interned yet."""
         bytes_of = self._capture.strings.bytes_of
         for field in sorted(self._fresh):
             codes = np.sort(np.concatenate(self._fresh.pop(field)))
@@ -87,7 +87,7 @@ class Interned:
 
 
 class Arguments:
-    """The arguments of one table's rows, for rows that are asked for in order."""
+    """Encodes the arguments of one table's rows, for requests in order of the rows."""
 
     def __init__(self, capture: Capture, table: str, interned: Interned) -> None:
         self._capture = capture
@@ -95,13 +95,13 @@ class Arguments:
         self._stream = ArgumentStream(capture, table) if "args" in capture.schemas else None
 
     def _of(self, rows: I64) -> Iterator[tuple[slice, Columns]]:
-        """Some of the rows at a time, and columns of their arguments in the order of the rows."""
+        """Yield slices of the rows with the columns of their arguments, in order of the rows."""
         if self._stream is not None and self._stream.count:
             for some, found in self._stream.pieces(rows):
                 yield some, found.columns
 
     def encoded(self, rows: I64) -> tuple[I64, U8, I64]:
-        """Arguments of rows: the rows that have some, their bytes, and the length of each."""
+        """Return the rows that have arguments, the encoded bytes, and the length per row."""
         ids = [np.zeros(0, np.int64)]
         lengths = [np.zeros(0, np.int64)]
         data = [np.zeros(0, np.uint8)]
@@ -134,9 +134,9 @@ class Arguments:
         return every.data(), every.lengths
 
     def texts(self, rows: I64) -> Iterator[tuple[slice, Mapping[int, str]]]:
-        """Some of the rows at a time, and their arguments as text, ``name=value``, by row.
+        """Yield slices of the rows with their arguments as text, ``name=value``, by row.
 
-        Bytes, of a blob or of a type that no document defines, are hexadecimal digits.
+        Bytes, of a blob or an unknown type, are written in hex.
         """
         if self._stream is None or not self._stream.count:
             yield slice(rows.size), {}
@@ -162,14 +162,14 @@ class Arguments:
 
 
 class Tails:
-    """Bytes behind the fields of events: arguments and flows, found by the ids of rows."""
+    """Bytes to append to the fields of events (arguments and flows), by row id."""
 
     def __init__(self, ids: I64) -> None:
         self._ids = ids
         self._parts: list[tuple[U8, I64, I64]] = []
 
     def add(self, ids: I64, data: U8, lengths: I64) -> None:
-        """Add bytes to rows: the id of the row of each stretch of ``data``, and its length."""
+        """Append bytes to rows: ``data`` has a stretch of ``lengths`` for each of ``ids``."""
         if not ids.size:
             return
         order = np.argsort(ids, kind="stable")
@@ -185,11 +185,11 @@ class Tails:
         self._parts.append((data, starts[place], np.where(found, total[place], 0)))
 
     def every(self) -> tuple[I64, U8]:
-        """Lengths and bytes of the tails of all rows."""
+        """Return lengths and bytes of the tails of all rows."""
         return self.of(np.arange(self._ids.size), np.ones(self._ids.size, np.bool_))
 
     def of(self, places: I64, shown: NDArray[np.bool_]) -> tuple[I64, U8]:
-        """Lengths and bytes of the tails of these places; none where not ``shown``."""
+        """Return lengths and bytes of the tails at these indexes; empty where not ``shown``."""
         parts = []
         for data, starts, sizes in self._parts:
             lengths = np.where(shown, sizes[places], 0)
@@ -199,7 +199,7 @@ class Tails:
 
 
 def _places(ids: I64, asked: I64) -> I64:
-    """The places of ids among ascending ones; any place for one that is not among them."""
+    """Return the indexes of ids among sorted ones; an arbitrary index for a missing id."""
     high = max(int(ids[-1]), int(asked.max(initial=0)))
     if high > DENSE * (ids.size + asked.size):
         return np.minimum(np.searchsorted(ids, asked), ids.size - 1)

@@ -1,7 +1,7 @@
-"""One Perfetto trace out of captures of any formats: the packets of each table in turn.
+"""The exporter `perfetto`: captures of any formats as one Perfetto trace, table by table.
 
-Perfetto sorts packets by time and keeps the order of equal times, so each kind of event is
-written by itself: slices a track at a time, then instants, counters, switches and logs.
+Perfetto sorts packets by time and keeps the order of equal times, so each kind of event is written
+separately: slices in order on each track, then instants, counters, switches and logs.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ __all__ = ["PerfettoExport"]
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Comms = Callable[[NDArray[Any]], tuple[NDArray[np.uint8], I64]]
-"""Names of threads by id: rows of a matrix of bytes, and how many of each are used."""
+"""Returns the names of threads by id: rows of a matrix of bytes, and the lengths in use."""
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
 FTRACE_EVENTS, CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, ANDROID_LOG = 1, 6, 8, 10, 11, 39
 TRACK_DESCRIPTOR = 60
 CLEARED = 1
-"""Flag of a packet sequence: its interned state begins here."""
+"""Flag that clears the interned state of a packet sequence."""
 CATEGORY_IIDS, TYPE, NAME_IID, TRACK_UUID, COUNTER_VALUE = 3, 9, 10, 11, 30
 SOURCE_LOCATION, DOUBLE_COUNTER_VALUE, FLOW_IDS = 34, 44, 47
 BEGIN, END, INSTANT, COUNT = 1, 2, 3, 4
@@ -78,24 +78,24 @@ REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
 ASYNC_SCOPE = 255
 """Scope of an instant of an asynchronous operation."""
 TASK_STATE = {"blocked": 1, "suspended": 4, "dying": 32, "dead": 16}
-"""Linux's number for the state in which a thread is switched out; others are runnable."""
+"""Linux's numbers of the states of switched-out threads; other states are runnable."""
 PRIORITIES = {"TRACE": 2, "DEBUG": 3, "INFO": 4, "WARN": 5, "ERROR": 6, "FATAL": 7}
 
 CHUNK = 1 << 15
-"""Events that are encoded at a time."""
+"""Events encoded at a time."""
 ROWS = 1 << 17
-"""Rows of a table that are looked at together."""
+"""Rows of a table in a batch."""
 ENDS = 1 << 16
-"""Slices that may be over for some time before their ends are written."""
+"""Finished slices whose ends may be pending."""
 BUNDLE = 4096
-"""Context switches, or logs, of one packet."""
+"""The most context switches, or logs, in one packet."""
 LONGEST_BUNDLE = 1 << 20
-"""Bytes of texts of logs from which on there is another packet."""
+"""Bytes of log texts after which a new packet is started."""
 LONGEST_COMM = 32
-"""Bytes of a thread's name in a context switch; its track has the whole name."""
+"""The most bytes of a thread's name in a context switch; its track has the whole name."""
 BEFORE_ZERO = "rows before time 0"
 MAX_CPUS = 1024
-"""Perfetto refuses a trace with a switch or wakeup on another CPU."""
+"""Perfetto refuses a trace with a switch or wakeup on a CPU from this number on."""
 FAR_CPUS = f"switches and wakeups on CPUs from {MAX_CPUS} on"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
 WITHOUT_SLICE = "flows outside of slices, or without a beginning"
@@ -121,7 +121,7 @@ TABLES = frozenset(
 
 _LEVELS = np.array(sorted(LOG_LEVELS.values()))
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
-"""By level; logs without a severity (of traces) are information."""
+"""Priorities by level; logs without a severity (in traces) are INFO."""
 *_SWITCHES, _WAKEUP = SCHED_KINDS
 _FIRST, *_STEPS, _LAST = FLOW_PHASES
 _INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
@@ -131,7 +131,7 @@ for _code, _name in THREAD_STATES.items():
 
 
 class PerfettoExport(Export):
-    """Writes the packets of each capture as it comes, on a packet sequence of its own."""
+    """Writes the packets of each capture, each with its own packet sequence."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -152,11 +152,11 @@ class PerfettoExport(Export):
 
     @property
     def renumbered(self) -> Mapping[int, int]:
-        """Ids of processes and threads in the output that are not their own, with their own."""
+        """Changed ids of processes and threads in the output, with their original ids."""
         return self._tracks.renumbered()
 
     def close(self) -> Mapping[str, int]:
-        """Give what Perfetto has no place for, by name, with counts."""
+        """Return the counts of what Perfetto cannot represent, by name."""
         self._dropped[RENUMBERED] += self._tracks.moved
         return super().close()
 
@@ -164,7 +164,7 @@ class PerfettoExport(Export):
         self._sink.write(message(1, content + integer(SEQUENCE, self._sequence)))
 
     def _descriptors(self, body: Messages, tails: Sequence[bytes]) -> None:
-        """Write track descriptors, each with more bytes behind its fields."""
+        """Write track descriptors, each followed by its tail."""
         sizes = np.fromiter(map(len, tails), np.int64, len(tails))
         packet = Messages(body.rows).constant(integer(SEQUENCE, self._sequence))
         packet.embed(TRACK_DESCRIPTOR, body, sizes)
@@ -173,7 +173,7 @@ class PerfettoExport(Export):
         self._sink.write(interleave([(framed.data(), framed.lengths), (text, sizes)]).data)
 
     def _clock(self, offset: int) -> None:
-        """State how the clocks relate, and begin the sequence's interned state."""
+        """Write a clock snapshot, and clear the sequence's interned state."""
         first = max(0, -offset)
         clocks = b"".join(
             message(1, integer(1, clock) + integer(2, first + shift))
@@ -188,7 +188,7 @@ def _write_packet(sink: Sink, sequence: int, content: bytes) -> None:
 
 
 class _CaptureWriter:
-    """The events of one capture as packets of one sequence."""
+    """Writes the events of one capture as packets of one sequence."""
 
     def __init__(
         self, capture: Capture, sequence: int, tracks: Tracks, sink: Sink, dropped: Counter[str]
@@ -198,7 +198,7 @@ class _CaptureWriter:
         self._sequence = sequence
         self._sink = sink
         self._dropped = dropped
-        # No method of its own: the two would keep each other, and the capture, in memory.
+        # A bound method would form a cycle that keeps the capture in memory.
         self._packet = functools.partial(_write_packet, sink, sequence)
         self._interned = Interned(capture, self._packet)
         texts = functools.partial(_texts, capture.strings)
@@ -208,7 +208,7 @@ class _CaptureWriter:
         )
 
     def write(self, flows: int) -> int:
-        """Write everything; ``flows`` ids of flows are taken, gives how many are then."""
+        """Write everything; ``flows`` is the number of used flow ids before, the result after."""
         self._threads()
         has = self.capture.schemas.keys()
         if "slices" in has:
@@ -230,7 +230,7 @@ class _CaptureWriter:
         return flows
 
     def _after_zero(self, table: Table) -> I64:
-        """Rows of a table that have a time which Perfetto can hold."""
+        """Return the rows of a table with a nonnegative time, and count the others."""
         times = table.array("ts")
         rows = np.flatnonzero(times >= 0)
         self._dropped[BEFORE_ZERO] += times.size - rows.size
@@ -239,7 +239,7 @@ class _CaptureWriter:
     # --- Processes and threads -------------------------------------------------------------------
 
     def _threads(self) -> None:
-        """Describe all processes and threads; keep small ids, and names, by id of the thread."""
+        """Describe all processes and threads; keep small ids and names by thread id."""
         self._pids = SortedMap()
         if "processes" in self.capture.schemas:
             table = self.capture.table("processes")
@@ -254,20 +254,20 @@ class _CaptureWriter:
         if "threads" in self.capture.schemas:
             table = self.capture.table("threads")
             size = int(table.array("id").max(initial=-1)) + 1
-        # The last is for rows without a thread, whose id is -1.
+        # The last element is for rows without a thread (id -1).
         self._process, self._tid = (np.zeros(size + 1, np.int32) for _ in range(2))
         self._name = np.full(size + 1, -1, np.int32)
         if not size:
             return
         unknown = table.array("pid") == 0
         tracked = self._tracked(size) if unknown.any() else np.zeros(size, np.bool_)
-        # Those of known processes come first, so that others of their ids are found to be they.
+        # Describe threads of known processes first, so that threads without one can match them.
         order = np.argsort(unknown, kind="stable")
         for at in range(0, order.size, CHUNK):
             self._some_threads(table.select(order[at : at + CHUNK]), tracked)
 
     def _some_threads(self, table: Table, tracked: Bools) -> None:
-        """Describe these threads; by id, whether something is on its track."""
+        """Describe these threads; ``tracked`` says by id whether the track has events."""
         ids, names = table.array("id"), table.array("name")
         self._name[ids] = names
         self._process[ids] = process = self._small_pids(table.array("pid"))
@@ -278,16 +278,16 @@ class _CaptureWriter:
         )
 
     def _tracked(self, size: int) -> Bools:
-        """By id of a thread: whether slices, instants or counters are on its track."""
+        """Return by thread id whether slices, instants or counters are on its track."""
         found = np.zeros(size + 1, np.bool_)
         for name in ("slices", "instants", "counters"):
             if name in self.capture.schemas:
                 for batch in self.capture.batches(name, ROWS):
-                    found[batch.array("thread")] = True  # -1, of none, is the last
+                    found[batch.array("thread")] = True  # id -1 sets the last element
         return found[:-1]
 
     def _small_pids(self, pids: NDArray[Any]) -> I64:
-        """The small ids of processes, 0 for 0; new ones are described."""
+        """Return the small ids of processes, 0 for 0; describe new ones."""
         given = pids.view(np.int64)
         first, which = distinct(given)
         own = given[first]
@@ -305,7 +305,7 @@ class _CaptureWriter:
         return lambda rows: self._texts(codes[rows])
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
-        """Uuids of the tracks of threads; rows without one share a track of their own."""
+        """Return the uuids of the tracks of threads; rows without a thread share a track."""
         uuid = thread_uuids(self._tid[thread])
         if not uuid.all():
             uuid = np.where(uuid == 0, self.tracks.named(0, "no thread"), uuid)
@@ -347,7 +347,7 @@ class _CaptureWriter:
         uuids: I64,
         places_of: Callable[[Columns], NDArray[np.uint64]] | None,
     ) -> None:
-        """Write events: the place of the slice that begins, -1 for an end, time and track."""
+        """Write events: index of the slice that begins or -1 for an end, time and track."""
         begins = slices >= 0
         columns = {name: column[slices] for name, column in part.columns.items()}
         body = Messages(slices.size).varints(TYPE, np.where(begins, BEGIN, END))
@@ -361,7 +361,7 @@ class _CaptureWriter:
         self._events(times, body, sizes, tails)
 
     def lane_uuids(self, track: I64, level: NDArray[np.int32]) -> I64:
-        """The uuids of lanes by the number of the track, and of the lane on it."""
+        """Return the uuids of lanes by number of the track and level of the lane."""
         threads = self._tid.size
         uuids = np.empty(track.size, np.int64)
         of_thread, further = track < threads, level > 0
@@ -378,7 +378,7 @@ class _CaptureWriter:
     def _names(
         self, body: Messages, category: NDArray[Any], name: NDArray[Any], shown: Bools
     ) -> None:
-        """Append category and name, by their iids, to the events that show them."""
+        """Append the iids of category and name to the events in ``shown``."""
         for field, kind, codes in (
             (CATEGORY_IIDS, CATEGORIES, category),
             (NAME_IID, NAMES, name),
@@ -388,7 +388,7 @@ class _CaptureWriter:
             body.varints(field, iids, present)
 
     def _flows(self, taken: int) -> tuple[_Flows, int]:
-        """The flows that slices pass on, and the ids taken then."""
+        """Return the flows through slices, and the number of used ids."""
         names = ("ts", "slice", "id", "phase")
         parts: list[Columns] = [{name: np.zeros(0, np.int64) for name in names}]
         if "flows" in self.capture.schemas:
@@ -400,7 +400,7 @@ class _CaptureWriter:
         return _Flows(slices[order], ids[order]), taken
 
     def _sources(self) -> Callable[[I64], NDArray[np.uint64]] | None:
-        """Announce the places of functions in the source; gives what finds their iids, or 0."""
+        """Write the source locations of functions; return a function that finds iids, or 0."""
         calls = self.capture.calls
         if calls is None:
             return None
@@ -469,7 +469,7 @@ class _CaptureWriter:
         self._values(uuid, times, value, exact, whole)
 
     def _values(self, uuid: I64, times: I64, value: NDArray[Any], exact: I64, whole: Bools) -> None:
-        """Values of counters. An integer that int64 cannot hold is written as a double."""
+        """Write values of counters; an integer that does not fit int64 becomes a double."""
         whole = whole & ((exact >= 0) | (value < 0))
         for at in range(0, times.size, CHUNK):
             some = slice(at, at + CHUNK)
@@ -481,7 +481,7 @@ class _CaptureWriter:
             self._events(times[some], body)
 
     def _properties(self) -> None:
-        """Numbers of an Inspect tree as counters at time 0 of the capture."""
+        """Write numeric properties of an Inspect tree as counters at time 0 of the capture."""
         table = self.capture.table("properties")
         kinds = table.array("type")
         rows = np.flatnonzero(np.isin(kinds, (_INT, _UINT, _DOUBLE)))
@@ -491,7 +491,7 @@ class _CaptureWriter:
         nodes = self.capture.table("nodes")
         ids, owners = nodes.array("id"), table.array("node")
         last = max(int(ids.max(initial=-1)), int(owners.max(initial=-1)))
-        paths = np.full(last + 2, -1, np.int32)  # -1 also of no node, which is the last
+        paths = np.full(last + 2, -1, np.int32)  # the last element is for no node (id -1)
         paths[ids] = nodes.array("path")
         group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
         for at in range(0, rows.size, CHUNK):
@@ -538,7 +538,7 @@ class _CaptureWriter:
                         self._bundle(int(cpus[at]), times[some][mask], field, body)
 
     def _switches(self, table: Table, rows: I64, comms: Comms) -> Messages:
-        """SchedSwitch messages."""
+        """Return SchedSwitch messages."""
         before, after = table.array("prev")[rows], table.array("next")[rows]
         body = Messages(rows.size).padded(1, *comms(before))
         body.varints(2, self._tid[before])
@@ -548,7 +548,7 @@ class _CaptureWriter:
         return body.varints(7, np.maximum(table.array("next_priority")[rows], 0).astype(np.int64))
 
     def _wakeups(self, table: Table, rows: I64, comms: Comms) -> Messages:
-        """SchedWaking messages."""
+        """Return SchedWaking messages."""
         thread = table.array("next")[rows]
         body = Messages(rows.size).padded(1, *comms(thread))
         body.varints(2, self._tid[thread])
@@ -583,7 +583,7 @@ class _CaptureWriter:
             self._log_bundle(table, bundle)
 
     def _log_bundle(self, table: Table, bundle: list[tuple[int, bytes, bytes]]) -> None:
-        """Write logs: row, tag and text of each; their times are on the real-time clock."""
+        """Write logs, given as row, tag and text, with times on the real-time clock."""
         places, labels, texts = zip(*bundle, strict=True)
         rows = np.array(places)
         pids = self._small_pids(table.array("pid")[rows])
@@ -620,7 +620,7 @@ class _CaptureWriter:
         lengths: I64 | None = None,
         data: NDArray[np.uint8] | None = None,
     ) -> None:
-        """Write track events, each followed by ``data`` of its own, of these lengths."""
+        """Write track events, each followed by its part of ``data``, of these lengths."""
         self._interned.announce()
         packet = Messages(times.size).varints(TIMESTAMP, times)
         packet.constant(integer(SEQUENCE_FLAGS, NEEDED) + integer(SEQUENCE, self._sequence))
@@ -633,7 +633,7 @@ class _CaptureWriter:
 
 
 def _location(iid: int, name: str, source: str) -> bytes:
-    """A SourceLocation out of ``file:line:column``."""
+    """Encode a SourceLocation from ``file:line:column``."""
     file, _, place = source.partition(":")
     line = place.partition(":")[0]
     found = integer(1, iid) + string(2, file) + string(3, name)
@@ -643,7 +643,7 @@ def _location(iid: int, name: str, source: str) -> bytes:
 
 
 def _utc_offset(capture: Capture) -> int:
-    """The capture's offset from UTC; 0 where it is not known, or further away than 146 years."""
+    """Return the capture's offset from UTC; 0 if unknown or beyond 146 years."""
     offset = capture.utc_offset_ns or 0
     return offset if abs(offset) < 1 << 62 else 0
 
@@ -666,7 +666,7 @@ def _counter_names(pool: StringPool, names: I64, series: I64, ids: I64) -> Itera
 
 
 def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
-    """Byte strings as rows of a matrix, and their lengths, by their ids, which ascend."""
+    """Return a lookup of byte strings by sorted ids, as rows of a matrix with lengths."""
     sizes = np.fromiter(map(len, values), np.int64, len(values))
     width = max(int(sizes.max(initial=0)), 1)
     data = b"".join(value.ljust(width, b"\0") for value in values)
@@ -680,7 +680,7 @@ def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
 
 
 class _Lanes:
-    """Events of slices, each on the lane of a track of its own."""
+    """Makes the events of slices, with their lanes."""
 
     def __init__(self, writer: _CaptureWriter, tracks: SliceTracks) -> None:
         self._writer = writer
@@ -692,11 +692,11 @@ class _Lanes:
 
     @property
     def cut(self) -> int:
-        """Slices that were cut short."""
+        """Number of slices that were cut short."""
         return int(self._nesting.cut)
 
     def events(self, part: Part, chosen: Bools) -> Iterator[tuple[I64, I64, I64]]:
-        """Begins, and ends before them: the place of the slice or -1, time and uuid of each."""
+        """Yield begins and due ends: index of the slice or -1, time and uuid of each."""
         columns = part.columns
         track = self._tracks.of(columns, part.following)
         start, depth = columns["ts"], columns["depth"]
@@ -713,7 +713,7 @@ class _Lanes:
             self._most_open = self._nesting.open_count
 
     def ends(self, limit: int) -> Iterator[tuple[I64, I64, I64]]:
-        """The ends before a time before which no further slice begins."""
+        """Yield the ends before a time, if no later slice begins before it."""
         self._nesting.end_before(limit)
         return self._made()
 
@@ -732,7 +732,7 @@ class _Lanes:
                 )
 
     def _describe(self) -> None:
-        """Find the tracks of new lanes."""
+        """Describe the tracks of new lanes."""
         known, count = self._known, self._nesting.lane_count
         if count == known:
             return
@@ -745,24 +745,24 @@ class _Lanes:
 
 
 class _Flows:
-    """The flows that slices pass on, by the row of the slice."""
+    """The flows through slices, by row of the slice."""
 
     def __init__(self, rows: I64, ids: NDArray[np.uint64]) -> None:
         self._rows = rows
         self._ids = ids
 
     def of(self, rows: I64) -> tuple[I64, NDArray[np.uint8], I64]:
-        """Those of ascending rows: the row of each, their bytes, and the length of each."""
+        """Return the flows of sorted rows: row, bytes and length of each."""
         first, stop = np.searchsorted(self._rows, (rows[0], rows[-1] + 1)) if rows.size else (0, 0)
         body = Messages(int(stop - first)).fixed64(FLOW_IDS, self._ids[first:stop])
         return self._rows[first:stop], body.data(), body.lengths
 
 
 def _flow_ids(table: Mapping[str, NDArray[Any]], taken: int) -> tuple[I64, NDArray[np.uint64], int]:
-    """Slices of the points of flows, the id of each point's flow, and the ids taken then.
+    """Return the slice and flow id of each point of a flow, and the number of used ids.
 
-    An id is free again after its end. A beginning within a flow is ignored, and so is a point
-    outside of any.
+    An id can be reused after its flow ends. A begin within a flow and a point outside of a flow
+    are ignored.
     """
     order = np.argsort(table["ts"], kind="stable")
     columns = (table[name][order].tolist() for name in ("slice", "id", "phase"))

@@ -1,4 +1,4 @@
-"""The small ids by which Perfetto knows processes and threads, given to many at a time."""
+"""Assignment of the small ids of processes and threads in Perfetto, in bulk."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ __all__ = ["Ids", "New", "Renumbered", "SortedMap", "distinct"]
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 IDS = 1 << 31
-"""Process and thread ids of Perfetto are below this."""
+"""Perfetto's process and thread ids are below this."""
 DESCRIBED, ANOTHER = 1, 2
-"""Bits of an id beside its owner: a thread has it whose track is described; it stands for another
-id, which did not fit."""
+"""Flags of an id: its thread's track is described; it replaces an id that did not fit."""
 OWNER = 2
-"""The bits from this one on: the process whose it is, by its small id; 0 where it is not known."""
+"""The bits from this one on are the small id of the owning process; 0 if unknown."""
 OF_PROCESSES, UNDESCRIBED = -1, -2
-"""In the place of a process: threads of any, and those of none that are not described."""
+"""Special keys instead of a process: threads of any process, and undescribed threads of none."""
 
 
 class New(NamedTuple):
-    """Small ids of processes or threads, and which of them are new, to be described."""
+    """Small ids of processes or threads, and which are new and need a description."""
 
     ids: I64
     fresh: Bools
 
 
 class Renumbered(Mapping[int, int]):
-    """Ids that stand for others, with these, in two arrays."""
+    """Original ids by changed id, stored in two arrays."""
 
     def __init__(self, ids: I64, own: I64) -> None:
         order = np.argsort(ids)
@@ -52,16 +51,16 @@ class Renumbered(Mapping[int, int]):
 
 
 class SortedMap:
-    """A map from int64 to int64 that are not negative, in sorted arrays.
+    """A map from int64 to nonnegative int64, stored in few sorted arrays.
 
-    There are few arrays, each much longer than the next one.
+    Each array is much longer than the next one.
     """
 
     def __init__(self) -> None:
         self._parts: list[tuple[I64, I64]] = []
 
     def get(self, keys: I64) -> I64:
-        """The values of keys; -1 where there is none."""
+        """Return the values of keys; -1 for a missing key."""
         found = np.full(keys.size, -1, np.int64)
         for known, values in self._parts:
             place = np.minimum(np.searchsorted(known, keys), known.size - 1)
@@ -70,7 +69,7 @@ class SortedMap:
         return found
 
     def put(self, keys: I64, values: I64) -> None:
-        """Set the values of keys, of which each is given once."""
+        """Set the values of distinct keys."""
         for known, earlier in self._parts:
             place = np.minimum(np.searchsorted(known, keys), known.size - 1)
             here = known[place] == keys
@@ -88,7 +87,7 @@ class SortedMap:
 
 
 def distinct(*columns: I64) -> tuple[I64, I64]:
-    """The first rows of equal ones, ascending; and for each row the place of its equal there."""
+    """Return the first row of each group of equal rows, and for each row the index of its group."""
     order = np.lexsort(columns)
     change = np.zeros(order.size, np.bool_)
     change[:1] = True
@@ -105,38 +104,38 @@ def distinct(*columns: I64) -> tuple[I64, I64]:
 
 
 class Ids:
-    """Gives ids below 2^31: its own to whatever has one that fits and is free.
+    """Assigns ids below 2^31; an original id that fits and is free is kept.
 
-    A thread that has the id of a process is its main thread in Perfetto, so an id has one owner.
+    In Perfetto, a thread with the id of a process is its main thread, so an id has one owner.
     """
 
     def __init__(self) -> None:
         self._ids = SortedMap()
-        """By small id its owner and bits."""
+        """Owner and flags by small id."""
         self._pids = SortedMap()
-        """Small ids of processes that do not have their own, by these."""
+        """Small ids of processes with a changed id, by original id."""
         self._tids = SortedMap()
-        """Numbers of the own ids of threads that have others."""
+        """Numbers of the original ids of threads with a changed id."""
         self._numbered = 0
         self._pairs = SortedMap()
-        """Small ids of these, by process and number."""
+        """Small ids of these threads, by process and number."""
         self._next = IDS - 1
         self._others: list[tuple[I64, I64]] = []
-        """Ids that stand for others, and these."""
+        """Changed ids and their original ids."""
 
     @property
     def moved(self) -> int:
-        """How many ids stand for others."""
+        """Number of changed ids."""
         return sum(small.size for small, _ in self._others)
 
     def renumbered(self) -> Renumbered:
-        """Ids that stand for those which did not fit or were taken, with these."""
+        """Return the original ids by changed id."""
         none = np.zeros(0, np.int64)
         parts = zip((none, none), *self._others, strict=True)
         return Renumbered(*(np.concatenate(part) for part in parts))
 
     def processes(self, pids: I64, *, again: bool = False) -> New:
-        """Ids of processes, each given once; new ones for all of them where ``again``."""
+        """Return ids of distinct processes; with ``again``, new ids for all of them."""
         found = np.full(pids.size, -1, np.int64)
         known = self._known(pids)
         if not again:
@@ -158,18 +157,18 @@ class Ids:
         return New(found, fresh)
 
     def threads(self, process: I64, tids: I64) -> New:
-        """Ids of threads of known processes (small ids); each pair is given once."""
+        """Return ids of threads of known processes (small ids); pairs must be distinct."""
         known = self._known(tids)
         found = np.where((known & 3 == DESCRIBED) & (known >> OWNER == process), tids, -1)
         self._look_up(found, process, tids)
         fresh = found < 0
-        # What only ran until now is found to be a thread of this process.
+        # An undescribed thread turns out to be a thread of this process.
         found[fresh & (known == 0)] = tids[fresh & (known == 0)]
         self._look_up(found, np.full(tids.size, UNDESCRIBED), tids, undescribed=True)
         main = known == process << OWNER
         free = (found < 0) & ((known == -1) | main)
         found[free] = tids[free]
-        # Each id once: the others, of other processes, get new ones.
+        # Only the first claim of an id is granted; threads of other processes get new ids.
         claimed = np.flatnonzero(fresh & (found >= 0))
         first = np.zeros(tids.size, np.bool_)
         first[claimed[distinct(found[claimed])[0]]] = True
@@ -184,10 +183,10 @@ class Ids:
         return New(found, fresh)
 
     def loose_threads(self, tids: I64, tracked: Bools) -> New:
-        """Ids of threads whose process is not known, each given once.
+        """Return ids of distinct threads of unknown processes.
 
-        They are those of the same id whose process is known. New ones are described where they
-        are ``tracked``: as long as they only run, another capture may say whose they are.
+        A thread of a known process with the same id is reused. New threads need a description only
+        if they are ``tracked``; otherwise another capture may still name their process.
         """
         known = self._known(tids)
         found = np.where((known >= 0) & (known & 3 == DESCRIBED), tids, -1)
@@ -212,16 +211,16 @@ class Ids:
         return New(found, ~described & tracked)
 
     def _known(self, ids: I64) -> I64:
-        """Owner and bits of ids: -1 for one that is free, -2 for one that does not fit."""
+        """Return owner and flags of ids: -1 for a free id, -2 for one that does not fit."""
         return np.where((ids > 0) & (ids < IDS), self._ids.get(ids), -2)
 
     def _another(self, ids: I64) -> I64:
-        """``ANOTHER`` for ids that have this bit, else 0."""
+        """Return the flag ``ANOTHER`` of ids."""
         known = self._known(ids)
         return np.where(known < 0, 0, known & ANOTHER)
 
     def _look_up(self, found: I64, process: I64, tids: I64, *, undescribed: bool = False) -> None:
-        """Find threads that do not have their own ids, where none are found yet."""
+        """Look up threads with changed ids where ``found`` is negative."""
         rest = np.flatnonzero(found < 0)
         ids = self._pairs.get(self._keys(process[rest], tids[rest]))
         if undescribed:
@@ -229,7 +228,7 @@ class Ids:
         found[rest] = ids
 
     def _remember(self, process: I64, tids: I64, chosen: Bools, ids: I64) -> None:
-        """Enter threads that do not have their own ids."""
+        """Store threads with changed ids."""
         process, tids, ids = process[chosen], tids[chosen], ids[chosen]
         first, _ = distinct(tids)
         new = tids[first][self._tids.get(tids[first]) < 0]
@@ -243,12 +242,12 @@ class Ids:
         self._pairs.put(keys[missing], ids[known[first]][missing])
 
     def _keys(self, process: I64, tids: I64) -> I64:
-        """Keys of ``_pairs``; -1 for threads whose ids have no number."""
+        """Return keys of ``_pairs``; -1 for threads whose ids have no number."""
         number = self._tids.get(tids)
         return np.where(number < 0, -1, (process - UNDESCRIBED) << 31 | number)
 
     def _moved(self, own: I64) -> I64:
-        """Free ids for those that do not fit."""
+        """Return free ids to replace ``own``."""
         parts = []
         wanted = own.size
         while wanted:

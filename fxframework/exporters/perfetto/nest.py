@@ -1,7 +1,7 @@
-"""Kernel: slices that come in order on each track as begin and end events that nest.
+"""Kernel: converts slices in order on each track to nested begin and end events.
 
-A track of Perfetto holds slices that nest. A slice that overlaps another without nesting in it
-goes on a further lane of its track, so that nothing is lost.
+Slices on a Perfetto track must nest. A slice that overlaps another without nesting in it is put on
+another lane of its track, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from fxframework.kernels.buffers import full, grown, room, view
 from fxframework.kernels.kernel import Kernel
 
 LANES = 32
-"""Lanes of one track; where all are taken, a slice is cut short to fit on the first."""
+"""The most lanes per track; if all are in use, a slice is cut short to fit on the first."""
 EVENTS = 1 << 15
-"""Events that one run gives at most."""
+"""The most events per run."""
 OPEN = 0x7FFF_FFFF_FFFF_FFFF
-"""End of a slice that was never closed: it has no end event."""
+"""End of a slice that was never closed and gets no end event."""
 
 
 class Nesting(Kernel):
-    """Events of slices, some slices at a time: those of a track by start, outer ones first.
+    """Makes events of slices in batches; on each track slices are sorted, outer ones first.
 
-    ``load`` gives it slices, ``end_before`` asks for ends. Then each ``run`` makes some events, as
-    long as it gives 1, and once more: ``slices[:count]`` (int64) has the place of the slice that
-    begins, -1 for an end, ``times`` (int64) the ns, ``lanes`` (int32) the number of the lane. The
-    events of a lane are in order; an end may come late. ``lane_track`` and ``lane_level`` say
-    where a lane is. ``lane_count``, ``open_count`` and ``cut`` count lanes, the slices that have
-    not ended, and those that were cut short.
+    Call ``load`` with slices or ``end_before`` for ends, then ``run`` until it returns 0. Each run
+    makes ``count`` events: ``slices`` (int64) has the index of the slice that begins, or -1 for an
+    end, ``times`` (int64) the ns, ``lanes`` (int32) the lane. The events of a lane are in order;
+    ends may be late. ``lane_track`` and ``lane_level`` are track and level of each lane.
+    ``lane_count``, ``open_count`` and ``cut`` are the numbers of lanes, of open slices, and of
+    slices that were cut short.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Nesting(Kernel):
         self.cut = 0
 
     def load(self, track: Any, start: Any, end: Any, depth: Any) -> None:
-        """Take slices: int64 of one length; ``end`` is ``OPEN`` for one that never ends."""
+        """Set the slices, int64 of equal length; ``end`` is ``OPEN`` for a slice without an end."""
         self.track = view(track, "i8")
         self.start = view(start, "i8")
         self.end = view(end, "i8")
@@ -77,13 +77,13 @@ class Nesting(Kernel):
         self.at = 0
 
     def end_before(self, limit: int) -> None:
-        """Ask for the ends before ``limit`` (ns), where no further slice begins earlier."""
+        """Request the ends before ``limit`` (ns), if no later slice begins earlier."""
         self.limit = limit
         self.swept = 0
         self.sweeping = 1
 
     def step(self) -> int:
-        """Make events; gives 1 where there was no room for all of them."""
+        """Make events; return 1 if there was no room for all of them."""
         self.count = 0
         while self.at < self.size:
             if self.place(self.at):
@@ -98,7 +98,7 @@ class Nesting(Kernel):
         return 0
 
     def place(self, i: int) -> int:
-        """Put slice ``i`` on the first lane where it nests; gives 1 where there is no room."""
+        """Put slice ``i`` on the first lane where it nests; return 1 if there is no room."""
         track = self.track[i]
         if track >= self.tracks:
             self.more_tracks(track)
@@ -123,11 +123,11 @@ class Nesting(Kernel):
         return self.push(lane, i, self.open_end[self.lane_top[lane]])
 
     def push(self, lane: int, i: int, end: int) -> int:
-        """Begin slice ``i`` on a lane; gives 1 where there is no room."""
+        """Begin slice ``i`` on a lane; return 1 if there is no room."""
         if self.count == self.room:
             return 1
         top = self.lane_top[lane]
-        # What is around a slice that never ends does not end either: one of them is enough.
+        # Slices around a slice that never ends do not end either, so store only one of them.
         if end != self.never or top < 0:
             slot = self.slot()
             self.open_end[slot] = end
@@ -141,7 +141,7 @@ class Nesting(Kernel):
         return 0
 
     def close_before(self, lane: int, i: int) -> int:
-        """End what is over on a lane when slice ``i`` begins; gives 1 where there is no room."""
+        """End the slices of a lane that are over when slice ``i`` begins; return 1 without room."""
         start = self.start[i]
         top = self.lane_top[lane]
         while top >= 0:
@@ -156,7 +156,7 @@ class Nesting(Kernel):
         return 0
 
     def sweep(self, lane: int) -> int:
-        """End what ends on a lane before the limit; gives 1 where there is no room."""
+        """End the slices of a lane that end before the limit; return 1 if there is no room."""
         top = self.lane_top[lane]
         while top >= 0 and self.open_end[top] < self.limit:
             if self.close(lane):
@@ -165,7 +165,7 @@ class Nesting(Kernel):
         return 0
 
     def close(self, lane: int) -> int:
-        """End the innermost slice of a lane; gives 1 where there is no room."""
+        """End the innermost slice of a lane; return 1 if there is no room."""
         if self.count == self.room:
             return 1
         top = self.lane_top[lane]
@@ -180,7 +180,7 @@ class Nesting(Kernel):
         return 0
 
     def slot(self) -> int:
-        """A free place for an open slice."""
+        """Return a free slot for an open slice."""
         self.open_count += 1
         slot = self.open_free
         if slot >= 0:
@@ -192,7 +192,7 @@ class Nesting(Kernel):
         return self.open_used - 1
 
     def new_lane(self, track: int, last: int, level: int) -> int:
-        """A lane behind the last one of a track, which is -1 where it has none."""
+        """Add a lane after the last one of a track (-1: none); return its number."""
         if self.lane_count == self.lane_room:
             self.more_lanes()
         lane = self.lane_count

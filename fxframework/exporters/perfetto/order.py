@@ -1,7 +1,7 @@
-"""Slices in the order in which they begin on their tracks, whatever the order of their rows.
+"""Sorts slices by their begin on each track, in bounded memory.
 
-Rows that are in order pass as they come. Others are put into stretches of time, which wait in a
-temporary file where they are many, until nothing of theirs can follow.
+Rows that are already in order are passed through. Others are collected by stretches of time, in a
+temporary file if there are many, until no more rows can belong to a stretch.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray]  # type: ignore[type-arg]
 COLUMNS = ("row", "ts", "dur", "thread", "kind", "depth", "parent", "category", "name", "id")
 ROWS = 1 << 17
-"""Rows that are looked at together, and about as many as a stretch of time has."""
+"""Rows in a batch, and the approximate number of rows in a stretch of time."""
 SAMPLES = 512
-"""Times of these rows that are looked at, to divide all of them into stretches."""
+"""Times sampled per batch to divide all rows into stretches."""
 IN_MEMORY = 32 << 20
-"""Bytes of stretches that wait in memory."""
+"""The most bytes of stretches kept in memory."""
 MOST_LATE = 64
-"""Levels of slices that begin together and are looked at, innermost first in the file."""
+"""The most levels of nested slices with equal begins that are reordered."""
 ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
 TAIL, START = "tail length", "tail start"
-"""Columns beside those of the table: where the bytes of a slice are in ``Part.tails``."""
+"""Added columns: length and start of a slice's bytes in ``Part.tails``."""
 
 
 @attrs.frozen(eq=False)
 class Part:
-    """Slices in order on each track: none of them begins before one of an earlier part."""
+    """Slices in order on each track, after those of earlier parts."""
 
     columns: Columns
     tails: U8
-    """What the events of slices have behind their fields."""
+    """The bytes to append to the events of slices."""
     following: int
     """No slice of a later part begins before this (ns)."""
 
@@ -67,10 +67,10 @@ def in_order(
     names: Sequence[str],
     tails_of: Callable[[I64], tuple[I64, U8]],
 ) -> Iterator[Part]:
-    """The slices of a capture, outer ones before those within them.
+    """Yield the slices of a capture in order, outer slices before inner ones.
 
-    ``names`` are those of columns beside ``COLUMNS``; ``tails_of`` gives the lengths and bytes of
-    the tails of rows, and is asked for all of them in their order.
+    ``names`` are columns in addition to ``COLUMNS``; ``tails_of`` returns the lengths and bytes of
+    the tails of rows, and is called for all rows in order.
     """
     shape = _Shape(capture)
     parts = columns_of(capture, "slices", (*COLUMNS, *names), ROWS)
@@ -89,13 +89,13 @@ def in_order(
 def columns_of(
     capture: Capture, table: str, names: Sequence[str], rows: int = ROWS
 ) -> Iterator[Columns]:
-    """These columns of the rows of a table, some rows at a time."""
+    """Yield columns of a table in batches."""
     for batch in capture.batches(table, rows):
         yield {name: batch.array(name) for name in names}
 
 
 def parents_of(rows: I64, parents: I64) -> I64:
-    """For each of ascending rows the place of the slice around it; its own where there is none."""
+    """Return for each of sorted rows the index of its parent; its own index if there is none."""
     own = np.arange(rows.size)
     if not rows.size:
         return own
@@ -104,24 +104,24 @@ def parents_of(rows: I64, parents: I64) -> I64:
 
 
 class _Shape:
-    """How the times of a capture's slices lie, from one pass over them."""
+    """The order and distribution of the times of a capture's slices, from one pass."""
 
     def __init__(self, capture: Capture) -> None:
         self.ordered = True
-        """Whether the slices of each thread come in order, outer ones first."""
+        """Whether the slices of each thread are in order, outer ones first."""
         self._earliest: list[int] = []
         self._samples: list[I64] = []
         self._last = np.full(1, -OPEN, np.int64)
-        """The latest time so far of asynchronous slices, of those of no thread, and of each."""
+        """Latest time so far of asynchronous slices, of slices without a thread, and by thread."""
         names = ("row", "ts", "thread", "kind", "parent")
         for each in columns_of(capture, "slices", names, ROWS):
             times = each["ts"]
             self._earliest.append(int(times.min(initial=OPEN)))
             self._samples.append(times[:: max(1, times.size // SAMPLES)].copy())
             if self.ordered:
-                self.ordered = self._goes_on(each)
+                self.ordered = self._continues_order(each)
 
-    def _goes_on(self, columns: Columns) -> bool:
+    def _continues_order(self, columns: Columns) -> bool:
         times = columns["ts"]
         if bool((columns["parent"] > columns["row"]).any()):
             return False
@@ -135,32 +135,32 @@ class _Shape:
         change = np.append(True, key[1:] != key[:-1])
         before = np.append(0, times[:-1])
         before[change] = self._last[key[change]]
-        self._last[key] = times  # the last of equal keys counts
+        self._last[key] = times  # the last of equal keys wins
         return bool((before <= times).all())
 
     def following(self) -> list[int]:
-        """For each part of the rows, when the earliest of those after it begins."""
+        """Return for each batch the earliest begin of any later row."""
         later = [OPEN, *self._earliest[:0:-1]][: len(self._earliest)]
         return list(itertools.accumulate(later, min))[::-1]
 
     def bounds(self) -> I64:
-        """Where the stretches of time begin that all slices are divided into."""
+        """Return the bounds of the stretches of time into which slices are divided."""
         samples = np.sort(np.concatenate(self._samples))
         some = max(1, -(-samples.size // len(self._samples)))
         found = samples[some::some]
-        # What has many slices at one time is a stretch of its own.
+        # A time with many slices becomes a separate stretch.
         many = found[1:][found[1:] == found[:-1]]
         return np.unique(np.concatenate((found, many + 1)))
 
 
 class _Waiting:
-    """Slices by stretches of time, until all of a stretch are known."""
+    """Collects slices by stretches of time until a stretch is complete."""
 
     def __init__(self, bounds: I64) -> None:
         self._bounds = bounds
         self._blocks: list[_Block] = []
         self._late = np.zeros(bounds.size + 1, np.bool_)
-        """Stretches with slices that are within later rows."""
+        """Whether each stretch has slices whose parents are later rows."""
         self._next = 0
         self._file: TemporaryFile | None = None
 
@@ -172,7 +172,7 @@ class _Waiting:
             self._file.close()
 
     def add(self, columns: Columns, tails: U8) -> None:
-        """Take some rows; their columns and the bytes of their tails."""
+        """Add rows, given by their columns and the bytes of their tails."""
         which = np.searchsorted(self._bounds, columns["ts"], "right")
         self._late[which[columns["parent"] > columns["row"]]] = True
         rows = np.empty(which.size, [(name, column.dtype) for name, column in columns.items()])
@@ -193,7 +193,7 @@ class _Waiting:
                 block.move(self._file)
 
     def until(self, following: int) -> Iterator[Part]:
-        """The stretches that end before the earliest slice that is not known."""
+        """Yield the stretches that end before the earliest unknown slice."""
         while self._next < self._late.size and (
             following == OPEN
             or (self._next < self._bounds.size and self._bounds[self._next] <= following)
@@ -210,7 +210,7 @@ class _Waiting:
         found = [block for block in self._blocks if block.size(which)]
         inside = 0 < which < self._bounds.size
         if inside and self._bounds[which] == self._bounds[which - 1] + 1 and not self._late[which]:
-            # Slices of one time that are in order need not be looked at together.
+            # Slices of a single time that are in order can be passed on block by block.
             for block in found:
                 yield _sorted([block.take(which)], int(self._bounds[which - 1]))
         elif found:
@@ -218,7 +218,7 @@ class _Waiting:
 
 
 class _Block:
-    """Rows that came together, by stretches; in memory or in a file."""
+    """The rows of a batch, grouped by stretches; in memory or in a file."""
 
     def __init__(self, rows: NDArray[Any], tails: U8, ends: I64) -> None:
         self._rows = rows
@@ -235,15 +235,15 @@ class _Block:
         return self._rows.nbytes + self._tails.nbytes
 
     def size(self, which: int) -> int:
-        """Rows of a stretch."""
+        """Return the number of rows of a stretch."""
         return int(self._ends[which + 1] - self._ends[which])
 
     def done(self, which: int) -> bool:
-        """Whether there are rows of stretches before this one only."""
+        """Return whether there are no rows of this or later stretches."""
         return bool(self._ends[which] == self._ends[-1])
 
     def move(self, file: TemporaryFile) -> None:
-        """Put all into a file, if it is not there."""
+        """Move the rows to a file, unless they are in one."""
         if self._file is None:
             self._file = file
             self._at = file.seek(0, 2)
@@ -252,7 +252,7 @@ class _Block:
             self._rows, self._tails = self._rows[:0].copy(), self._tails[:0].copy()
 
     def take(self, which: int) -> tuple[NDArray[Any], U8]:
-        """The rows of a stretch, and the bytes of their tails."""
+        """Return the rows of a stretch, and the bytes of their tails."""
         (first, stop), (start, end) = (
             ends[which : which + 2].tolist() for ends in (self._ends, self._tail_ends)
         )
@@ -267,7 +267,7 @@ class _Block:
 
 
 def _sorted(found: Sequence[tuple[NDArray[Any], U8]], following: int) -> Part:
-    """Slices in order of time out of some rows, all of them in the order of their rows."""
+    """Sort rows, given in order of the table, by time."""
     rows = np.concatenate([rows for rows, _ in found])
     columns = {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
     del rows
@@ -279,16 +279,16 @@ def _sorted(found: Sequence[tuple[NDArray[Any], U8]], following: int) -> Part:
 
 
 def _order(columns: Columns) -> I64 | None:
-    """The order of slices, None where they are in order."""
+    """Return the order of slices; None if they are in order."""
     if not (columns["parent"] > columns["row"]).any():
         return stable_order(columns["ts"])
     return np.lexsort((columns["depth"], _first_rows(columns), columns["ts"]))
 
 
 def _first_rows(columns: Columns) -> I64:
-    """For each slice, the least row of it and of those within it that begin with it.
+    """Return for each slice the least row among it and its descendants with the same begin.
 
-    Complete events may precede the enclosing one in the file, which begins first.
+    In a file, complete events may precede the event that encloses them.
     """
     first: I64 = columns["row"].astype(np.int64)
     parents, start = parents_of(first, columns["parent"]), columns["ts"]

@@ -1,4 +1,4 @@
-"""The tracks of slices, by number: those of threads, and those of asynchronous operations."""
+"""Numbers the tracks of slices: those of threads and of asynchronous operations."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ I64 = NDArray[np.int64]
 
 
 class SliceTracks:
-    """The number of the track of each slice; asynchronous ones have tracks of their own.
+    """Finds the track number of each slice; asynchronous slices have separate tracks.
 
-    ``process`` has the small id of the process of each thread id, and of none; there are as many
-    tracks of threads. The others follow, in the order of ``operations``.
+    ``process`` has the small process id by thread id, the last for no thread; the first tracks
+    correspond to its elements. The tracks of ``operations`` follow.
     """
 
     def __init__(self, process: NDArray[Any], operations: KeyedTracks) -> None:
         self._process = process
         self._operations = operations
         self._open: list[Columns] = []
-        """Asynchronous slices that may enclose later ones, with name and id of the outermost: by
-        ascending rows, each part much shorter than the one before."""
+        """Asynchronous slices that may enclose later ones, with name and id of the outermost
+        slice; sorted by row, each part much shorter than the one before."""
 
     def of(self, columns: Columns, following: int) -> I64:
-        """Tracks of slices; no later ones begin before ``following`` (ns)."""
+        """Return the tracks of slices; later slices do not begin before ``following`` (ns)."""
         thread = columns["thread"].astype(np.int64)
         size = self._process.size
         tracks: I64 = np.where(thread < 0, size - 1, thread)
@@ -57,7 +57,7 @@ class SliceTracks:
         return tracks
 
     def _look_up(self, columns: Columns) -> None:
-        """Give slices within open ones the name and id of these."""
+        """Set name and id of slices inside open ones to those of the outermost slice."""
         parents = columns["parent"]
         for part in self._open:
             place = np.minimum(np.searchsorted(part["row"], parents), part["row"].size - 1)
@@ -66,7 +66,7 @@ class SliceTracks:
                 columns[name][within] = part[name][place[within]]
 
     def _keep(self, columns: Columns, following: int) -> None:
-        """Keep slices that may enclose later ones; forget those that are over."""
+        """Keep slices that may enclose later ones; forget finished ones."""
         self._open.append(columns)
         while True:
             part = self._open.pop()
@@ -83,6 +83,6 @@ class SliceTracks:
 
 
 def ends_of(start: I64, dur: I64) -> I64:
-    """Ends of slices; ``OPEN`` for one that was never closed."""
+    """Return the ends of slices; ``OPEN`` for a slice that was never closed."""
     found: I64 = np.where(dur < 0, OPEN, start + np.minimum(dur, OPEN - 1 - np.maximum(start, 0)))
     return found

@@ -1,4 +1,4 @@
-"""Tracks: processes, threads and named tracks of the output, each described once."""
+"""Tracks of processes and threads, and named tracks, each described once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["KeyedTracks", "Tracks", "grown", "process_uuids", "thread_uuids"]
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Names = Callable[[I64], Iterator[bytes]]
-"""Makes the names of rows, one after the other: they may be long, and share their bytes."""
+"""Yields the names of rows one by one, because they may be long."""
 Emit = Callable[[Messages, Sequence[bytes]], None]
 
 TRACK_DESCRIPTOR, PROCESS, THREAD, COUNTER = 60, 3, 4, 8
@@ -29,21 +29,21 @@ MARK = (1 << 62) - 1
 
 
 def process_uuids(small: NDArray[Any]) -> I64:
-    """The uuids of the tracks of processes, by their small ids; 0 for 0."""
+    """Return the uuids of process tracks by small id; 0 for 0."""
     return np.where(small == 0, 0, 4 * small.astype(np.int64) + 1)
 
 
 def thread_uuids(small: NDArray[Any]) -> I64:
-    """The uuids of the tracks of threads, by their small ids; 0 for 0."""
+    """Return the uuids of thread tracks by small id; 0 for 0."""
     return np.where(small == 0, 0, 4 * small.astype(np.int64) + 2)
 
 
 class Tracks:
-    """Gives uuids of tracks and small ids of processes and threads; describes what is new.
+    """Assigns uuids of tracks and small ids of processes and threads; describes new tracks.
 
-    ``emit`` takes track descriptors without their last bytes, and these. Perfetto's ids have 31
-    bits, and a thread that has the id of a process is its main thread: koids that do not fit get
-    other ids, which ``renumbered`` lists; the descriptions of their tracks say the koids.
+    ``emit`` takes track descriptors and the tails to append to them. Perfetto's ids have 31 bits,
+    and a thread with the id of a process is its main thread: koids that do not fit get other ids,
+    which ``renumbered`` lists, and the descriptions of their tracks have the koids.
     """
 
     def __init__(self, emit: Emit) -> None:
@@ -53,24 +53,24 @@ class Tracks:
         self._reserved = 0
         self._ids = Ids()
         self._names = SortedMap()
-        """Marks of the names of processes, by their own ids."""
+        """Hashes of the names of processes, by original id."""
         self._others: dict[tuple[int, int], int] = {}
-        """Small ids of processes that another capture names differently, by own id and mark."""
+        """Small ids of processes that another capture names differently, by id and name hash."""
 
     @property
     def moved(self) -> int:
-        """How many processes and threads have other ids than their own."""
+        """Number of processes and threads with changed ids."""
         return self._ids.moved
 
     def renumbered(self) -> Mapping[int, int]:
-        """Ids that stand for those of the captures which did not fit, with these."""
+        """Return the original ids by changed id."""
         return self._ids.renumbered()
 
     def processes(self, pids: I64, names: Names) -> I64:
-        """The small ids of processes (int64 that are not 0); new and newly named are described.
+        """Return the small ids of processes (nonzero int64); describe new and newly named ones.
 
-        If another capture names a process of this id differently, these are two processes. In one
-        call the first name counts.
+        If another capture names a process of the same id differently, they are two processes.
+        Within a call, the first name is used.
         """
         every = names(np.arange(pids.size))
         marks = np.fromiter((hash(name) & MARK if name else -1 for name in every), np.int64)
@@ -101,11 +101,11 @@ class Tracks:
         return found
 
     def threads(self, process: I64, tids: I64, names: Names, tracked: Bools | None = None) -> I64:
-        """The small ids of threads (int64 that are not 0); new ones are described.
+        """Return the small ids of threads (nonzero int64); describe new ones.
 
-        ``process`` has small ids of processes, 0 where it is not known; such a thread is that of
-        the same id whose process is. It is described only where it is ``tracked``: as long as it
-        only runs on CPUs, another capture may still say whose it is.
+        ``process`` has small ids of processes, 0 if unknown; a thread of an unknown process is
+        identified with the thread of a known process with the same id. It is described only if it
+        is ``tracked``, because another capture may still name its process.
         """
         first, which = distinct(process, tids)
         owner, own = process[first], tids[first]
@@ -125,7 +125,7 @@ class Tracks:
     def _describe(
         self, kind: int, small: I64, own: I64, names: Iterator[bytes], process: I64 | None = None
     ) -> None:
-        """Describe processes or threads: their fields, then name, then an id that has changed."""
+        """Write the descriptors of processes or threads, with names and original ids if changed."""
         for some, texts in runs(names):
             ids = small[some]
             tails = [message(NAMES[kind], text) if text else b"" for text in texts]
@@ -142,7 +142,7 @@ class Tracks:
             self._emit(body, tails)
 
     def named(self, parent: int, name: str) -> int:
-        """A track of its own below another (0: none), described when it is first asked for."""
+        """Return a named track below another one (0: none), describing it on first use."""
         uuid = self._named.get((parent, name))
         if uuid is None:
             uuid = int(self.describe_all(np.array([parent]), [name.encode("utf-8", "replace")])[0])
@@ -150,7 +150,7 @@ class Tracks:
         return uuid
 
     def describe_all(self, parents: I64, names: Iterable[bytes], *, counter: bool = False) -> I64:
-        """The uuids of new tracks, each below another (0: none)."""
+        """Describe new tracks below others (0: none); return their uuids."""
         uuids = 4 * np.arange(self._reserved + 1, self._reserved + 1 + parents.size)
         self._reserved += parents.size
         for some, texts in runs(names):
@@ -164,10 +164,10 @@ class Tracks:
 
 
 class KeyedTracks:
-    """Tracks of one capture by their keys, a parent and more numbers; described when first seen.
+    """Tracks of a capture by key (a parent and further numbers), described on first use.
 
-    ``label`` gives the names of tracks, in UTF-8, by the columns of their keys behind the parent;
-    the first of these is the code of a name.
+    ``label`` returns the names of tracks, in UTF-8, for the columns of their keys after the
+    parent; the first of these is the code of a name.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class KeyedTracks:
         self._names = np.zeros(16, np.int32)
 
     def numbers(self, *key: I64) -> I64:
-        """The numbers of tracks by the columns of their keys, int64 of shape (rows,)."""
+        """Return the numbers of tracks for the columns of their keys, int64 of shape (rows,)."""
         known = len(self._maps[-1])
         found = key[0]
         for pairs, column in zip(self._maps, key[1:], strict=True):
@@ -209,25 +209,25 @@ class KeyedTracks:
         return found
 
     def uuids(self, numbers: I64) -> I64:
-        """The uuids of tracks, by their numbers."""
+        """Return the uuids of tracks by number."""
         found: I64 = self._uuids[numbers]
         return found
 
     def again(self, numbers: I64) -> I64:
-        """The uuids of new tracks that are like these."""
+        """Describe new tracks with the parents and names of these; return their uuids."""
         names = self._label(self._names[numbers])
         return self._tracks.describe_all(self._parents[numbers], names)
 
 
 def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """An array with room for so many values, of which the earlier ones stay."""
+    """Return an array enlarged to at least ``size`` elements."""
     if size <= array.size:
         return array
     return np.append(array, np.zeros(size + size // 2 - array.size, array.dtype))
 
 
 def _numbered(pairs: PairMap, first: I64, second: I64) -> I64:
-    """The numbers of pairs in a map."""
+    """Return the numbers of pairs in a map."""
     rows, which = distinct(first, second)
     keys = zip(first[rows].tolist(), second[rows].tolist(), strict=True)
     numbers = np.fromiter((pairs.number(*key) for key in keys), np.int64, rows.size)

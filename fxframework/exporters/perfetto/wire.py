@@ -1,8 +1,8 @@
-"""Protobuf in bulk: columns of field values in, the bytes of many messages out.
+"""Bulk encoding of Protobuf: converts columns of field values to the bytes of many messages.
 
-Every message of a batch has the same fields in the same order. Its bytes are laid out as rows of
-one uint8 matrix beside a mask of the bytes in use, so that a batch costs a few numpy operations.
-Numbers of fields and types follow Perfetto's public ``perfetto_trace.proto``.
+All messages of a batch have the same fields in the same order. Their bytes are rows of a uint8
+matrix with a mask of the bytes in use, so that a batch takes a few numpy operations. Numbers of
+fields and types follow Perfetto's public ``perfetto_trace.proto``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["Messages", "integer", "interleave", "message", "runs", "string", "va
 
 U8 = NDArray[np.uint8]
 RUN = 1 << 18
-"""Bytes of names that are written at a time."""
+"""Bytes of names written at a time."""
 VARINT, FIXED64, LENGTH = 0, 1, 2
 """Wire types."""
 
 
 def varint(value: int) -> bytes:
-    """One integer (64 bits, negative ones as their complement) as a varint."""
+    """Encode a 64-bit integer as a varint; negative ones as two's complement."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -36,46 +36,46 @@ def varint(value: int) -> bytes:
 
 
 def tag(number: int, wire: int) -> bytes:
-    """The key of a field."""
+    """Encode the key of a field."""
     return varint(number << 3 | wire)
 
 
 def message(number: int, content: bytes) -> bytes:
-    """One embedded message, or bytes, as a field."""
+    """Encode a field with an embedded message or bytes."""
     return tag(number, LENGTH) + varint(len(content)) + content
 
 
 def string(number: int, value: str | bytes) -> bytes:
-    """One string field; what is not UTF-8 becomes U+FFFD."""
+    """Encode a string field; invalid UTF-8 becomes U+FFFD."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return message(number, value.encode("utf-8", "replace"))
 
 
 def integer(number: int, value: int) -> bytes:
-    """One varint field."""
+    """Encode a varint field."""
     return tag(number, VARINT) + varint(value)
 
 
 class Messages:
-    """``rows`` messages that are built field by field, in the order of the calls."""
+    """Builds ``rows`` messages field by field, in the order of the calls."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self._bytes: list[U8] = []
         self._used: list[NDArray[np.bool_]] = []
         self.lengths = np.zeros(rows, np.int64)
-        """Bytes of each message so far, int64 of shape (rows,)."""
+        """Current length of each message, int64 of shape (rows,)."""
 
     def constant(self, data: bytes, present: NDArray[np.bool_] | None = None) -> Messages:
-        """Append the same bytes to every message, or to those where ``present``."""
+        """Append the same bytes to every message, or to those that are ``present``."""
         matrix = np.broadcast_to(np.frombuffer(data, np.uint8), (self.rows, len(data)))
         return self._whole(matrix, present)
 
     def varints(
         self, number: int, values: Any, present: NDArray[np.bool_] | None = None
     ) -> Messages:
-        """Append a varint field; signed values as their 64-bit complement."""
+        """Append a varint field; negative values as 64-bit two's complement."""
         if present is not None and not present.any():
             return self
         self.constant(tag(number, VARINT), present)
@@ -92,7 +92,7 @@ class Messages:
     def padded(self, number: int, matrix: U8, sizes: NDArray[np.int64]) -> Messages:
         """Append a field of bytes: the first ``sizes`` of each row of a (rows, width) matrix.
 
-        If it is not one of them, there is no field.
+        Rows of size 0 get no field.
         """
         self.constant(tag(number, LENGTH), sizes > 0)
         self._raw_varints(sizes, sizes > 0)
@@ -102,14 +102,14 @@ class Messages:
         return self
 
     def header(self, number: int, sizes: NDArray[np.int64]) -> Messages:
-        """Append the key and length of a field whose bytes follow from elsewhere."""
+        """Append the key and length of a field whose bytes are added later."""
         self.constant(tag(number, LENGTH))
         return self._raw_varints(sizes, None)
 
     def embed(
         self, number: int, inner: Messages, tail: NDArray[np.int64] | None = None
     ) -> Messages:
-        """Append embedded messages; ``tail`` is how many bytes each gets behind it later."""
+        """Append embedded messages; ``tail`` has the lengths of bytes added to each later."""
         total = inner.lengths if tail is None else inner.lengths + tail
         self.header(number, total)
         self._bytes += inner._bytes
@@ -140,7 +140,7 @@ class Messages:
         return self
 
     def _whole(self, matrix: U8, present: NDArray[np.bool_] | None) -> Messages:
-        """Append all bytes of each row, or of those where ``present``."""
+        """Append all bytes of each row, or of those that are ``present``."""
         if present is None:
             used = np.broadcast_to(np.True_, matrix.shape)
             self.lengths += matrix.shape[1]
@@ -154,14 +154,14 @@ class Messages:
         return self
 
     def data(self) -> U8:
-        """The messages one behind the other, uint8."""
+        """Return the concatenated messages, uint8."""
         if not self._bytes:
             return np.zeros(0, np.uint8)
         return np.concatenate(self._bytes, axis=1)[np.concatenate(self._used, axis=1)]
 
 
 def runs(texts: Iterable[bytes]) -> Iterator[tuple[slice, list[bytes]]]:
-    """Byte strings in runs that are not long, however many there are; and where each run is."""
+    """Yield byte strings in runs of bounded size, with the slice of each run."""
     at = size = 0
     some: list[bytes] = []
     for text in texts:
@@ -176,9 +176,9 @@ def runs(texts: Iterable[bytes]) -> Iterator[tuple[slice, list[bytes]]]:
 
 
 def interleave(parts: Iterable[tuple[U8, NDArray[np.int64]]]) -> U8:
-    """Bytes of several batches, row by row: all of row 0, then all of row 1, and so on.
+    """Interleave the rows of several batches: all bytes of row 0, then of row 1, and so on.
 
-    A part is the bytes of its rows one behind the other, and the length of each row.
+    A part has the concatenated bytes of its rows, and the length of each row.
     """
     taken = [(data, lengths) for data, lengths in parts if data.size]
     if len(taken) == 1:
