@@ -15,7 +15,7 @@ _LEAST = 16
 
 
 class Heap:
-    """The heap behind malloc. Blocks are never split or merged; addresses follow from the calls."""
+    """The heap of malloc. Blocks are never split or merged; addresses follow from the calls."""
 
     def __init__(self, machine: Any) -> None:
         self._machine = machine

@@ -148,7 +148,7 @@ RESERVED_WORD = 1 << 8
 
 
 def zeros(nbytes: int) -> bytes:
-    """Nothing but zeros behind the header."""
+    """Only zeros after the header."""
     return _header(nbytes) + bytes(nbytes)
 
 

@@ -56,7 +56,7 @@ class _Text(NamedTuple):
 
     text: str
     sound: bool
-    """Whether they are UTF-8."""
+    """Whether the bytes are UTF-8."""
 
 
 _Texts = Mapping[bytes, _Text]

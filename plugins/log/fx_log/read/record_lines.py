@@ -100,4 +100,4 @@ LINES: Mapping[str, Callable[[Source, OpenRequest], Iterator[bytes]]] = {
     "log-ring": _ring_lines,
     "log-legacy-stream": _stream_lines,
 }
-"""By format: the JSON of all records of a file, in pieces of whole lines."""
+"""Functions that yield the JSON of all records of a file in pieces of whole lines, by format."""

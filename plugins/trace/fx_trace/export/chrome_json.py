@@ -73,15 +73,15 @@ FTRACE_KEY = "systemTraceEvents"
 _PHASES = ('"s"', '"t"', '"f","bp":"e"')
 _SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
 PIECE = 4 << 20
-"""Bytes that are written at a time."""
+"""Bytes written at a time."""
 SLICE, ON_THREAD, ALONE = range(3)
-"""What an event is, as ``Nesting`` takes it."""
+"""Kinds of events for ``Nesting``."""
 ENDLESS = -(1 << 63)
-"""The end, as ``Nesting`` takes it, of a slice that was never closed."""
+"""End of an unclosed slice for ``Nesting``."""
 
 
 def _us(ns: int) -> str:
-    """Return nanoseconds as exact microseconds, in text."""
+    """Return nanoseconds as the text of exact microseconds."""
     return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
 
@@ -232,11 +232,11 @@ class JsonExport(Export):
 
 
 BETWEEN = b",\n"
-"""What is between two events."""
+"""Separator of events."""
 
 
 class _JsonEvents(EventMaker):
-    """Renders rows as trace events, and places them."""
+    """Renders rows as trace events, with the columns that ``Nesting`` needs to order them."""
 
     around = b',"args":{', b",", b"}"
     equals = b":"
@@ -253,7 +253,7 @@ class _JsonEvents(EventMaker):
         }
         self.dropped: Counter[str] = Counter()
         self.threads = max(people.tids) + 2
-        """Places of threads, with one for no thread."""
+        """Number of threads, including one for events without a thread."""
         self._pool = pool
         self.names = self.numbered(self._json)
         self._tid = self.numbered(lambda thread: f'"tid":{people.tids[thread]}')
@@ -274,13 +274,13 @@ class _JsonEvents(EventMaker):
         }
 
     def _json(self, code: int) -> str:
-        """The string of a code, as JSON."""
+        """Return the string of a code as JSON."""
         return "null" if code < 0 else json_string(self._pool[code])
 
     # --- Arguments -------------------------------------------------------------------------------
 
     def _uint64(self, args: Table, rows: I64) -> list[Part]:
-        """Values of 64 bits; Perfetto takes those of counters for signed, but not as doubles."""
+        """Render unsigned values, large ones of counters as doubles: Perfetto reads int64."""
         values = args.array("uint")[rows]
         large = (values >> 63 != 0) & (args.array("table")[rows] == COUNTERS)
         if not large.any():
@@ -292,7 +292,7 @@ class _JsonEvents(EventMaker):
         return [(TEXT, self.templates.texts([text.encode() for text in texts]))]
 
     def named(self, args: Table, keys: I64) -> NDArray[np.int32]:
-        """Numbers of names; one that occurs again in an event gets ``#2`` and so on."""
+        """Return the numbers of names; repeated names of an event get ``#2`` and so on."""
         codes = args.array("name")
         numbers = self.names(codes)[1]
         owner = np.zeros(numbers.size, np.int64)
@@ -313,12 +313,12 @@ class _JsonEvents(EventMaker):
         return numbers
 
     def members(self, window: Mapping[str, Table]) -> Members:
-        """The arguments of a window as members, by the offset of their record."""
+        """Render the arguments of a window, and count those that cannot be written."""
         if "args" in window:
             args, counters = window["args"], window.get("counters")
             unknown = len(args) - int(np.count_nonzero(self.known(args)))
             self.dropped["arguments of unknown types"] += unknown
-            # Counters of which no argument is a number have no row, and so no time.
+            # Counters without a numeric argument have no row, hence no time.
             offsets = args.array("offset")[args.array("table") == COUNTERS]
             offsets = offsets[firsts(offsets)]
             have = 0 if counters is None else firsts(counters.array("offset")).size
@@ -328,7 +328,7 @@ class _JsonEvents(EventMaker):
     # --- Events ----------------------------------------------------------------------------------
 
     def _head(self, table: Table, rows: I64, ts: I64) -> list[Part]:
-        """The members that every event has."""
+        """Return the parts for the members that all events have."""
         return [
             b'{"cat":',
             self.names(table.array("category")[rows]),
@@ -370,7 +370,7 @@ class _JsonEvents(EventMaker):
                              [*finish, b',"ph":"E"', *later, b"}"] if closed else [])  # fmt: skip
 
     def _begins(self, made: Made, rows: I64, begin: list[Part], end: list[Part]) -> None:
-        """Begins of slices, each with the text of its end behind it."""
+        """Render begins of slices, each followed by the text of its end."""
         if not end:
             made.write(rows, *begin)
             made.places[4, rows] = ENDLESS
@@ -430,7 +430,7 @@ class _JsonEvents(EventMaker):
     # --- Context switches ------------------------------------------------------------------------
 
     def switches(self, window: Mapping[str, Table]) -> Events:
-        """Context switches and wakeups of ``systemTraceEvents``, with ``BETWEEN`` before each."""
+        """Return the context switches and wakeups of a window, with ``BETWEEN`` before each."""
         self.begin()
         own = super().members(window)
         sched = window["sched"]

@@ -29,15 +29,15 @@ ASYNC_SCOPE = 255
 NEVER = -1
 """Length of an unclosed slice."""
 KEPT = 16 << 20
-"""Bytes of texts that are kept from one window to the next."""
+"""Most bytes of texts kept from one window to the next."""
 
 
 @attrs.frozen
 class Events:
-    """Events as texts: each is ``sizes`` bytes of ``data`` from ``starts`` on.
+    """Events as texts: the text of each is ``sizes`` bytes of ``data`` from ``starts`` on.
 
     ``places`` are further columns of an exporter, of shape (columns, events); all others are of
-    shape (events,). ``times`` are nanoseconds.
+    shape (events,). ``times`` are in nanoseconds.
     """
 
     times: I64
@@ -50,23 +50,23 @@ class Events:
         return int(self.times.size)
 
     def take(self, which: slice | I64) -> Events:
-        """Some of them, over the same bytes."""
+        """Return some of the events, which share ``data``."""
         columns = (self.times, self.starts, self.sizes)
         times, starts, sizes = (column[which] for column in columns)
         return Events(times, self.data, starts, sizes, self.places[:, which])
 
     def text(self) -> TextColumn:
-        """Their texts, one behind the other."""
+        """Return the texts, one after another."""
         return TextColumn.gather(self.data, self.starts, self.sizes)
 
     def kept(self) -> Events:
-        """The same, with bytes of their own."""
+        """Return a copy that holds only the bytes of its own texts."""
         text = self.text()
         return attrs.evolve(self, data=text.data, starts=text.offsets[:-1])
 
 
 def joined_events(parts: Sequence[Events]) -> Events:
-    """Events, one part behind the other."""
+    """Return the events of several parts, one part after another."""
     bases = np.cumsum([0, *(part.data.size for part in parts[:-1])]).tolist()
     return Events(
         np.concatenate([part.times for part in parts]),
@@ -78,7 +78,7 @@ def joined_events(parts: Sequence[Events]) -> Events:
 
 
 class Numbered:
-    """Numbers of the texts of codes, or of other numbers from -1 on, each made once."""
+    """Texts of codes, or of other numbers from -1 on: each is made once and gets a number."""
 
     def __init__(self, templates: Templates, make: Callable[[int], str]) -> None:
         self._templates = templates
@@ -86,7 +86,7 @@ class Numbered:
         self._numbers = np.full(1, -1, np.int32)
 
     def __call__(self, codes: NDArray[np.integer]) -> tuple[int, NDArray[np.int32]]:
-        """The part of a template for a column of codes."""
+        """Return the part of a template for a column of codes."""
         if codes.size and int(codes.max()) + 1 >= self._numbers.size:
             more = np.full(int(codes.max()) + 2, -1, np.int32)
             self._numbers = np.concatenate((self._numbers, more))
@@ -101,20 +101,20 @@ class Numbered:
         return TEXT, numbers
 
     def forget(self) -> None:
-        """Forget the numbers, as the templates did."""
+        """Forget the numbers, after the templates have forgotten the texts."""
         self._numbers.fill(-1)
 
 
 @attrs.frozen
 class Members:
-    """Arguments as members: ``keys``, ascending, says of which record or row each of them is."""
+    """Arguments as members; ``keys``, ascending, has the record or row of each."""
 
     keys: I64
     first: int
-    """The number of the first of them."""
+    """Number of the first member."""
 
     def of(self, keys: I64) -> list[Part]:
-        """The parts that are the members of each of these keys."""
+        """Return the parts of a template for the members of each key."""
         return [
             (MEMBERS, np.searchsorted(self.keys, keys) + self.first),
             (MEMBERS_END, np.searchsorted(self.keys, keys, side="right") + self.first),
@@ -123,7 +123,7 @@ class Members:
 
 @attrs.define
 class Made:
-    """The texts of the rows of a table, to be made of groups of them."""
+    """The texts of the rows of a table, made for one group of rows after another."""
 
     templates: Templates
     starts: I64
@@ -132,7 +132,7 @@ class Made:
 
     @classmethod
     def of(cls, templates: Templates, rows: int, places: int) -> Made:
-        """Room for so many rows and columns."""
+        """Return empty texts of ``rows`` rows, with ``places`` further columns."""
         none = np.zeros(rows, np.int64)
         return cls(templates, none, none.copy(), np.zeros((places, rows), np.int64))
 
@@ -142,40 +142,40 @@ class Made:
 
 
 def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int, I64]]:
-    """The rows of each key that there is; keys are small numbers from 0 on."""
+    """Yield each key that occurs, with its rows; keys are small numbers from 0 on."""
     found = np.flatnonzero(np.bincount(keys)).tolist()
     for key in found:
         yield key, np.flatnonzero(keys == key) if len(found) > 1 else np.arange(keys.size)
 
 
 def firsts(ascending: I64) -> I64:
-    """The first row of each number, of which none is negative."""
+    """Return the first row of each number; no number is negative."""
     return np.flatnonzero(np.diff(ascending, prepend=-1))
 
 
 Form = Callable[[Table, I64], list[Part]]
-"""The parts that are the value of arguments, of those rows of ``args``."""
+"""Returns the parts of a template for the values of these rows of ``args``."""
 
 
 class EventMaker:
-    """Makes texts of the rows of a window. ``makers`` is by table, in the order of events."""
+    """Renders rows of a window as texts. ``makers`` is by table, in the order of equal offsets."""
 
     around: ClassVar[tuple[bytes, bytes, bytes]]
-    """What is before, between and behind the members of an event."""
+    """Bytes before, between and after the members of an event."""
     equals: ClassVar[bytes]
-    """What is between the name and the value of an argument."""
+    """Bytes between the name and the value of an argument."""
     places: ClassVar[int] = 0
-    """Columns that place an event among the others."""
+    """Number of columns of ``Events.places``."""
     makers: Mapping[str, Callable[[Table, Made, Members], None]]
     names: Numbered
-    """The names of arguments."""
+    """Texts of the names of arguments."""
 
     def __init__(self, survey: FirstPass) -> None:
         self.templates = Templates(*self.around)
         self._numbered: list[Numbered] = []
         self._end_args = survey.end_args()
         self.ends = Members(np.zeros(0, np.int64), 0)
-        """Arguments of the ends of the window's slices, by row of the slice."""
+        """Arguments of the end events of the window's slices, by row of the slice."""
         truth = self.numbered(lambda value: "true" if value else "false")
         signed: Form = lambda args, rows: [(SIGNED, args.array("int")[rows])]  # noqa: E731
         natural: Form = lambda args, rows: [(NATURAL, args.array("uint")[rows])]  # noqa: E731
@@ -187,21 +187,21 @@ class EventMaker:
             ArgType.UINT64: natural,
             ArgType.BOOL: lambda args, rows: [truth(np.minimum(args.array("uint")[rows], 1))],
         }
-        """By type of argument, what its value is made of."""
+        """The form of the values of each argument type."""
 
     def numbered(self, make: Callable[[int], str]) -> Numbered:
-        """Numbers of texts that ``make`` makes."""
+        """Return numbered texts, which ``make`` renders."""
         numbered = Numbered(self.templates, make)
         self._numbered.append(numbered)
         return numbered
 
     def texts(self, column: str, make: Callable[[int], str]) -> Form:
-        """The form of values whose text is made of a code."""
+        """Return the form of values that ``make`` renders from codes in a column."""
         numbered = self.numbered(make)
         return lambda args, rows: [numbered(args.array(column)[rows])]
 
     def reals(self, make: Callable[[float], str]) -> Form:
-        """The form of doubles."""
+        """Return the form of doubles, which ``make`` renders."""
         return lambda args, rows: [
             (
                 TEXT,
@@ -212,23 +212,23 @@ class EventMaker:
         ]
 
     def named(self, args: Table, keys: I64) -> NDArray[np.int32]:
-        """Numbers of the names of arguments, whose keys are ascending."""
+        """Return the numbers of the names of arguments, whose keys are ascending."""
         del keys
         return self.names(args.array("name"))[1]
 
     def note(self, args: Table, rows: I64) -> list[Part]:
-        """What is behind the value of arguments."""
+        """Return the parts that follow the values of arguments."""
         del args, rows
         return []
 
     def begin(self) -> None:
-        """Begin new texts."""
+        """Begin a window: forget texts if there are too many."""
         if self.templates.forget(KEPT):
             for numbered in self._numbered:
                 numbered.forget()
 
     def window(self, window: Mapping[str, Table]) -> Events:
-        """The events of a window, in file order."""
+        """Return the events of a window, in file order."""
         self.begin()
         own = self.members(window)
         tables: list[Table] = []
@@ -256,7 +256,7 @@ class EventMaker:
         return events if order is None else events.take(order)
 
     def members(self, window: Mapping[str, Table]) -> Members:
-        """The arguments of a window as members, by the offset of their record."""
+        """Render the arguments of a window. Return the members, by offset of their record."""
         nothing = np.zeros(0, np.int64)
         keys, starts, ends = nothing, nothing, nothing
         if "args" in window:
@@ -272,16 +272,16 @@ class EventMaker:
         return own
 
     def known(self, args: Table) -> NDArray[np.bool_]:
-        """Whether arguments are of types that have a form, of shape (args,)."""
+        """Return whether the type of each argument has a form, bool of shape (args,)."""
         has_form = np.zeros(256, np.bool_)
         has_form[list(self.forms)] = True
         known: NDArray[np.bool_] = has_form[args.array("type")]
         return known
 
     def _render(self, args: Table, keys: I64) -> tuple[I64, I64, I64]:
-        """Of arguments, in the order of their keys: keys, and where their texts begin and end.
+        """Render arguments in order of their keys. Return keys, starts and ends of the texts.
 
-        Those of types that have no form are left out.
+        Arguments of types without a form are left out.
         """
         order = stable_order(keys.astype(np.int64, copy=False))
         if order is not None:
@@ -299,5 +299,5 @@ class EventMaker:
         return keys, starts, ends
 
     def value(self, kind: int, args: Table, rows: I64) -> list[Part]:
-        """The parts that are the value of arguments of a type."""
+        """Return the parts for the values of arguments of one type."""
         return self.forms[kind](args, rows)

@@ -67,7 +67,7 @@ class TextExport(Export):
 
 
 class _TextLines(EventMaker):
-    """Renders rows as lines, without line ends."""
+    """Renders rows as lines."""
 
     around = b" ", b" ", b""
     equals = b"="
@@ -113,7 +113,7 @@ class _TextLines(EventMaker):
             self.forms.setdefault(kind, lambda _, __, shown=shown: [shown])  # type: ignore[misc]
 
     def note(self, args: Table, rows: I64) -> list[Part]:
-        """The name of the object that an argument means."""
+        """Return the parts for the names of the objects that arguments refer to."""
         if "trace_annotation" not in args.columns:
             return []
         return [self._notes(args.array("trace_annotation")[rows])]
@@ -126,7 +126,7 @@ class _TextLines(EventMaker):
         return f"{_named(process, pid)}/{_named(name, tid)}"
 
     def _lines(self, table: Table, made: Made, rows: I64, what: list[Part], *rest: Part) -> None:
-        """Lines of these rows: when, who, ``what``, ``category:name``, the rest."""
+        """Render lines of rows: time, thread, ``what``, ``category:name``, and the rest."""
         made.write(
             rows,
             (SECONDS, table.array("ts")[rows]),
@@ -205,9 +205,9 @@ class _TextLines(EventMaker):
 
 
 SWITCHED = ("offset", "ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority")
-"""Columns of ``sched`` that lines show."""
+"""Columns of ``sched`` in lines."""
 EMPTY = '""'
-"""An empty text in a line."""
+"""Form of an empty text in a line."""
 
 
 def _plain(text: str) -> str:

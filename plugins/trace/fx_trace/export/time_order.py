@@ -16,10 +16,10 @@ from fxframework.model.clock import NS_MAX
 I64 = NDArray[np.int64]
 WAITING = 1 << 18
 WAITING_BYTES = 32 << 20
-"""Most rendered events, and bytes of them, that wait in memory; more go to a temporary file."""
+"""Most events, and bytes of them, that wait in memory; more go to a temporary file."""
 PIECE = 1 << 12
 PIECE_BYTES = 1 << 18
-"""Events, and bytes of them, of a run that are read at a time, but for one that is longer."""
+"""Most events of a run, and bytes of them, read at a time, except a single longer event."""
 
 
 class _Piece(NamedTuple):
@@ -101,7 +101,7 @@ class InTime:
         return Events(times, data, np.cumsum(sizes) - sizes, sizes, shown)
 
     def _finish(self) -> None:
-        """Merge the runs and what waits."""
+        """Merge the runs and the waiting events."""
         runs: list[Iterator[Events]] = [map(self._read, pieces) for pieces in self._runs]
         if self._waiting is not None:
             runs.append(_parts(self._waiting))
@@ -110,10 +110,10 @@ class InTime:
 
 
 def _merged(runs: Iterable[Iterator[Events]]) -> Iterator[Events]:
-    """The events of sorted runs in order of time; of one time the earlier run comes first."""
+    """Yield the events of sorted runs in order of time; at equal times earlier runs come first."""
     live = [(piece, run) for run in runs for piece in itertools.islice(run, 1)]
     while live:
-        # What is behind the last event of a piece is not known yet.
+        # The events after the last one of a piece are not known yet.
         bound = min(int(piece.times[-1]) for piece, _ in live)
         taken = [int(np.searchsorted(piece.times, bound)) for piece, _ in live]
         if not any(taken):
@@ -138,7 +138,7 @@ def _sorted(events: Events) -> Events:
 
 
 def _parts(events: Events) -> Iterator[Events]:
-    """Events in pieces."""
+    """Yield events in pieces."""
     behind = np.cumsum(events.sizes)
     at = 0
     while at < len(events):

@@ -223,7 +223,7 @@ class Open(NamedTuple):
     tsc: int
     """Time of the entry."""
     shown: bool
-    """Whether it belongs to the view."""
+    """Whether the call belongs to the view."""
 
 
 class Matched(NamedTuple):

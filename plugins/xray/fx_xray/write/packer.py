@@ -186,27 +186,27 @@ class BasicPacker:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """What had no place so far, by name, with counts."""
+        """Counts of what could not be written so far, by name."""
         return _dropped(self._pack.counts)
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
-        """Number more threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
+        """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
         self._processes = np.append(self._processes, processes.astype(np.int64))
         self._numbers = np.append(self._numbers, numbers.astype(np.int64))
         self._pack.processes = self._processes.data
         self._pack.numbers = self._numbers.data
 
     def write(self, events: Events, payloads: U8) -> None:
-        """Add events, whose ``thread`` is the number of one that was added.
+        """Write events, whose ``thread`` is the number of an added thread.
 
-        Each thread's are in the order of its program, arguments behind their calls.
+        The events of each thread are in program order, with arguments after their calls.
         """
         self._pack.events, self._pack.row = _columns(events, payloads), 0
         while self._pack.run():
             self._flush()
 
     def close(self) -> Mapping[str, int]:
-        """Put out what is held back; gives what had no place, by name, with counts."""
+        """Write the held-back records. Return the counts of what could not be written, by name."""
         self._flush()
         return self.dropped
 
