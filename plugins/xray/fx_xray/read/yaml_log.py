@@ -261,7 +261,8 @@ class YamlCapture(EventCapture):
             else:
                 tried = _OPEN.match(data, at)
                 if tried:
-                    vain += (size if data[tried.end() :][:1] in (b"'", b'"') else tried.end()) - at
+                    quoted = bytes(data[tried.end() : tried.end() + 1]) in {b"'", b'"'}
+                    vain += (size if quoted else tried.end()) - at
                 following = _NEXT.search(data, at + 1) if vain <= IN_VAIN * size else None
                 stop = following.end() if following else size
                 message = "it is not a mapping in braces"
