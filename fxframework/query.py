@@ -1,4 +1,4 @@
-"""SQL over captures: their tables, and joined forms of them, as views of a duckdb connection."""
+"""SQL over captures: their tables, plain and joined, as views of a duckdb connection."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ JOINED = {
     "sched": "sched_with_names",
     "logs": "logs_with_keys",
 }
-"""For a table, the view of it with names, process and thread, and arguments as a struct."""
+"""Names of the joined views, by table: with names, process, thread, and arguments as a struct."""
 CAPTURE = "capture"
-"""Column of the name of the capture, where there are several."""
+"""Column with the name of the capture, if there are several captures."""
 ARGS = "args"
 ARGUMENT = "arg_"
 WORD = re.compile(r'"((?:[^"]|"")+)"|[A-Za-z_][A-Za-z_0-9]*')
 EVERYTHING = frozenset({"natural", "describe", "summarize", "show", "pivot", "unpivot"})
-"""Words of statements that use columns which they do not name."""
+"""Words of statements that may use columns without naming them."""
 
 
 class Queries(abc.ABC):
-    """A duckdb connection with views, made as queries mention them. Use as a context manager."""
+    """A duckdb connection whose views are created when a query mentions them. A context manager."""
 
     def __init__(self) -> None:
         try:
@@ -58,14 +58,14 @@ class Queries(abc.ABC):
     @property
     @abc.abstractmethod
     def views(self) -> dict[str, tuple[str, ...]]:
-        """The views that queries may name, each with its columns."""
+        """Columns of each view that queries may use, by name of the view."""
 
     @abc.abstractmethod
     def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
-        """Make the views that are mentioned, with the columns that are."""
+        """Create the views among ``words``, with the columns among them or with every column."""
 
     def query(self, query: str) -> pa.Table:
-        """The result of one or more statements (of the last one), as an Arrow table."""
+        """Run one or more statements and return the result of the last one as an Arrow table."""
         words = {
             (match[1] or match[0]).replace('""', '"').lower() for match in WORD.finditer(query)
         }
@@ -74,7 +74,7 @@ class Queries(abc.ABC):
             self._make(words, everything=everything)
             return self._run(query)
         except self._duckdb.BinderException:
-            # Perhaps a column is used that the text does not name; else the message is better so.
+            # The query may use a column that it does not name; if not, this improves the message.
             self._make(words, everything=True)
         try:
             return self._run(query)
@@ -94,7 +94,7 @@ class Queries(abc.ABC):
 
     def _refused(self, query: str, error: Exception) -> UsageError:
         try:
-            self._connection.execute(query)  # here the message names the place
+            self._connection.execute(query)  # unlike sql(), this reports the line of the error
         except self._duckdb.Error as placed:
             error = placed
         text = str(error).strip()
@@ -125,7 +125,7 @@ class Queries(abc.ABC):
 
 
 class Database(Queries):
-    """The views of some captures. Only the columns that a query names are decoded."""
+    """Views of the tables of captures. Only the columns that a query names are decoded."""
 
     def __init__(self, captures: Sequence[Capture]) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class Database(Queries):
 
     @property
     def views(self) -> dict[str, tuple[str, ...]]:
-        """The views that queries may name, each with its columns (a joined one: those known)."""
+        """Columns of each view, by name; of joined views those known without decoding."""
         found: dict[str, tuple[str, ...]] = {}
         for capture in self._captures:
             for name in capture.tables:
@@ -146,7 +146,7 @@ class Database(Queries):
         return found
 
     def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
-        """Make the views that are mentioned, with the columns that are."""
+        """Create the views among ``words``, with the columns among them or with every column."""
         tables = dict.fromkeys(name for capture in self._captures for name in capture.tables)
         for name in tables:
             if name in words:
@@ -161,7 +161,7 @@ class Database(Queries):
         make: Callable[[Table, Capture, Sequence[str]], pa.Table],
         words: AbstractSet[str] | None,
     ) -> None:
-        """Register a view with the columns among these words (None: all), and those it had."""
+        """Register a view with the columns named in ``words`` (None: all) and those it has."""
         import pyarrow as pa
 
         from fxframework.exporters.columnar import together
@@ -174,7 +174,7 @@ class Database(Queries):
             if table not in capture.tables:
                 continue
             rows = capture.table(table)
-            octets = [  # those of strings that are not UTF-8: there where they are asked for
+            octets = [  # columns with the bytes of strings that are not UTF-8, only on request
                 name + BYTES
                 for name in rows.columns
                 if name + BYTES in known or (words and name.lower() + BYTES in words)
@@ -200,12 +200,12 @@ class Database(Queries):
 
 
 def _plain(table: Table, _capture: Capture, columns: Sequence[str]) -> pa.Table:
-    """Columns of a table as they are."""
+    """Return columns of a table unchanged."""
     return table.to_arrow(columns)
 
 
 def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.Table:
-    """A table with names and ids beside its own columns, and its arguments as one struct."""
+    """Return a table with names and ids added to its columns, and its arguments as one struct."""
     import pyarrow as pa
 
     frame = capture.frame(table.name, args=True)
@@ -213,7 +213,7 @@ def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.T
     values = [name for name in frame.column_names if name.startswith(ARGUMENT)]
     if not values:
         return frame.select(own)
-    # Plain strings: those of several captures are put together.
+    # Dictionaries of several captures differ, so that strings are stored plain.
     columns = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in (frame.column(name).combine_chunks() for name in values)
@@ -223,7 +223,7 @@ def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.T
 
 
 def _plain_sums(result: pa.Table) -> pa.Table:
-    """A result in which whole numbers of 128 bits, as sums are, are int64 where they fit."""
+    """Return the result with 128-bit integers, such as sums, converted to int64 where they fit."""
     import pyarrow as pa
 
     for place, field in enumerate(result.schema):

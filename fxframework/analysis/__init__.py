@@ -1,1 +1,1 @@
-"""Analysis of calls: what the slices of any capture say of functions, stacks and time."""
+"""Analysis of calls: functions, stacks and times computed from the slices of any capture."""

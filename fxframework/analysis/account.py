@@ -1,4 +1,4 @@
-"""Account: how often each function was called, and how long its calls took."""
+"""Accounts: how often each function was called, and how long its calls took."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ class Entry:
     function: Function
     spread: Spread
     unmatched: int = 0
-    """Ends of calls whose beginning is missing."""
+    """Number of ends of calls whose beginning is missing."""
     thread: str | None = None
 
 
 @attrs.frozen(eq=False)
 class Account:
-    """The account of a capture's calls, and what does not show in it."""
+    """The account of a capture's calls."""
 
     entries: Sequence[Entry]
     per_second: int
-    """Units of the figures in a second; 0: not known."""
+    """Units of time per second; 0 if unknown."""
     asynchronous: int
-    """Slices that nest in no stack."""
+    """Number of asynchronous slices, which belong to no stack and are left out."""
     figure: Callable[[str], NDArray[Any] | None]
-    """Gives, as a new column, what the entries have: by the name of a field of a spread,
-    ``unmatched``, ``funcid`` or ``source`` (its code); -1 is none. None where no entry has any."""
+    """Returns a new column of the entries by name: a field of ``Spread``, ``unmatched``, ``funcid``
+    or ``source`` (codes). Missing values are -1; None if no entry has a value."""
 
     def sorted(
         self, by: str, *, descending: bool = False, top: int | None = None
     ) -> Sequence[Entry]:
-        """The entries by one of SORTS, those that are alike by their order in the account.
+        """Return the entries sorted by one of SORTS, equal ones in the order of the account.
 
-        Raises UsageError for another one.
+        ``top`` limits the number of entries. Raises UsageError for an unknown sort key.
         """
         if by not in SORTS:
             raise UsageError(
@@ -83,10 +83,10 @@ class Account:
 def account(
     capture: Capture, *, by: str = "", recursion: str = "all", per_thread: bool = False
 ) -> Account:
-    """The account of a capture's calls, identified by ``by`` (see ``Calls.of``).
+    """Return the account of a capture's calls, grouped by ``by`` (see ``Calls.of``).
 
-    ``recursion`` is one of RECURSIONS. Raises UsageError for another one, and where there are no
-    slices.
+    ``recursion`` is one of RECURSIONS. Raises UsageError for any other value, and if the capture
+    has no slices.
     """
     if recursion not in RECURSIONS:
         raise UsageError(
@@ -114,7 +114,7 @@ def account(
     if by in {"", "id", "name"}:
         lost, on, times = _unmatched(capture, per_thread=per_thread)
         if lost.size:
-            # What has the name, and the thread, of calls that there are is counted with them.
+            # Count ends with the calls of the same name and thread, if there are any.
             span = np.int64(len(capture.strings))
             order, at, there = found_in(functions.codes[which] + span * threads, lost + span * on)
             unmatched[order[at[there]]] = times[there]
@@ -146,7 +146,7 @@ def account(
 
 
 def _named(capture: Capture, codes: I64, *, with_ids: bool) -> Functions:
-    """Functions of these names, and what the capture says of the first that has it."""
+    """Return functions of these names, with the id and source of the first function of the name."""
     names = codes.astype(np.int32)
     if not with_ids or capture.calls is None:
         return Functions(capture.strings, names)
@@ -176,7 +176,7 @@ def _joined(first: Functions, second: Functions) -> Functions:
 
 
 def _unmatched(capture: Capture, *, per_thread: bool) -> tuple[I64, I64, I64]:
-    """How many ends have no beginning: by code of the name, and by thread where asked, else 0."""
+    """Return codes of names, threads (0 unless ``per_thread``) and counts of unmatched ends."""
     parts: list[tuple[I64, I64]] = [(np.zeros(0, np.int64),) * 2]
     for batch in capture.batches("instants") if "instants" in capture.schemas else ():
         categories = batch.array("category")  # strings may be known only once a column is made

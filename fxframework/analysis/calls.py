@@ -1,4 +1,4 @@
-"""Calls: the slices of a capture as who calls whom, and for how long."""
+"""Calls: the slices of a capture as calls of functions, with callers and lengths."""
 
 from __future__ import annotations
 
@@ -38,42 +38,42 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
 UNMATCHED_EXIT = "unmatched_exit"
-"""Category of an instant that stands for the end of a call whose beginning is missing."""
+"""Category of instants that mark the end of a call whose beginning is missing."""
 NAMELESS = "(no name)"
 NO_THREAD = "no thread"
 ROOMY = 1 << 16
-"""A range of numbers is looked up in a table where it is no longer than this, or than four times
-the numbers that there are."""
+"""Numbers are looked up in a table if their range is no longer than this, or than four times
+their count."""
 
 
 @attrs.frozen
 class Function:
-    """What was called: a function by number or name, or whatever tells calls apart."""
+    """A called function, or any other value that calls are grouped by."""
 
     name: str
     id: int | None = None
     source: str | None = None
-    """Where it is declared, as far as the capture knows."""
+    """Place of its declaration; None if unknown."""
 
 
 class Functions(Made[Function]):
-    """Functions in columns of shape (n,)."""
+    """A sequence of n functions, stored as columns of shape (n,)."""
 
     def __init__(
         self, pool: StringPool, codes: I32, ids: I64 | None = None, sources: I32 | None = None
     ) -> None:
         self.pool = pool
         self.codes = codes
-        """Of the names, in the pool."""
+        """Codes of the names in the pool."""
         self.ids = ids
-        """Numbers, -1 of a function that has none; None where no function has one."""
+        """Ids, -1 for a function without one; None if no function has one."""
         self.sources = sources
-        """Codes of the places where they are declared, -1 of what is not known; or None."""
-        # Not the bound method: each of them would keep the other in memory.
+        """Codes of the places of declaration, -1 if unknown; None if all are unknown."""
+        # A bound method would create a reference cycle.
         super().__init__(codes.size, partial(_function, pool, codes, ids, sources))
 
     def name(self, place: int) -> str:
-        """The name of a function."""
+        """Return the name of the function at an index."""
         return self.pool[int(self.codes[place])]
 
 
@@ -91,47 +91,47 @@ def _function(
 
 @attrs.frozen(eq=False)
 class Calls:
-    """The calls of a capture in columns of one length, in the order of its slices.
+    """The calls of a capture, as columns of one length, in the order of its slices.
 
-    Asynchronous slices nest in no stack: they are left out and counted.
+    Asynchronous slices belong to no stack: they are left out and counted.
     """
 
     functions: Functions
     function: I32
-    """Which of the functions is called."""
+    """Index of the called function in ``functions``."""
     parent: I64
-    """Place of the call that encloses it in these columns; -1 none."""
+    """Index of the enclosing call in these columns; -1 if there is none."""
     length: I64
-    """-1 where it was never closed; so cut short that all of them can be added up."""
+    """Length of the call, -1 if it never ended; limited so that the sum of all lengths fits."""
     thread: I32
     """Id in `threads`."""
     per_second: int
-    """Units of length in a second; 0: not known."""
+    """Units of length per second; 0 if unknown."""
     asynchronous: int = 0
-    """Slices that were left out."""
+    """Number of slices that were left out."""
 
     @classmethod
     def of(cls, capture: Capture, by: str = "") -> Calls:
-        """The calls of a capture, or of a part of one, identified by what ``by`` says.
+        """Return the calls of a capture, or of a part of one, grouped by the column ``by``.
 
-        That is ``id`` (the number of the function), ``name``, ``category`` or another column of
-        `slices` that holds numbers or strings; by default the number where the capture has one,
-        else the name. Lengths are in ticks where the capture has them so, else in nanoseconds.
-        A call counts as called by the nearest enclosing call that belongs to the part.
+        ``by`` is ``id`` (the id of the function), ``name``, ``category`` or another column of
+        `slices` with integers or strings; by default the id if the capture has ids, else the name.
+        Lengths are in ticks if the capture has ticks, else in nanoseconds.
+        The caller of a call is the nearest enclosing call that belongs to the part.
 
-        Raises UsageError where there are no slices or no such column.
+        Raises UsageError if there are no slices or no such column.
         """
         column, length_name, per_second = _measured(capture, by)
         columns = _columns(capture, {column.name, length_name, "parent", "thread", "kind"})
         chosen = columns["kind"] != ASYNC
-        left_out = chosen.size - int(np.count_nonzero(chosen))
-        if left_out or isinstance(capture, View):
+        omitted = chosen.size - int(np.count_nonzero(chosen))
+        if omitted or isinstance(capture, View):
             columns |= _columns(capture, {"row"})
-        if left_out:
+        if omitted:
             columns = {name: values[chosen] for name, values in columns.items()}
         parent = columns["parent"]
         if "row" in columns:
-            parent = _places(capture, columns["row"], parent, dropped=left_out > 0)
+            parent = _places(capture, columns["row"], parent, dropped=omitted > 0)
         function, distinct = dense(columns[column.name])
         length = columns[length_name]
         longest = NS_MAX // max(length.size, 1)
@@ -144,17 +144,17 @@ class Calls:
             length=np.ascontiguousarray(length, np.int64),
             thread=np.ascontiguousarray(columns["thread"], np.int32),
             per_second=per_second,
-            asynchronous=left_out,
+            asynchronous=omitted,
         )
 
     def __len__(self) -> int:
         return int(self.function.size)
 
     def recursion(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Marks on calls of functions that call themselves, uint8 of shape (n,), twice.
+        """Return two masks of calls that take part in a recursion, uint8 of shape (n,).
 
-        First on those within another call of the same function, then on those and on the
-        outermost calls that have such ones within.
+        The first marks calls within another call of the same function, the second these and the
+        outermost calls around them.
         """
         rows = len(self)
         first, beside = (np.full(rows, -1, np.int64) for _ in range(2))
@@ -167,7 +167,7 @@ class Calls:
 
 
 class CallPart(NamedTuple):
-    """Calls that follow each other: columns as those of ``Calls``, from its ``first`` call on."""
+    """Consecutive calls: the columns of ``Calls`` from the call at index ``first`` on."""
 
     first: int
     function: I32
@@ -177,11 +177,11 @@ class CallPart(NamedTuple):
 
 
 class CallParts:
-    """The calls of a capture in parts, as ``Calls.of`` has them all.
+    """The calls of a capture in parts, for captures that do not fit into memory.
 
-    The callers of the calls of a part are in it, or in an earlier one. A part of a capture is one
-    part, and so is a capture that fits into memory. Where calls come long before their callers, a
-    part is in temporary files, which ``release`` releases from memory.
+    Together the parts are what ``Calls.of`` returns. The caller of a call is in the same part or in
+    an earlier one. A ``View``, or a capture that fits into memory, is one part. If calls come long
+    before their callers, a part is kept in temporary files; ``release`` drops it from memory.
     """
 
     def __init__(self, capture: Capture, by: str = "") -> None:
@@ -192,7 +192,7 @@ class CallParts:
             self._whole = calls = Calls.of(capture, by)
             self.functions = calls.functions
             self.threads: NDArray[Any] = dense(calls.thread)[1]
-            """Ids of the threads that have calls, in their order."""
+            """Ids of the threads that have calls, ascending."""
             self.per_second = calls.per_second
             self.asynchronous = calls.asynchronous
             return
@@ -212,17 +212,17 @@ class CallParts:
             self._distinct = np.union1d(self._distinct, distinct) if self._count else distinct
             self.threads = np.union1d(self.threads, dense(threads)[1])
             self._count += chosen.size
-        self._left = _LeftOut(left)
+        self._left = _Omitted(left)
         self.asynchronous = len(self._left)
         self.functions = _functions(capture, self._column, self._distinct)
 
     def _keys(self, batch: Table) -> NDArray[Any]:
-        """The column that tells calls apart; marks are 0 and 1."""
+        """Return the column that calls are grouped by; booleans become 0 and 1."""
         values = batch.array(self._column.name)
         return values.view(np.uint8) if values.dtype.kind == "b" else values
 
     def parts(self) -> Iterator[CallPart]:
-        """The calls, part by part."""
+        """Yield the calls, part by part."""
         calls = self._whole
         if calls is not None:
             yield CallPart(0, calls.function, calls.parent, calls.length, calls.thread)
@@ -244,7 +244,7 @@ class CallParts:
                 first = stop
 
     def _calls(self, batch: Table, longest: int) -> tuple[NDArray[Any], ...]:
-        """The columns of the calls of a batch."""
+        """Return the columns of ``CallPart`` for the calls of a batch."""
         chosen = batch.array("kind") != ASYNC
         columns = [self._keys(batch), *map(batch.array, ("parent", self._length, "thread"))]
         if not chosen.all():
@@ -258,7 +258,7 @@ class CallParts:
         )
 
     def _hold(self, columns: tuple[NDArray[Any], ...], at: int) -> None:
-        """Keep calls that wait for their callers, from that place on."""
+        """Keep calls whose callers come later, from index ``at`` of the part on."""
         if not at:
             self._held = [Spill(column.dtype) for column in columns]
         for held, column in zip(self._held, columns, strict=True):
@@ -266,13 +266,13 @@ class CallParts:
         self.release()
 
     def release(self) -> None:
-        """Release the part at hand from memory, as far as it is in files."""
+        """Drop the current part from memory if it is in temporary files."""
         for column in self._held:
             column.release()
 
 
-class _LeftOut:
-    """Rows that are left out, with the rows of their callers, in ascending pieces."""
+class _Omitted:
+    """Omitted rows, given in ascending pieces, and the rows of their callers."""
 
     def __init__(self, pieces: list[tuple[I64, I64]]) -> None:
         self._rows, self._parents = (
@@ -284,7 +284,7 @@ class _LeftOut:
         return int(self._rows.size)
 
     def places(self, parent: I64) -> I64:
-        """The places of callers, given by their rows, among the rows that stay; -1 for none."""
+        """Return the indices of callers, given by row, among the remaining rows; -1 for none."""
         if not len(self):
             return parent
         found = parent.copy()
@@ -298,7 +298,7 @@ class _LeftOut:
 
 
 def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
-    """Numbers as places among the distinct ones, shape (n,), and those, in their order."""
+    """Return the index of each value among the distinct values, and these, ascending."""
     if not values.size:
         return np.zeros(0, np.int32), np.zeros(0, values.dtype)
     if values.dtype.kind == "b":
@@ -319,7 +319,7 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
 
 
 class ThreadNames(Mapping[int, str]):
-    """What each thread is called, by id: its name and number, with its process's where needed."""
+    """Labels of threads by id: name and koid, with that of the process if there are several."""
 
     def __init__(self, capture: Capture) -> None:
         self._table = table = capture.table("threads") if "threads" in capture.schemas else None
@@ -352,7 +352,7 @@ class ThreadNames(Mapping[int, str]):
 
 
 def _measured(capture: Capture, by: str) -> tuple[Column, str, int]:
-    """The column that tells calls apart, that of lengths, and units of these in a second."""
+    """Return the column to group by, the name of the length column, and its units per second."""
     if "slices" not in capture.schemas:
         raise UsageError(
             f"{capture.format} captures have no slices",
@@ -367,7 +367,7 @@ def _measured(capture: Capture, by: str) -> tuple[Column, str, int]:
 
 
 def _key_column(capture: Capture, by: str) -> Column:
-    """The column that tells calls apart."""
+    """Return the column that calls are grouped by."""
     own = capture.calls
     if by == "id" and own is None:
         raise UsageError(
@@ -377,7 +377,7 @@ def _key_column(capture: Capture, by: str) -> Column:
         )
     name = own.function if own is not None and by in {"", "id"} else by or "name"
     schema = capture.schemas["slices"]
-    fit = {column.name: column for column in schema.all_columns if _tells_apart(column)}
+    fit = {column.name: column for column in schema.all_columns if _groups_calls(column)}
     if name not in fit:
         raise UsageError(
             f"slices cannot be grouped by {name!r}{did_you_mean(name, fit)}",
@@ -387,12 +387,12 @@ def _key_column(capture: Capture, by: str) -> Column:
     return fit[name]
 
 
-def _tells_apart(column: Column) -> bool:
+def _groups_calls(column: Column) -> bool:
     return column.kind == "code" or column.kind[0] in "iu?"
 
 
 def _columns(capture: Capture, names: set[str]) -> dict[str, NDArray[Any]]:
-    """Columns of `slices`: of the whole table, or, where that is too large, of its batches."""
+    """Return columns of `slices`, read in batches if the table does not fit into memory."""
     if capture.fits_memory:
         table = capture.table("slices")
         return {name: table.array(name) for name in names}
@@ -407,7 +407,7 @@ def _columns(capture: Capture, names: set[str]) -> dict[str, NDArray[Any]]:
 
 
 def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
-    """The place of each call's parent among these rows; of one that is not there, of its own."""
+    """Return the index of each call's nearest enclosing call among ``rows``; -1 for none."""
     count = rows.size
     if not count or (not dropped and rows[0] == 0 and rows[-1] == count - 1):
         return parent
@@ -428,7 +428,7 @@ def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
 
 
 def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> Functions:
-    """What the distinct values of the column that tells calls apart are called."""
+    """Return the functions that the distinct values of a column stand for."""
     own, pool = capture.calls, capture.strings
     if own is not None and column.name == own.function:
         return numbered(capture.table(own.functions), distinct.astype(np.int64))
@@ -444,7 +444,7 @@ def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> Func
 
 
 def numbered(table: Table, numbers: I64) -> Functions:
-    """The functions of these numbers; what the table does not name has its number for a name."""
+    """Return the functions with these ids; a function without a name is called by its id."""
     ids = table.array("id").astype(np.int64)
     name, source = table.array("name"), table.array("source")
     if not np.array_equal(ids, numbers):
@@ -462,9 +462,9 @@ def numbered(table: Table, numbers: I64) -> Functions:
 
 
 def found_in(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, I64, NDArray[np.bool_]]:
-    """Where each wanted number first is: a stable order of the values, places in it, and whether.
+    """Find the first occurrence of each wanted number.
 
-    Places are int64 of the shape of ``wanted``, 0 where the number is not there.
+    Return a stable order of ``values``, the place of each wanted number in that order (int64 of the
     """
     order = np.argsort(values, kind="stable")
     if not values.size:

@@ -1,15 +1,16 @@
-"""Names of what an analysis of calls can show, sort by and count. Imports nothing heavy."""
+"""Names of figures, sort keys and recursion modes of call analyses. Imports nothing heavy."""
 
 from __future__ import annotations
 
 __all__ = ["FIELDS", "FIGURES", "RECURSIONS", "SORTS"]
 
 FIGURES = ("none", "count", "min", "med", "90p", "99p", "max", "sum", "self")
-"""What a label or a colour of a graph shows; ``self`` is ours, the others llvm-xray's."""
+"""Figures that labels and colours of a graph can show: those of llvm-xray, and ``self``."""
 SORTS = ("funcid", "count", "min", "med", "90p", "99p", "max", "sum", "self", "func")
-"""What an account is sorted by: the number of a function, its name (``func``), or a figure."""
+"""Sort keys of an account: the id of a function, its name (``func``), or a figure."""
 FIELDS = {"med": "median", "90p": "p90", "99p": "p99", "self": "own"}
-"""Fields of ``analysis.spread.Spread`` by the names of figures, where the names differ."""
+"""Fields of ``analysis.spread.Spread``, by name of the figure, if the two names differ."""
 RECURSIONS = ("all", "only", "outermost")
-"""Which calls an account counts: every one; those that take part in a recursion; and every one, but
-in the sum the outermost of a function alone, so that it is no longer than the time that passed."""
+"""Calls that an account counts: ``all``, every call; ``only``, calls that take part in a recursion;
+``outermost``, every call, but sums add only the outermost call of a function, so that a sum does
+not exceed the time that passed."""

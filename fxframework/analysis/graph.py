@@ -1,4 +1,4 @@
-"""Call graph: who calls whom, how often and for how long; as DOT, and how two of them differ."""
+"""Call graphs: functions and the calls between them; their DOT output and their differences."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = [
 ]
 
 ROOT = 0
-"""Number of the node that calls what nothing calls."""
+"""Number of the root node, the caller of functions that have no caller."""
 SHADES = ("fff7ec", "fee8c8", "fdd49e", "fdbb84", "fc8d59", "ef6548", "d7301f", "b30000", "7f0000")
-"""ColorBrewer's sequential scheme OrRd of nine: light is little."""
+"""ColorBrewer's sequential scheme OrRd of nine, from little (light) to much (dark)."""
 FALLS = ("f7f7f7", "d9f0d3", "a6dba0", "5aae61", "1b7837")
-"""The green half of ColorBrewer's diverging schemes: dark is much less than before."""
+"""The green half of a diverging ColorBrewer scheme, from no decrease to the largest (dark)."""
 RISES = ("f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b")
-"""The red half: dark is much more than before."""
+"""The red half, from no increase to the largest (dark)."""
 
 
 @attrs.frozen
@@ -45,13 +45,13 @@ class Node:
     """A function in the graph."""
 
     number: int
-    """From 1 on: its id, where every function has one."""
+    """Number from 1 on; the id of the function if all functions have distinct positive ids."""
     function: Function
     spread: Spread
 
     @property
     def key(self) -> str:
-        """Its name in DOT."""
+        """Identifier of the node in DOT."""
         return f"F{self.number}"
 
 
@@ -61,18 +61,18 @@ class CallGraph:
 
     nodes: _Nodes
     edges: _Edges
-    """By the numbers of caller and callee; ROOT calls what nothing calls."""
+    """Spreads of calls by the numbers of caller (ROOT: none) and callee."""
     per_second: int
-    """Units of time in a second; 0: not known."""
+    """Units of time per second; 0 if unknown."""
     asynchronous: int
-    """Slices that nest in no stack, which are left out."""
+    """Number of asynchronous slices, which belong to no stack and are left out."""
 
     def seconds(self, value: int | None) -> float | None:
-        """A time in seconds, or in ticks where a rate is missing."""
+        """Return a time in seconds, or in ticks if the rate is unknown."""
         return None if value is None else value / (self.per_second or 1)
 
     def figure(self, spread: Spread, name: str) -> float | None:
-        """One of FIGURES, times in seconds; None where there is none."""
+        """Return one of FIGURES, times in seconds; None if there is no value."""
         if name == "none":
             return None
         value: int | None = getattr(spread, FIELDS.get(name, name))
@@ -80,9 +80,9 @@ class CallGraph:
 
 
 def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
-    """The call graph of a capture, of functions identified by ``by`` (see ``Calls.of``).
+    """Return the call graph of a capture, with calls grouped by ``by`` (see ``Calls.of``).
 
-    Raises UsageError where there are no slices.
+    Raises UsageError if the capture has no slices.
     """
     calls = Calls.of(capture, by)
     functions = calls.functions
@@ -100,7 +100,7 @@ def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
 
 
 class _Nodes(Mapping[int, Node]):
-    """Nodes in columns, by their numbers, which ascend."""
+    """Nodes by ascending number, stored as columns."""
 
     def __init__(self, numbers: NDArray[Any], functions: Functions, found: Spreads) -> None:
         self.spreads = found
@@ -120,7 +120,7 @@ class _Nodes(Mapping[int, Node]):
 
 
 class _Edges(Mapping[tuple[int, int], Spread]):
-    """Spreads of calls between two nodes, by the numbers of these."""
+    """Spreads of the calls between two nodes, by the numbers of caller and callee."""
 
     def __init__(self, numbers: NDArray[Any], pairs: NDArray[Any], found: Spreads) -> None:
         self.spreads = found
@@ -155,10 +155,10 @@ def dot(
     edge_color: str = "sum",
     vertex_color: str = "sum",
 ) -> Iterator[str]:
-    """The graph in the language of Graphviz, line by line, with one of FIGURES for each of these.
+    """Yield the lines of the graph as DOT; each option is one of FIGURES.
 
-    Edges first, then vertices, in the form of llvm-xray: times in seconds, and the darker the more,
-    by the square root of the share of the greatest.
+    Edges come first, then vertices, as llvm-xray writes them: times are in seconds, and colours
+    darken with the square root of a figure's share of the greatest.
     """
     yield "digraph xray {"
     yield "node [shape=record];"
@@ -187,7 +187,7 @@ def _figure_text(graph: CallGraph, spread: Spread, name: str) -> str | None:
 
 
 def _escaped(name: str) -> str:
-    """A name within a label of the shape `record`, in quotes."""
+    """Escape a name for a label of a node of shape `record`."""
     return "".join(
         f"\\{letter}" if letter in '{}|<>"\\' else " " if ord(letter) < 0x20 else letter
         for letter in name
@@ -195,7 +195,7 @@ def _escaped(name: str) -> str:
 
 
 def _shades(graph: CallGraph, some: Spreads, name: str) -> Callable[[Spread], str | None]:
-    """What gives the colour of a figure, beside the greatest of its kind."""
+    """Return a function that maps a spread to a colour, relative to the greatest of ``some``."""
     most = 0.0
     if name != "none":
         greatest = max(int(some.column(FIELDS.get(name, name)).max(initial=0)), 0)
@@ -212,7 +212,7 @@ def _shades(graph: CallGraph, some: Spreads, name: str) -> Callable[[Spread], st
 
 @functools.lru_cache(1 << 12)
 def _between(scale: Sequence[str], share: float) -> str:
-    """The colour at a share of the way along a scale, between two by hue, saturation and value."""
+    """Return the colour at ``share`` (0 to 1) of a scale, interpolated in HSV."""
     place = min(max(share, 0.0), 1.0) * (len(scale) - 1)
     lower = min(int(place), len(scale) - 2)
     part = place - lower
@@ -230,19 +230,19 @@ def _between(scale: Sequence[str], share: float) -> str:
 
 @attrs.frozen(eq=False)
 class GraphDifference:
-    """Two graphs, whose functions are the same where their names are."""
+    """Two graphs, with functions matched by name."""
 
     sides: tuple[CallGraph, CallGraph]
     names: Sequence[str]
-    """Of all functions of both; nodes are numbered from 1 on in this order."""
+    """Names of the functions of both; nodes are numbered from 1 on in this order."""
     nodes: Mapping[str, tuple[Spread | None, Spread | None]]
     edges: Mapping[tuple[str | None, str], tuple[Spread | None, Spread | None]]
-    """By the names of caller (None: nobody) and callee; None where a side has no such call."""
+    """Spreads by the names of caller (None: no caller) and callee; None if a side has no call."""
 
     def change(self, pair: tuple[Spread | None, Spread | None], name: str) -> float | None:
-        """By what share of the first a figure of the second is greater; None where there is none.
+        """Return the relative change of a figure from first to second; None if neither has it.
 
-        Something new is infinitely greater; something gone is smaller by all of it, -1.
+        The change is infinite for something new and -1 for something gone.
         """
         before, after = (
             None if spread is None else graph.figure(spread, name)
@@ -256,7 +256,7 @@ class GraphDifference:
 
 
 def difference(first: CallGraph, second: CallGraph) -> GraphDifference:
-    """What differs between two graphs. Of functions of one name in one graph the first counts."""
+    """Compare two graphs. If functions of one graph share a name, the first one counts."""
     names: dict[str, None] = {}
     nodes: dict[str, list[Spread | None]] = {}
     edges: dict[tuple[str | None, str], list[Spread | None]] = {}
@@ -286,9 +286,9 @@ def dot_of_difference(
     edge_color: str = "sum",
     vertex_color: str = "sum",
 ) -> Iterator[str]:
-    """The difference in the language of Graphviz: percents, red where it grew, green where it fell.
+    """Yield the lines of the difference as DOT: percentages, increases red, decreases green.
 
-    What is twice as much or more is the darkest red, what is gone the darkest green.
+    The darkest red means at least twice as much, the darkest green means gone.
     """
     numbers = {name: number for number, name in enumerate(found.names, 1)}
     yield "digraph xrayDiff {"

@@ -1,4 +1,4 @@
-"""Sequences of objects that are stored as columns: each object is made where it is asked for."""
+"""Sequences of objects stored as columns: each object is created when it is accessed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Made(Sequence[T]):
-    """``size`` objects, of which ``make`` makes the one at a place."""
+    """A sequence of ``size`` objects; ``make`` creates the object at an index."""
 
     def __init__(self, size: int, make: Callable[[int], T]) -> None:
         self._places = range(size)

@@ -1,4 +1,4 @@
-"""Spans: slices with identities, so that traces, links and logs can refer to them."""
+"""Spans: slices with trace ids and span ids, so that links and logs can refer to them."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ U64 = NDArray[np.uint64]
 BEGIN = 0
 """Phase of a flow's first point."""
 SAMPLE = 1 << 16
-"""Bytes of a capture by which its identities differ from those of others."""
+"""Number of bytes of a capture that its fingerprint covers."""
 NONE = -1
 
 
 @attrs.frozen(eq=False)
 class Spans:
-    """The slices of a capture in columns of one length, in their order.
+    """The slices of a capture, as columns of one length, in order of rows.
 
-    Ids follow from the bytes of the capture and the number of the row, so that they are the same
-    each time. A slice that no other encloses begins a trace, which has all that are within it.
+    Ids are derived from the bytes of the capture and the row, so that they are reproducible. Each
+    outermost slice begins a trace, which contains all slices within it.
     """
 
     prefix: str
-    """The first 8 bytes of every trace id, hexadecimal."""
+    """The first 8 bytes of every trace id, in hexadecimal."""
     rows: I64
     """Row of each slice, ascending."""
     parent: I64
-    """Place of the slice that encloses it, in these columns; -1 none."""
+    """Index of the enclosing slice in these columns; -1 if there is none."""
     trace: U64
-    """The last 8 bytes of its trace id."""
+    """The last 8 bytes of the trace id."""
     span: U64
-    """Its span id, not 0."""
+    """The span id, which is not 0."""
     start: I64
     """Nanoseconds."""
     end: I64
-    """Nanoseconds; of one that never ended, the last moment of any slice."""
+    """Nanoseconds; the end of the last slice for a slice that never ended."""
     thread: NDArray[np.int32]
     """Id in `threads`; -1 for an asynchronous slice."""
 
     @classmethod
     def of(cls, capture: Capture) -> Spans:
-        """The spans of a capture that has slices, or of a part of one."""
+        """Return the spans of a capture, or of a part of one, that has slices."""
         table = capture.table("slices")
         rows = np.asarray(table.array("row"), np.int64)
         above = np.asarray(table.array("parent"), np.int64)
@@ -83,21 +83,21 @@ class Spans:
         return int(self.rows.size)
 
     def ids(self, place: int) -> tuple[str, str]:
-        """The trace id and the span id of a slice, hexadecimal."""
+        """Return the trace id and the span id of a slice, in hexadecimal."""
         return f"{self.prefix}{self.trace[place]:016x}", f"{self.span[place]:016x}"
 
     def places(self, rows: I64) -> I64:
-        """The places of slices by their rows; -1 where a row is not among them."""
+        """Return the indices of slices by row, -1 for rows that are not among the slices."""
         if not len(self):
             return np.full(rows.size, NONE, np.int64)
         found = np.minimum(np.searchsorted(self.rows, rows), len(self) - 1)
         return np.where(self.rows[found] == rows, found, NONE)
 
     def enclosing(self, threads: NDArray[np.int32], ts: I64) -> I64:
-        """The innermost slice of a thread at a time, as places, shape (n,); -1 none.
+        """Return the index of the innermost slice of a thread at a time, shape (n,); -1 for none.
 
-        ``threads`` are ids in `threads`, -1 for none; a slice reaches from its start to before its
-        end, or, if it has no length, over its start.
+        ``threads`` are ids in `threads`, -1 for none. A slice covers the times from its start up
+        to but not including its end; an empty slice covers its start.
         """
         order = np.flatnonzero(self.thread >= 0)
         order = order[np.lexsort((order, self.start[order], self.thread[order]))]
@@ -117,9 +117,9 @@ class Spans:
 
 
 def links(flows: Table, spans: Spans) -> tuple[I64, I64]:
-    """Pairs of slices that flows join, as places: from which, into which.
+    """Return the pairs of slices that flows connect, as indices of sources and of targets.
 
-    Points of one flow follow each other by time; its first point begins it again.
+    Points of one flow are connected in order of time; a begin point starts the flow again.
     """
     keys = [np.asarray(flows.array(name)) for name in ("category", "name", "id")]
     ts = flows.array("ts")
@@ -134,14 +134,14 @@ def links(flows: Table, spans: Spans) -> tuple[I64, I64]:
 
 
 def fingerprint(capture: Capture) -> bytes:
-    """16 bytes of a capture's format, size and first bytes, by which captures differ."""
+    """Return a hash of 16 bytes of a capture's format, size and first bytes."""
     source = capture.source
     seed = f"{capture.format} {source.size} ".encode() + source.read(0, SAMPLE)
     return hashlib.blake2b(seed, digest_size=16).digest()
 
 
 def _mixed(numbers: U64) -> U64:
-    """Other numbers for numbers, none of them twice and none 0 (the finaliser of SplitMix64)."""
+    """Return distinct nonzero hashes of distinct numbers (the finaliser of SplitMix64)."""
     out = numbers + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         out = (out ^ (out >> np.uint64(shift))) * np.uint64(factor)

@@ -1,4 +1,4 @@
-"""Spread: how the lengths of the calls of a group lie, by exact order statistics."""
+"""Spreads: counts, sums and exact order statistics of the lengths of groups of calls."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ __all__ = ["ALL", "Spread", "Spreads", "spreads"]
 I64 = NDArray[np.int64]
 
 ALL = np.zeros(0, np.uint8)
-"""A mask that chooses every call."""
+"""A mask that selects every call."""
 SHARES = {"min": 0.0, "median": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
-"""Of n lengths in order, each is element floor(n * share), the nearest rank, as in llvm-xray; the
-last one at most."""
+"""Share of each order statistic: of n sorted lengths it is element min(floor(n * share), n - 1),
+the nearest rank, as in llvm-xray."""
 FEW = 16
-"""Groups of up to so many calls are put in order together, those of one size at once."""
+"""Largest size of groups that are sorted together with all groups of the same size."""
 BLOCK = 1 << 14
-"""Groups that are taken at once."""
+"""Number of groups that are sorted at once."""
 
 
 @attrs.frozen(kw_only=True)
 class Spread:
-    """The lengths of calls that ended, in the units of ``Calls.length``.
+    """Statistics of the lengths of calls that ended, in the units of ``Calls.length``.
 
-    Without such a call there are no figures but the counts and sums, which are 0.
+    If no call ended, counts and sums are 0 and the other figures are None.
     """
 
     count: int
-    """Calls that ended."""
+    """Number of calls that ended."""
     unfinished: int
-    """Calls that never did, and have no length."""
+    """Number of calls that never ended, and so have no length."""
     sum: int
     own: int
-    """The time of ended calls that no ended call right within them took."""
+    """Time in ended calls outside of the ended calls directly within them (self time)."""
     min: int | None = None
     median: int | None = None
     p90: int | None = None
@@ -49,27 +49,27 @@ class Spread:
     max: int | None = None
 
     def to_json(self) -> dict[str, int | None]:
-        """The figures by name; ``self`` is ``own``."""
+        """Return the figures by name; ``own`` is called ``self``."""
         return {
             {"own": "self"}.get(name, name): value for name, value in attrs.asdict(self).items()
         }
 
 
 class Spreads(Made[Spread]):
-    """Spreads of n groups, as columns: int64 of shape (n,) by the names of their fields.
+    """Spreads of n groups, stored as columns of their fields: int64 of shape (n,).
 
-    Counts and sums are columns that are kept. An order statistic is looked up among the lengths,
-    which come group by group, each at its rank: -1 of a group without ended calls.
+    Counts and sums are stored. Order statistics are read from the lengths, which are stored group
+    by group with each order statistic at its rank; they are -1 for a group without ended calls.
     """
 
     def __init__(self, sums: Mapping[str, I64], lengths: I64, starts: I64) -> None:
         self._sums, self._lengths, self._starts = sums, lengths, starts
         views = {name: column.data for name, column in sums.items()}
-        # Not the bound method: each of them would keep the other in memory.
+        # A bound method would create a reference cycle.
         super().__init__(starts.size, partial(_spread, views, lengths.data, starts.data))
 
     def column(self, name: str) -> I64:
-        """The column of a field. Raises KeyError for another name."""
+        """Return the column of a field. Raises KeyError for an unknown name."""
         if name in self._sums:
             return self._sums[name]
         counts = self._sums["count"]
@@ -80,7 +80,7 @@ class Spreads(Made[Spread]):
         return found
 
     def extended(self, more: int) -> Spreads:
-        """The same, and ``more`` groups without calls behind them."""
+        """Return these spreads followed by ``more`` groups without calls."""
         sums = {name: np.pad(column, (0, more)) for name, column in self._sums.items()}
         return Spreads(sums, self._lengths, np.pad(self._starts, (0, more)))
 
@@ -97,7 +97,7 @@ def _spread(
 
 
 def _ranks(count: int) -> dict[str, int]:
-    """Where the order statistics of so many lengths are among them."""
+    """Return the index of each order statistic among ``count`` sorted lengths, by name."""
     return {name: min(int(count * share), count - 1) for name, share in SHARES.items()}
 
 
@@ -110,10 +110,11 @@ def spreads(
     chosen: NDArray[np.uint8] = ALL,
     summed: NDArray[np.uint8] = ALL,
 ) -> Spreads:
-    """The spread of each group of calls, by its number.
+    """Return the spreads of ``groups`` groups of calls.
 
-    ``group``, ``parent`` and ``length`` are as in ``Calls``; ``chosen`` marks the calls that count,
-    ``summed`` those whose lengths are added up. Self times are of all calls.
+    ``group`` is the group of each call; ``parent`` and ``length`` are as in ``Calls``. ``chosen``
+    marks the calls that count, ``summed`` those whose lengths are added up. Self times cover all
+    calls.
     """
     counts, opened, totals, nested = (np.zeros(groups, np.int64) for _ in range(4))
     calls = (group.data, parent.data, length.data)
@@ -137,7 +138,7 @@ def spreads(
 
 
 def _rank(lengths: I64, starts: I64, counts: I64) -> None:
-    """Put the order statistics of groups of lengths at their ranks, each group within its place."""
+    """Sort each group of lengths so far that its order statistics are at their ranks."""
     for size in range(2, min(FEW, int(counts.max(initial=0))) + 1):
         every = np.flatnonzero(counts == size)
         for first in range(0, every.size, BLOCK):

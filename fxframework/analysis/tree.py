@@ -1,4 +1,4 @@
-"""Call tree: the calls of a capture by the path that led to them."""
+"""Call trees: the calls of a capture grouped by the chain of their callers."""
 
 from __future__ import annotations
 
@@ -21,58 +21,58 @@ __all__ = ["CallTree", "call_tree", "merged"]
 
 I64 = NDArray[np.int64]
 ROOM = 1 << 12
-"""Nodes that there is room for at first."""
+"""Initial capacity in nodes."""
 BLOCK = 1 << 14
-"""Nodes that are taken at once."""
+"""Number of nodes that are processed at once."""
 
 
 @attrs.frozen(eq=False)
 class CallTree:
-    """Nodes in columns of one length m; a parent precedes its children.
+    """The nodes of a call tree, as columns of one length m; a parent precedes its children.
 
     The first nodes are the roots: one for each thread that has calls, or one for all of them.
     """
 
     roots: Sequence[str]
-    """What the roots are called."""
+    """Names of the roots."""
     functions: Functions
     parent: NDArray[np.int32]
     """-1 for a root."""
     function: NDArray[np.int32]
-    """Which of the functions; -1 for a root."""
+    """Index of the function in ``functions``; -1 for a root."""
     count: I64
-    """Calls that ended; 0 for a root."""
+    """Number of calls that ended; 0 for a root."""
     unfinished: I64
-    """Calls that never did."""
+    """Number of calls that never ended."""
     total: I64
-    """Time of the calls that ended; of a root, what all calls below took."""
+    """Time of the calls that ended; for a root, the time of all calls below it."""
     own: I64
-    """The same without that of ended calls right within them; 0 for a root."""
+    """The same without the time of ended calls directly within them; 0 for a root."""
     per_second: int
-    """Units of time in a second; 0: not known."""
+    """Units of time per second; 0 if unknown."""
     asynchronous: int = 0
-    """Slices that nest in no stack, which are left out."""
+    """Number of asynchronous slices, which belong to no stack and are left out."""
     deep: int = 0
-    """Calls deeper than the tree, which count for the node above them."""
+    """Number of calls below the depth limit, whose own time counts for the node above them."""
 
     def __len__(self) -> int:
         return int(self.parent.size)
 
     def name(self, node: int) -> str:
-        """What a node is called."""
+        """Return the name of a node."""
         number = int(self.function[node])
         return self.functions.name(number) if number >= 0 else self.roots[node]
 
     def depths(self) -> NDArray[np.int32]:
-        """How many nodes are above each, int32 of shape (m,): 0 for a root."""
+        """Return the depth of each node, int32 of shape (m,): 0 for a root."""
         depth = np.zeros(len(self), np.int32)
         kernels.measure_depths(view(self.parent, np.int32), depth.data)
         return depth
 
     def walk(self, weight: I64 | None = None) -> Iterator[tuple[int, int]]:
-        """Each node with its depth, from above to below.
+        """Yield each node with its depth, parents before their children.
 
-        Siblings come in the order in which they appear, or the heaviest first.
+        Siblings come in order of appearance, or, with ``weight`` (shape (m,)), the heaviest first.
         """
         order = np.lexsort((self.parent,) if weight is None else (-weight, self.parent)).astype(
             np.int32
@@ -102,7 +102,7 @@ class CallTree:
                 node = across[node]
 
     def path(self, node: int) -> list[int]:
-        """The nodes from below the root to this one."""
+        """Return the nodes from below the root to ``node``."""
         found = []
         while node >= len(self.roots):
             found.append(node)
@@ -110,9 +110,9 @@ class CallTree:
         return found[::-1]
 
     def in_ns(self, times: I64) -> I64:
-        """Times of this tree in nanoseconds, rounded down; as they are where a rate is missing.
+        """Convert times to nanoseconds, rounded down; unchanged if the rate is unknown.
 
-        What int64 does not hold is its greatest number.
+        Times beyond int64 become its greatest value.
         """
         rate = self.per_second
         if rate in {0, NS_PER_SECOND}:
@@ -129,12 +129,12 @@ class CallTree:
 def call_tree(
     capture: Capture, *, by: str = "", per_thread: bool = False, depth: int = 0
 ) -> CallTree:
-    """The call tree of a capture, of functions identified by ``by`` (see ``Calls.of``).
+    """Return the call tree of a capture, with calls grouped by ``by`` (see ``Calls.of``).
 
-    It has no nodes deeper than ``depth`` (0: all of them); what calls deeper than that took by
-    themselves, and how many they are, is added to the nodes above them.
+    It has no nodes deeper than ``depth`` (0: no limit); the own time of deeper calls is added to
+    the nodes above them, and ``deep`` counts these calls.
 
-    Raises UsageError where there are no slices.
+    Raises UsageError if the capture has no slices.
     """
     calls = CallParts(capture, by)
     ids = calls.threads
@@ -201,7 +201,7 @@ def call_tree(
 
 
 def merged(trees: Sequence[CallTree]) -> CallTree:
-    """Trees of several captures as one, in nanoseconds, with functions identified by name."""
+    """Merge trees of several captures into one, in nanoseconds, with functions matched by name."""
     if len(trees) == 1:
         return trees[0]
     roots: dict[str, int] = {}
@@ -241,7 +241,7 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
         unfinished=unfinished,
         total=total,
         own=own_time,
-        # Where no rate is known, times are ticks still.
+        # If no rate is known, times are still ticks.
         per_second=NS_PER_SECOND if any(tree.per_second for tree in trees) else 0,
         asynchronous=sum(tree.asynchronous for tree in trees),
     )

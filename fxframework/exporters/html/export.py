@@ -1,4 +1,4 @@
-"""The report: what is shown of captures, in bounded size, as data of a page."""
+"""The exporter `html`: one page that shows a report on captures, of limited size."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ MOST = {
     "names": 100,
     "frames": 4_000,
 }
-"""How much of each is in a report; what is beyond is counted, and the page says so."""
+"""Limits of a report; the page tells how much was left out."""
 BLOCK = 1 << 18
-"""Slices that are taken at once."""
+"""Number of slices that are processed at once."""
 BUCKETS = 1_000
-"""Stretches of time in which the slices that are not drawn one by one are summed up."""
+"""Number of time intervals in which slices that are not drawn one by one are summed up."""
 LANES = 64
-"""Depth to which slices are drawn."""
+"""Number of levels of slices that are drawn."""
 LONGEST_TEXT = 400
-"""Characters of a name or a message."""
+"""Largest number of characters of a name or a message."""
 CONTEXT = 32
-"""Bytes that are shown at a finding."""
+"""Number of bytes shown with a finding."""
 LEVELS = sorted(LOG_LEVELS.values())
 INSTANTS = "instants"
 Labels = Callable[[int], tuple[str, str, int]]
 NOBODY = ("", "", 0)
-"""The label of what is on no thread."""
+"""The label of an unknown thread."""
 TEMPLATE = ("report.html", "report.css", "report.js")
 
 
 def report_page(data: Mapping[str, Any]) -> bytes:
-    """The page that shows the data of a report."""
+    """Return the page that shows the data of a report."""
     page, style, script = (
         files("fxframework.exporters.html").joinpath(name).read_text("utf-8") for name in TEMPLATE
     )
-    # Nothing in a script may end it: `<` is written as an escape of JSON.
-    # Sums of times may have more than 64 bits, which orjson refuses.
+    # Escape `<`, so that no data can end the script element.
+    # Sums of times may have more than 64 bits, which orjson rejects.
     text = json.dumps(encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     text = text.replace("<", "\\u003c")
     parts = {"{style}": style, "{script}": script, "{data}": text}
@@ -70,7 +70,7 @@ def report_page(data: Mapping[str, Any]) -> bytes:
 
 
 class HtmlExport(Export):
-    """The exporter `html`: takes what is shown of each capture, and writes the page at the end."""
+    """The exporter `html`: collects the data of each capture and writes the page at the end."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -82,10 +82,10 @@ class HtmlExport(Export):
         self._span: list[int] = []
         self._room = MOST["slices"]
         self._processes: dict[int, str] = {}
-        """Names of processes by id: one capture may know what another does not."""
+        """Names of processes by pid, shared by all captures."""
 
     def write(self, capture: Capture) -> None:
-        """Take a capture."""
+        """Add a capture to the report."""
         summary = capture.summary()
         capture.scan()
         self._data["captures"].append(
@@ -110,7 +110,7 @@ class HtmlExport(Export):
             self._logs(capture)
 
     def close(self) -> Mapping[str, int]:
-        """Write the page; gives what it leaves out, by name, with counts."""
+        """Write the page and return the counts of what it leaves out, by name."""
         start = min(self._span, default=0)
         names = [each["name"] for each in self._data["captures"]]
         self._data |= {
@@ -134,9 +134,9 @@ class HtmlExport(Export):
         return self._names.setdefault(text[:LONGEST_TEXT], len(self._names))
 
     def _codes(self, table: Table, rows: I64) -> list[int]:
-        """Numbers of the names of some rows."""
+        """Return the indices of the names of rows in the names of the report."""
         codes = table.array("name")[rows]
-        texts = table.pool  # behind the column, which may add to it
+        texts = table.pool  # after the column, which may add strings to it
         distinct, which = np.unique(codes, return_inverse=True)
         numbers = [self._name(texts[code] if code >= 0 else "") for code in distinct.tolist()]
         taken: list[int] = np.array(numbers, np.int64)[which.reshape(-1)].tolist()
@@ -191,7 +191,7 @@ class HtmlExport(Export):
         self._summed(table, length, labels)
 
     def _thread_labels(self, capture: Capture) -> Labels:
-        """Gives the name of a thread and of its process, and the id of that, by the thread's id."""
+        """Return a function from a thread's id to its name, its process's name, and the pid."""
         if "threads" not in capture.schemas:
             return lambda _thread: NOBODY
         if "processes" in capture.schemas:
@@ -220,7 +220,7 @@ class HtmlExport(Export):
         length: I64,
         labels: Labels,
     ) -> None:
-        """The slowest slices, and times by name."""
+        """Add the slowest slices, and the times of slices by name."""
         slowest = _longest(length, np.ones(length.size, np.bool_), MOST["slowest"])
         for row, name in zip(slowest.tolist(), self._codes(table, slowest), strict=True):
             label, process, pid = labels(int(table.array("thread")[row]))
@@ -249,7 +249,7 @@ class HtmlExport(Export):
             self._data["byname"].append([self._name(text), *figures])
 
     def _flame(self, capture: Capture) -> None:
-        """Frames: name, depth, where it begins and how wide it is (ns), calls."""
+        """Add frames of the flame graph: name, depth, start and width (ns), number of calls."""
         tree = call_tree(capture, by="name", depth=LANES)
         total = tree.in_ns(tree.total)
         shown = np.argsort(-total, kind="stable")[: MOST["frames"]].copy()
@@ -327,7 +327,7 @@ class HtmlExport(Export):
 
 
 def _move(each: dict[str, Any], start: int) -> None:
-    """Count times from the start of the report."""
+    """Make times relative to the start of the report."""
     if isinstance(each["start"], list):
         each["start"] = [time - start for time in each["start"]]
         if "busy" in each:
@@ -337,7 +337,7 @@ def _move(each: dict[str, Any], start: int) -> None:
 
 
 def _lanes(start: list[int], length: list[int]) -> list[int]:
-    """The first free lane for each slice; the last one takes what has no lane of its own."""
+    """Return the first free lane for each slice; the last lane if none is free."""
     free = [NS_MIN] * LANES
     lanes = [LANES - 1] * len(start)
     for place in sorted(range(len(start)), key=start.__getitem__):
@@ -348,7 +348,7 @@ def _lanes(start: list[int], length: list[int]) -> list[int]:
 
 
 def _longest(length: I64, among: NDArray[np.bool_], most: int) -> I64:
-    """The places of the longest of these slices, ascending; of those alike the first."""
+    """Return the indices of the ``most`` longest slices, ascending; of equal ones the first."""
     if np.count_nonzero(among) <= most:
         return np.flatnonzero(among)
     if most <= 0:
@@ -363,11 +363,11 @@ def _longest(length: I64, among: NDArray[np.bool_], most: int) -> I64:
 
 
 def _busy(begin: I64, length: I64) -> dict[str, Any]:
-    """How much of each stretch of time the outermost slices of a track fill, 0 to 100."""
+    """Return how much of each time interval the outermost slices of a track fill, in percent."""
     end = begin + length
     first, last = int(begin.min()), int(end.max())
     width = max((last - first) / BUCKETS, 1.0)
-    # Coverage as the difference of two sums: of what has begun, and of what has ended, by then.
+    # Coverage is the difference of two sums: of slices begun, and of slices ended, by then.
     edges = first + width * np.arange(BUCKETS + 1, dtype=np.float64)
     filled = _sum_before(begin, edges) - _sum_before(end, edges)
     share = np.clip(np.diff(filled) / width * 100, 0, 100).astype(np.int64)
@@ -375,7 +375,7 @@ def _busy(begin: I64, length: I64) -> dict[str, Any]:
 
 
 def _sum_before(times: I64, edges: NDArray[Any]) -> NDArray[Any]:
-    """For each edge, the time since each earlier moment, summed up."""
+    """Return, for each edge, the sum of the times from each earlier moment to the edge."""
     order = times.astype(np.float64)
     order.sort()
     count = np.searchsorted(order, edges)
@@ -405,5 +405,5 @@ def _findings(capture: Capture) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    """A value that JSON can hold."""
+    """Return a finite value unchanged, and None for any other."""
     return value if np.isfinite(value) else None
