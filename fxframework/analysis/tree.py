@@ -53,7 +53,7 @@ class CallTree:
     asynchronous: int = 0
     """Number of asynchronous slices, which belong to no stack and are left out."""
     deep: int = 0
-    """Number of calls below the depth limit, whose own time counts for the node above them."""
+    """Number of calls below the depth limit, which are counted at the node above them."""
 
     def __len__(self) -> int:
         return int(self.parent.size)
@@ -131,8 +131,8 @@ def call_tree(
 ) -> CallTree:
     """Return the call tree of a capture, with calls grouped by ``by`` (see ``Calls.of``).
 
-    It has no nodes deeper than ``depth`` (0: no limit); the own time of deeper calls is added to
-    the nodes above them, and ``deep`` counts these calls.
+    It has no nodes deeper than ``depth`` (0: no limit): deeper calls are counted at the node above
+    them, and their own time is part of its own time.
 
     Raises UsageError if the capture has no slices.
     """
