@@ -74,9 +74,11 @@ class CallTree:
 
         Siblings come in order of appearance, or, with ``weight`` (shape (m,)), the heaviest first.
         """
-        order = np.lexsort((self.parent,) if weight is None else (-weight, self.parent)).astype(
-            np.int32
-        )
+        if weight is None and not (self.parent[1:] < self.parent[:-1]).any():
+            order = np.arange(len(self), dtype=np.int32)
+        else:
+            keys = (self.parent,) if weight is None else (-weight, self.parent)
+            order = np.lexsort(keys).astype(np.int32)
         above = self.parent[order]
         alike = above[1:] == above[:-1]
         beside = np.full(len(self), -1, np.int32)

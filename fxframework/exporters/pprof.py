@@ -49,6 +49,8 @@ class PprofExport(Export):
         )
         if len(tree) == len(tree.roots):
             raise no_calls(capture)
+        summary = capture.summary()
+        capture.trim()  # the tree has all that is written
         if not self._begun:
             self._begun = True
             types = [
@@ -74,7 +76,6 @@ class PprofExport(Export):
                     + _bytes(3, label)
                 )
                 self._put(SAMPLE, sample)
-        summary = capture.summary()
         if summary.start_ns is not None and summary.end_ns is not None:
             self._duration = max(self._duration, summary.end_ns - summary.start_ns)
 

@@ -7,9 +7,10 @@ several captures are written to one file.
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -32,6 +33,7 @@ OVERLAPS = "overlaps of calls, which one of them was cut by"
 CHUNK = 4096
 """Events written at a time."""
 
+I64 = NDArray[np.int64]
 Event = tuple[str, int, int]
 """``O`` (open) or ``C`` (close), number of the frame, and nanoseconds."""
 
@@ -61,17 +63,20 @@ class SpeedscopeExport(Export):
         self._dropped[UNFINISHED] += int(np.count_nonzero(length < 0))
         names = ThreadNames(capture)
         # Sort by depth, too, so that callees follow callers that begin at the same time.
-        order = np.lexsort((depth, start, calls.thread))
-        stops = np.flatnonzero(np.diff(calls.thread[order], append=-2)) + 1
+        order = np.lexsort((depth, start, calls.thread)).astype(np.int32)
+        stops = np.flatnonzero(np.diff(calls.thread[order], append=np.int32(-2))) + 1
+        columns = _Columns(calls, frames, start, length, bytearray(len(calls)))
         first = 0
         for stop in map(int, stops):
             some = order[first:stop]
             first = stop
             name = names.get(int(calls.thread[some[0]]), "")
-            begin, took = start[some], np.maximum(length[some], 0)
-            last = int((begin + np.minimum(took, NS_MAX - np.maximum(begin, 0))).max())
-            self._begin(name, int(begin.min()), last)
-            self._events(_paired(calls, frames, start, length, some, last, self._dropped))
+            last = max(
+                int((begin + np.minimum(took, NS_MAX - np.maximum(begin, 0))).max())
+                for begin, took in columns.spans(some)
+            )
+            self._begin(name, int(start[some[0]]), last)
+            self._events(_paired(columns, some, last, self._dropped))
         self._name = self._name or capture.name
 
     def _begin(self, name: str, first: int, last: int) -> None:
@@ -126,55 +131,63 @@ def _frame(name: str, source: str) -> dict[str, Any]:
     return frame
 
 
+class _Columns(NamedTuple):
+    """The calls of a capture, and which of them are open."""
+
+    calls: Calls
+    frames: NDArray[np.int32]
+    """By function."""
+    start: I64
+    length: I64
+    inside: bytearray
+    """1 of a call that is in the stack of its thread."""
+
+    def spans(self, order: NDArray[np.int32]) -> Iterator[tuple[I64, I64]]:
+        """Starts and lengths of calls, in this order, some at a time; -1 counts as 0."""
+        for first in range(0, order.size, CHUNK):
+            some = order[first : first + CHUNK]
+            yield self.start[some], np.maximum(self.length[some], 0)
+
+    def rows(self, order: NDArray[np.int32]) -> Iterator[tuple[int, int, int, int, int]]:
+        """Place, start, length, frame and parent of calls, in this order."""
+        for first in range(0, order.size, CHUNK):
+            some = order[first : first + CHUNK]
+            frames, parents = self.frames[self.calls.function[some]], self.calls.parent[some]
+            columns = some, self.start[some], self.length[some], frames, parents
+            yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
 def _paired(
-    calls: Calls,
-    frames: NDArray[np.int32],
-    start: NDArray[np.int64],
-    length: NDArray[np.int64],
-    order: NDArray[np.int64],
-    last: int,
-    dropped: Counter[str],
+    columns: _Columns, order: NDArray[np.int32], last: int, dropped: Counter[str]
 ) -> Iterator[Event]:
     """Yield the calls of one thread as nested begins and ends, in order of time."""
-    stack: list[tuple[int, int, int]] = []  # place, frame, end
-    now = int(start[order[0]])
-    inside: set[int] = set()
-    """Indexes of the calls in the stack."""
-    for place, begin, took, frame, parent in _rows(calls, frames, start, length, order):
+    # The stack, in columns: a thread may have as many open calls as there are.
+    places, frames, ends = array("i"), array("i"), array("q")
+    now = int(columns.start[order[0]])
+    inside = columns.inside
+    for place, begin, took, frame, parent in columns.rows(order):
         end = min(begin + took, last) if took >= 0 else last
         while (
-            stack
-            and stack[-1][0] != parent
-            and (stack[-1][2] <= begin or parent < 0 or parent in inside)
+            places
+            and places[-1] != parent
+            and (ends[-1] <= begin or parent < 0 or (parent < len(inside) and inside[parent]))
         ):
-            left, over, at = stack.pop()
-            inside.discard(left)
+            inside[places.pop()] = 0
+            over, at = frames.pop(), ends.pop()
             if at > begin:
                 dropped[OVERLAPS] += 1
             now = max(now, min(at, begin))
             yield "C", over, now
         now = begin
-        if stack and end > stack[-1][2]:
+        if places and end > ends[-1]:
             dropped[OVERLAPS] += 1
-            end = stack[-1][2]
-        stack.append((place, frame, end))
-        inside.add(place)
+            end = ends[-1]
+        places.append(place)
+        frames.append(frame)
+        ends.append(end)
+        inside[place] = 1
         yield "O", frame, now
-    while stack:
-        _, frame, at = stack.pop()
-        now = max(now, at)
-        yield "C", frame, now
-
-
-def _rows(
-    calls: Calls,
-    frames: NDArray[np.int32],
-    start: NDArray[np.int64],
-    length: NDArray[np.int64],
-    order: NDArray[np.int64],
-) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield index, start, length, frame and parent of calls, in the given order."""
-    for first in range(0, order.size, CHUNK):
-        some = order[first : first + CHUNK]
-        columns = some, start[some], length[some], frames[calls.function[some]], calls.parent[some]
-        yield from zip(*(column.tolist() for column in columns), strict=True)
+    while places:
+        inside[places.pop()] = 0
+        now = max(now, ends.pop())
+        yield "C", frames.pop(), now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -85,7 +86,10 @@ class Frames:
     def __init__(self, pool: StringPool) -> None:
         self.pool = pool
         """The names and sources of the functions."""
-        self._numbers = PairMap()
+        self._of_name = array("i")
+        """By code of the name, the number of the function without a source; -1 where unknown."""
+        self._of_place = PairMap()
+        """By codes of name and source, the number of the function."""
         self._codes = array("i")
 
     def numbers_of(self, functions: Functions) -> NDArray[np.int32]:
@@ -97,10 +101,25 @@ class Frames:
             if functions.sources is not None:
                 source = int(functions.sources[place])
             where = self.pool.intern(functions.pool.bytes_of(source)) if source > 0 else 0
-            number = found[place] = self._numbers.number(name, where)
+            number = found[place] = self._number(name, where)
             if 2 * number == len(self._codes):
                 self._codes.extend((name, where))
         return found
+
+    def _number(self, name: int, where: int) -> int:
+        """The number of a function, which is the next one where it is new."""
+        following = len(self._codes) // 2
+        if where:
+            number = self._of_place.get(name, where)
+            if number < 0:
+                self._of_place.put(name, where, following)
+        else:
+            if name >= len(self._of_name):
+                self._of_name.extend(itertools.repeat(-1, name + 1 - len(self._of_name)))
+            number = self._of_name[name]
+            if number < 0:
+                self._of_name[name] = following
+        return following if number < 0 else number
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield the codes of name and source of each function, by number."""
