@@ -291,7 +291,7 @@ def _does_not_apply(
 
 
 def _preferred(host: Host, writers: Sequence[Writer], capture: Capture) -> Writer | None:
-    """Of writers that share a suffix, return the one of the capture's format, or else the first.
+    """Choose among writers that share a suffix: that of the capture's format, else the first.
 
     Returns None if they belong to several plugins, so that their order is arbitrary.
     """

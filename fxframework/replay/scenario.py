@@ -580,7 +580,7 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
 
 
 def json_schema(host: Host) -> dict[str, Any]:
-    """What a scenario may hold, with the installed steps and devices, as JSON Schema."""
+    """Return the JSON Schema of scenarios, with the installed steps and devices."""
     definitions: dict[str, Any] = {}
     schema = functools.partial(_schema, definitions=definitions)
     devices = host.devices

@@ -96,7 +96,7 @@ Value = bool | int | float | str
 
 @attrs.frozen
 class Range:
-    """What a column's numbers come to, of the rows that ``where`` chooses."""
+    """Expected sum and extremes of a column, over the rows that ``where`` selects."""
 
     sum: Number | None = parameter(None, help="their sum")
     min: Number | None = parameter(None, help="the least")

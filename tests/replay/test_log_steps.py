@@ -165,7 +165,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Runner) -> None:
     [
         ('{ log = "m", severity = "WARM" }', ".severity", "did you mean 'WARN'?"),
         ('{ log = "m", severity = 256 }', ".severity", "must be 255 or less"),
-        ('{ log = "m", line = 3 }', "", "give `file` too"),
+        ('{ log = "m", line = 3 }', "", "`line` needs `file`"),
         ('{ log = "m", keys = { k = { koid = 3 } } }', ".keys.k", "double, int64, null, string"),
         ('{ log = "m", keys = { k = { string = 3 } } }', ".keys.k", "not a value"),
         ('{ datagram = "xyz" }', "", "non-hexadecimal"),

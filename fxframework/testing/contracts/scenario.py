@@ -73,11 +73,11 @@ class ScenarioContract(Contract):
     plugins: ClassVar[tuple[str, ...]] = ()
     """Modules of further plugins that the scenarios need, in addition to the installed ones."""
     noun: ClassVar[Literal["step", "device"]]
-    """What it is; set by the contract."""
+    """Whether it is a step or a device; set by the contract."""
     hook: ClassVar[str]
     """The hook that registers it; set by the contract."""
     pattern: ClassVar[str]
-    """What its name must match; set by the contract."""
+    """Regular expression that its name must match; set by the contract."""
 
     def scenarios(self) -> Iterable[str]:
         """Return scenarios (TOML) that use it, and in which all steps succeed.

@@ -221,7 +221,7 @@ class WriterContract(Extracting):
         check_options(self.writer.options)
 
     def test_functions_are_there_and_documented(self) -> None:
-        """What the descriptor names exists, also what is imported at the first use only."""
+        """The functions that the descriptor names exist, including those imported on first use."""
         for name in ("open", "merge", "extract", "salvage"):
             function = getattr(self.writer, name)
             if function is not None:
