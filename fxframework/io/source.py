@@ -68,6 +68,8 @@ class Source:
         self.faults = faults
         self.unpacked = unpacked
         """Whether the input was compressed; offsets are those of the unpacked bytes."""
+        self.packed_size = 0
+        """Bytes of the compressed input; 0 if it was not compressed."""
         self.rebuilt = False
         """Whether a writer made these bytes from records, so that rewriting reproduces them."""
         self.budget: Budget | None = None
@@ -239,7 +241,7 @@ def _unpacked(raw: Source, packing: Packing, limits: Limits, progress: Progress 
         return raw  # not compressed, although the magic matches
     source.path = raw.path
     source.faults = tuple(members.faults)
-    source.unpacked = True
+    source.unpacked, source.packed_size = True, raw.size
     return source
 
 

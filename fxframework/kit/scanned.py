@@ -50,6 +50,9 @@ FINDING_FIELDS = 4
 """Numbers in a kernel's note: rule number, offset, record, value."""
 WHOLE_BYTES = 1 << 30
 """Files up to this many bytes are summarised from whole columns, larger ones part by part."""
+PACKED_FACTOR, PACKED_FLOOR = 10, 150_000_000
+"""Bytes for the columns of a compressed file: for each of its bytes, and in addition. Columns of a
+file that unpacks to more are made part by part."""
 BINS = 64
 """Time intervals in a timeline."""
 SKETCHED_ROWS = 1 << 19
@@ -236,6 +239,9 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
     def fits_memory(self) -> bool:
         """Whether whole columns fit in memory; if not, passes work part by part."""
         bound = self.request.limits.max_memory or self.memory_factor * WHOLE_BYTES
+        packed = self.source.packed_size
+        if packed:
+            bound = min(bound, PACKED_FACTOR * packed + PACKED_FLOOR)
         return self.memory_factor * self.source.size <= bound
 
     def first_pass(self, *, whole: bool | None = None) -> PassT:

@@ -19,6 +19,7 @@ from fxframework.errors import FxError
 from fxframework.host import default_host
 from fxframework.io.packing import PACKINGS, Packing
 from fxframework.io.sink import Sink
+from fxframework.kit import scanned
 from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 
@@ -143,6 +144,20 @@ def test_members_of_a_few_bytes(packing: Packing) -> None:
     assert (
         best[-1] / len(files[-1]) < 3e-6
     )  # seconds for a byte; a look at what follows is 20 times that
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=lambda packing: packing.name)
+def test_a_bomb_is_read_part_by_part(packing: Packing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns take what the compressed file allows, not what it unpacks to; rows are the same."""
+    monkeypatch.setattr(scanned, "PACKED_FLOOR", 0)
+    events = SHAPES["trace-instants"][1](16)
+    events += events[-16:] * 10_000
+    packed = io.BytesIO()
+    with packing.packer(packed) as file:
+        file.write(events)
+    with default_host().open(events) as plain, default_host().open(packed.getvalue()) as bomb:
+        assert (plain.fits_memory, bomb.fits_memory) == (True, False)
+        assert sum(map(len, bomb.batches("instants"))) == len(plain.table("instants")) == 10_001
 
 
 def test_every_reader_has_shapes() -> None:

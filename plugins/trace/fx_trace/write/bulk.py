@@ -189,8 +189,9 @@ class Bulk:
         if late.size:
             # Complete events may follow the slices that they enclose: move them before.
             place = np.arange(count)
-            for _ in range(int(table.array("depth").max()) + 1):
-                place[late] = place[parent[late]]
+            place[late] = parent[late]
+            for _ in range(int(table.array("depth").max()).bit_length()):
+                place[late] = place[place[late]]
             order = np.lexsort((table.array("depth"), place, time))
         elif not bool(np.all(time[1:] >= time[:-1])):
             order = np.argsort(time, kind="stable")
