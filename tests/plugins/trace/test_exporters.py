@@ -11,6 +11,7 @@ import tracemalloc
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -658,3 +659,22 @@ def test_an_unknown_form_of_switches_is_refused() -> None:
     (sched,) = {o for e in plugin.fx_exporters() for o in e.options if o.name == "sched"}
     with pytest.raises(UsageError, match="did you mean 'ftrace'"):
         sched.accept("ftrase")
+
+
+def test_an_event_in_an_outer_slice_of_many_ends_those_within() -> None:
+    count, outer = 3000, 1000
+    nesting = chrome_json.Nesting(2, 1 << 20)
+    rows = np.arange(count + 1)
+    places = np.zeros((6, count + 1), np.int64)
+    places[1] = 1
+    places[2] = rows - 1
+    places[3] = rows
+    places[4] = chrome_json.ENDLESS
+    places[5] = 1
+    places[:, count] = 1, 1, 0, outer, 0, 0
+    letters = np.frombuffer(b"be" * count + b"!!", np.uint8)
+    nesting.load((letters, 2 * rows, np.full(count + 1, 2), rows), places)
+    nesting.run()
+    assert nesting.finish() == 0
+    shown = nesting.out.take().replace(b",\n", b"")
+    assert shown == b"b" * count + b"e" * (count - outer - 1) + b"!!" + b"e" * (outer + 1)

@@ -19,6 +19,7 @@ MORE = 1
 END = 0
 NONE = -1
 SPARE = 1 << 20
+FEW = 1 << 10
 ENDLESS = -0x8000000000000000
 """When a slice ends that was never closed."""
 
@@ -26,7 +27,7 @@ ENDLESS = -0x8000000000000000
 class Opened(Rows):
     """Slices that may enclose others: the one below, its row, when it ends, and its end's text."""
 
-    COLUMNS = columns(i8="below row until start size")
+    COLUMNS = columns(i8="below row thread until start size same")
 
 
 class Nesting(Kernel):
@@ -41,6 +42,8 @@ class Nesting(Kernel):
         self.tops = full(threads, "i8", NONE)
         self.opened = Opened()
         self.free = NONE
+        self.mask = FEW - 1
+        self.index = full(FEW, "i8", NONE)
         self.ends = room(SPARE, "u1")
         self.used = 0
         self.live = 0
@@ -114,9 +117,11 @@ class Nesting(Kernel):
         row = self.row[at]
         around = NONE
         if row >= 0:
-            around = self.tops[thread]
-            while around >= 0 and self.opened.row[around] != row:
-                around = self.opened.below[around]
+            around = self.index[row & self.mask]
+            while around >= 0 and not (
+                self.opened.row[around] == row and self.opened.thread[around] == thread
+            ):
+                around = self.opened.same[around]
         if around >= 0:
             while self.tops[thread] != around:
                 self.close(thread)
@@ -138,11 +143,17 @@ class Nesting(Kernel):
             self.free = self.opened.below[place]
         else:
             place = self.opened.rows
+            if place > self.mask:
+                self.widen()
             if place == self.opened.room:
                 self.opened.grow()
             self.opened.rows = place + 1
         self.opened.below[place] = self.tops[thread]
         self.opened.row[place] = self.row[at]
+        self.opened.thread[place] = thread
+        slot = self.row[at] & self.mask
+        self.opened.same[place] = self.index[slot]
+        self.index[slot] = place
         self.opened.until[place] = self.until[at]
         self.opened.start[place] = self.used
         self.opened.size[place] = size
@@ -165,6 +176,7 @@ class Nesting(Kernel):
         self.tops[thread] = self.opened.below[place]
         self.opened.below[place] = self.free
         self.free = place
+        self.unlist(place)
         if size == 0:
             return 0
         self.separate(size)
@@ -178,6 +190,35 @@ class Nesting(Kernel):
             start += 1
         self.out.used = used
         self.live -= size
+        return 0
+
+    def unlist(self, place: int) -> int:
+        """Take a slice out of the index of open slices by row."""
+        slot = self.opened.row[place] & self.mask
+        at = self.index[slot]
+        if at == place:
+            self.index[slot] = self.opened.same[place]
+            return 0
+        while self.opened.same[at] != place:
+            at = self.opened.same[at]
+        self.opened.same[at] = self.opened.same[place]
+        return 0
+
+    def widen(self) -> int:
+        """Make the index of open slices twice as wide."""
+        self.mask = 2 * self.mask + 1
+        index = full(self.mask + 1, "i8", NONE)
+        self.index = index
+        thread = 0
+        threads = len(self.tops)
+        while thread < threads:
+            place = self.tops[thread]
+            while place >= 0:
+                slot = self.opened.row[place] & self.mask
+                self.opened.same[place] = index[slot]
+                index[slot] = place
+                place = self.opened.below[place]
+            thread += 1
         return 0
 
     def text(self, start: int, size: int) -> int:
