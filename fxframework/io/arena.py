@@ -24,7 +24,7 @@ GRAIN = 2 << 20
 """Block sizes are multiples of this, the size of a huge page in bytes."""
 KEEP = 512 << 20
 """The most bytes of free blocks to keep by default."""
-KEEP_OF_ONE = 32 << 20
+KEEP_OF_ONE = 16 << 20
 """The same for a program that reads one capture: the blocks of a few batches."""
 
 _kept = KEEP
