@@ -14,9 +14,9 @@ from fxframework.errors import (
     MissingExtraError,
     TemporaryFileError,
     UsageError,
-    WriteRefusedError,
     did_you_mean,
 )
+from fxframework.exporters.main_table import main_table
 from fxframework.io.folder import Folder
 from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
@@ -43,8 +43,6 @@ __all__ = [
     "write_parquet",
 ]
 
-PREFERRED = ("slices", "logs", "properties", "instants", "counters", "sched", "args")
-"""The default for a file of one table is the first of these that has rows."""
 MEMORY = "400MB"
 """Memory limit of the database while it is filled."""
 ROWS = 1 << 20
@@ -170,17 +168,14 @@ class _TableExport(Export):
     def write(self, capture: Capture) -> None:
         """Add the table of a capture. Raises WriteRefusedError if no table has rows."""
         counts = capture.row_counts()
-        name = self._table or next((name for name in PREFERRED if counts.get(name)), "")
+        name = self._table or main_table(capture, counts)
         if name not in capture.tables:
-            remedy = f"-o table=NAME chooses one of {', '.join(capture.tables)}"
-            if self._table:
-                raise UsageError(
-                    f"{capture.format} captures have no table {name!r}"
-                    f"{did_you_mean(name, capture.tables)}",
-                    path=capture.name,
-                    remedy=remedy,
-                )
-            raise WriteRefusedError("none of its tables has rows", path=capture.name, remedy=remedy)
+            raise UsageError(
+                f"{capture.format} captures have no table {name!r}"
+                f"{did_you_mean(name, capture.tables)}",
+                path=capture.name,
+                remedy=f"-o table=NAME chooses one of {', '.join(capture.tables)}",
+            )
         self._table = name
         self._rows = self._rows or _Rows(name)
         self._rows.add(capture)

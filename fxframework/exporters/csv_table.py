@@ -19,6 +19,7 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.exporters.main_table import main_table
 from fxframework.exporters.rows import BITS, INTEGERS, ArgumentStream, json_double
 from fxframework.io.sink import Sink
 from fxframework.kernels.cells import Cells
@@ -29,22 +30,8 @@ from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["PREFERRED", "CsvExport"]
+__all__ = ["CsvExport"]
 
-PREFERRED = (
-    "slices",
-    "logs",
-    "properties",
-    "instants",
-    "counters",
-    "flows",
-    "sched",
-    "blobs",
-    "nodes",
-    "threads",
-    "processes",
-)
-"""The default table is the first of these that has rows."""
 NOT_UTF8 = "strings that are not UTF-8, in part"
 I64 = NDArray[np.int64]
 ASCII = 0x7F
@@ -83,7 +70,7 @@ class CsvExport(Export):
         """
         self._only_one_capture("a CSV file holds one table of one capture")
         counts = capture.row_counts()
-        name = self._options["table"] or _main_table(capture, counts)
+        name = self._options["table"] or main_table(capture, counts)
         cells = _CellMaker(capture, self._delimiter, neutral=self._options["spreadsheet"])
         makers = [_own_columns(cells)]
         if self._options["threads"] and "threads" in capture.schemas:
@@ -131,15 +118,6 @@ class CsvExport(Export):
     def close(self) -> Mapping[str, int]:
         """Return the counts of omitted rows by table, and of changed strings."""
         return dict(self._dropped)
-
-
-def _main_table(capture: Capture, counts: Mapping[str, int]) -> str:
-    names = [name for name in (*PREFERRED, *counts) if counts.get(name)]
-    if not names:
-        raise WriteRefusedError(
-            "no table has any rows", path=capture.name, remedy="`fxf info` shows what there is"
-        )
-    return names[0]
 
 
 # --- Cells -------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def frame_of(
     joined: dict[str, Any] = {}
     if "threads" in schemas:
         joined |= _thread_columns(table, schemas, read)
-    if args and "args" in schemas and table.name in TABLE_CODES:
+    if args and "args" in schemas and table.name in TABLE_CODES and "row" in table:
         joined |= _arguments(table, read("args"))
     frame = table.to_arrow()
     for name, column in joined.items():

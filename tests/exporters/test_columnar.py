@@ -12,7 +12,9 @@ import pytest
 from pyarrow import parquet
 
 import fxframework as fxf
+from fx_trace.write.archive import Archive
 from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.io.sink import Sink
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 SAMPLES = [
@@ -62,6 +64,19 @@ def test_a_database_holds_every_table(sample: Path, tmp_path: Path) -> None:
                 table = capture.table(name).to_arrow()
                 back = database.table(name).to_arrow_table().drop_columns("capture")
                 assert plain(back) == plain(table), name
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet", ".csv"])
+def test_one_file_gets_the_main_table(suffix: str, tmp_path: Path) -> None:
+    """Of a capture that has only flows and threads: the flows."""
+    path, out = tmp_path / "flows.fxt", tmp_path / f"flows{suffix}"
+    with Sink.open(path) as sink, Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        app.flow_begin("f", "flow", 1, thread=app.thread(1, 2, "main"), timestamp=1)
+    with fxf.open(path) as capture:
+        fxf.convert(capture, out)
+    read = {".arrow": pl.read_ipc, ".parquet": pl.read_parquet, ".csv": pl.read_csv}[suffix]
+    assert read(out)["id"].to_list() == [1]
 
 
 def test_captures_follow_each_other_in_one_file(tmp_path: Path) -> None:
