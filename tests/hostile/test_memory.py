@@ -35,6 +35,8 @@ CASES = [
     ("perfetto", "xray-enters-of-functions", 12),
     ("perfetto", "xray-basic-basic-threads", 10),
     ("csv", "log-null-arguments", 4),
+    ("trace", "xray-functions", 12),
+    ("trace", "xray-enters", 9),
 ]
 """What a shape becomes, and how many bytes are held at most for a byte of the file."""
 
@@ -48,8 +50,10 @@ def held(shape: str, data: bytes, name: str) -> int:
             capture.scan()
             before, _ = tracemalloc.get_traced_memory()
             tracemalloc.reset_peak()
-            exporter = default_host().exporter(name, format=format, tables=capture.tables)
-            session = exporter.open(Sink.nowhere(), parse_options({}, exporter.options, whose=name))
+            writer = default_host().writers.get(name)
+            target = writer or default_host().exporter(name, format=format, tables=capture.tables)
+            begin = writer.merge if writer else target.open
+            session = begin(Sink.nowhere(), parse_options({}, target.options, whose=name))
             session.write(capture)
             session.close()
         return tracemalloc.get_traced_memory()[1] - before

@@ -143,49 +143,48 @@ class Bulk:
             block.sequence = np.zeros(1, np.int64)
             return [block]
         asynchronous = kinds == ASYNC
-        backwards = (kinds == COMPLETE) & (dur < 0)
-        self._drop("ends of slices before their beginnings", int(backwards.sum()))
-        word = np.where(asynchronous, table.array("id").view(np.int64), np.maximum(dur, 0))
-        forms, rows, ends = self._unfolded(table, kinds)
+        backwards = int(np.count_nonzero((kinds == COMPLETE) & (dur < 0)))
+        self._drop("ends of slices before their beginnings", backwards)
+        word = dur
+        if backwards or asynchronous.any():
+            word = np.where(asynchronous, table.array("id").view(np.int64), np.maximum(dur, 0))
+        forms, events = self._unfolded(table, kinds)
         types = np.full(len(table), EventType.DURATION_COMPLETE, np.uint8)
         types[asynchronous] = EventType.ASYNC_BEGIN
         types[(forms == packing.PAIRED) | (forms == packing.ALONE)] = EventType.DURATION_BEGIN
         begins = _Block.of("slices", table, types, word)
-        begins.sequence = np.zeros(len(table), np.int64)
-        begins.sequence[rows[ends == 0]] = 4 * np.flatnonzero(ends == 0)
-        closed = rows[ends == 1]
-        durations = _Block.of(
-            "", table.select(closed), np.full(1, EventType.DURATION_END, np.uint8), word[closed]
-        )
-        durations.time = durations.time + dur[closed]
-        durations.sequence = 4 * np.flatnonzero(ends == 1)
-        self._begin_end = np.full((2, len(table)), -1, np.int64)
-        self._begin_end[0] = begins.sequence
-        self._begin_end[1, rows[ends == 1]] = durations.sequence
+        begins.events = events
+        if len(self._tables.get("flows", ())):
+            self._begin_end = np.full((2, len(table)), -1, np.int64)
+            for row, some in enumerate((events >= 0, events < 0)):
+                self._begin_end[row, events[some] ^ -row] = 4 * np.flatnonzero(some)
         closed = np.flatnonzero(asynchronous & (dur >= 0))
+        if not closed.size:
+            return [begins]
         operations = _Block.of(
             "", table.select(closed), np.full(1, EventType.ASYNC_END, np.uint8), word[closed]
         )
         operations.time = operations.time + dur[closed]
         # An operation of length 0 ends after its begin; any other before begins of the same time.
         operations.sequence = np.where(dur[closed] == 0, LAST - 1, -1)
-        return [begins, durations, operations]
+        return [begins, operations]
 
-    def _unfolded(
-        self, table: Table, kinds: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.uint8], I64, NDArray[np.uint8]]:
-        """Return how each slice is written, and the rows of begins and ends, ordered by thread."""
+    def _unfolded(self, table: Table, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], I64]:
+        """Return how each slice is written, and its events, ordered by thread.
+
+        An event is the row of a slice that begins, or -1 - row of one that ends.
+        """
         count = len(table)
         time, dur = table.array("ts"), table.array("dur")
-        parent = table.array("parent")
-        numbers = table.array("row")
-        index = np.minimum(np.searchsorted(numbers, parent), count - 1)
-        parent = np.where((parent >= 0) & (numbers[index] == parent), index, -1)
-        forms = np.where(dur < 0, packing.ALONE, packing.PAIRED).astype(np.uint8)
+        parent = _rows_of(table, table.array("parent"))
+        forms = np.full(count, packing.PAIRED, np.uint8)
+        forms[dur < 0] = packing.ALONE
         forms[(kinds == COMPLETE) | (kinds == ASYNC)] = 0
-        parent[kinds == ASYNC] = -1
+        if _constant(kinds) is None:
+            parent = np.where(kinds == ASYNC, -1, parent)
         order = np.zeros(0, np.int64)
-        late = np.flatnonzero((parent > np.arange(count)) & (time[parent] == time))
+        late = np.flatnonzero(parent > np.arange(count))
+        late = late[time[parent[late]] == time[late]]
         if late.size:
             # Complete events may follow the slices that they enclose: move them before.
             place = np.arange(count)
@@ -195,18 +194,16 @@ class Bulk:
             order = np.lexsort((table.array("depth"), place, time))
         elif not bool(np.all(time[1:] >= time[:-1])):
             order = np.argsort(time, kind="stable")
-        threads = self._listed(table.array("thread")).astype(np.int64)
-        if not order.size:
-            order = np.arange(count)
-        columns = {"thread": threads, "time": time, "dur": dur, "parent": parent}
-        unfold = Unfold(
-            order,
-            {name: view(column, "i8") for name, column in columns.items()},
-            forms,
-            self.pids.size,
-        )
+        columns = {
+            "thread": view(self._listed(table.array("thread")), "i4"),
+            **{
+                name: view(column, "i8")
+                for name, column in (("time", time), ("dur", dur), ("parent", parent))
+            },
+        }
+        unfold = Unfold(order, columns, forms, self.pids.size)
         made = unfold.run()
-        return forms, np.asarray(unfold.rows)[:made], np.asarray(unfold.ends)[:made]
+        return forms, np.asarray(unfold.events)[:made]
 
     def _instants(self, table: Table) -> list[_Block]:
         scope = table.array("scope")
@@ -232,7 +229,7 @@ class Bulk:
         block = _Block.of(
             "counters", table.select(rows), kinds, table.array("id")[rows].view(np.int64)
         )
-        block.numbers = table.array("row")
+        block.table = table
         block.item_of = np.cumsum(new) - 1
         return [block]
 
@@ -312,7 +309,7 @@ class Bulk:
                 category=np.full(rows, category, np.int64),
                 names=np.where(names < 0, plain, names).astype(np.int64),
                 word=np.zeros(rows, np.int64),
-                numbers=table.array("row"),
+                table=table,
             )
             block.extra = self._log_arguments(table, message)
             return [block]
@@ -334,7 +331,7 @@ class Bulk:
             category=np.full(rows, -1, np.int64),
             names=np.full(rows, -1, np.int64),
             word=np.arange(rows, dtype=np.int64),
-            numbers=table.array("row"),
+            table=table,
         )
         block.rows = packing.RecordRows(
             bits=_NONE, prev=_NONE, next=_NONE, start=starts, length=cut, message=message.data
@@ -395,21 +392,43 @@ class Bulk:
         none = np.zeros(0, np.int64)
         time = self.items.time
         self.order, self.first = none, none
+        self.range = (int(time.min()), int(time.max())) if time.size else (0, 0)
         if not time.size:
             return
-        if len(self._blocks) == 1:
-            depth = self._blocks[0].depth
+        blocks = self._blocks
+        if len(blocks) == 1 and blocks[0].events is None:
+            depth = blocks[0].depth
             depth = np.broadcast_to(depth, time.size) if depth.size == 1 else depth
             later = time[1:] > time[:-1]
             if bool((later | ((time[1:] == time[:-1]) & (depth[1:] >= depth[:-1]))).all()):
                 return
             self.order = np.lexsort((depth, time))
         else:
-            depths = [np.broadcast_to(block.depth, block.time.size) for block in self._blocks]
-            sequences = [np.broadcast_to(block.sequence, block.time.size) for block in self._blocks]
-            self.order = np.lexsort((np.concatenate(depths), np.concatenate(sequences), time))
-        counts = np.bincount(self.args.item, minlength=time.size)
-        self.first = np.concatenate(([0], np.cumsum(counts)))
+            self.order = self._merged()
+        if self.args.item.size:
+            counts = np.bincount(self.args.item, minlength=time.size)
+            self.first = np.concatenate(([0], np.cumsum(counts)))
+
+    def _merged(self) -> I64:
+        """Return the events of all blocks, in order; set the range of their times."""
+        time, word = self.items.time, self.items.word
+        parts = [block.all_events() for block in self._blocks]
+        order = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        times = np.empty(order.size, np.int64)
+        for at in range(0, order.size, BLOCK):
+            some = order[at : at + BLOCK]
+            ends = some < 0
+            items = np.where(ends, ~some, some)
+            times[at : at + BLOCK] = time[items] + np.where(ends, word[items], 0)
+        self.range = int(times.min()), int(times.max())
+        if any(block.is_mixed for block in self._blocks):
+            blocks = list(zip(self._blocks, (part.size for part in parts), strict=True))
+            depths = [np.broadcast_to(block.depth, size) for block, size in blocks]
+            places = [np.broadcast_to(block.places, size) for block, size in blocks]
+            return order[np.lexsort((np.concatenate(depths), np.concatenate(places), times))]
+        if bool((times[1:] >= times[:-1]).all()):
+            return order
+        return order[np.argsort(times, kind="stable")]
 
     # --- Arguments -----------------------------------------------------------------------------
 
@@ -544,7 +563,7 @@ class Bulk:
         items, args = self.items, self.args
         strings = np.zeros(len(pool) + 1, np.int64)
         threads = np.zeros(self.pids.size, np.int64)
-        if not CountUses(items, args, strings, threads).run():
+        if not CountUses(items, args, self.order, strings, threads).run():
             msg = "tables refer to strings that the pool does not have"
             raise ValueError(msg)
         strings[:2] = 0  # null and the empty string need no slot
@@ -585,7 +604,7 @@ class Bulk:
         out = np.empty(BLOCK + packing.RECORD_WORDS + 1, np.int64)
         pack = Pack(items, self.args, self.rows, self.slotted, self.order, self.first, out)
         pack.shift = shift
-        while pack.done < items.time.size:
+        while pack.done < pack.count:
             words = pack.run()
             yield memoryview(out[:words].view(np.uint8))  # type: ignore[arg-type]
         self._drop("arguments beyond 15 of a record", int(pack.dropped[packing.D_ARGUMENTS]))
@@ -596,18 +615,15 @@ class Bulk:
 
     def _shift(self) -> int:
         """Return the amount to add to times, so that none is negative."""
-        time = self.items.time
-        least = int(time.min()) if time.size else 0
+        least, most = self.range
         if least >= 0:
             return 0
-        if int(time.max()) - least > NS_MAX:
-            raise refusal(
-                "FXT0404", f"times from {least} ns to {int(time.max())} ns do not fit 63 bits"
-            )
+        if most - least > NS_MAX:
+            raise refusal("FXT0404", f"times from {least} ns to {most} ns do not fit 63 bits")
         self.dropped[f"the beginning of time: all times are later by {-least} ns"] = 1
         if -least > NS_MAX:
             # 2^63 is not an int64; adding it to negative times flips their bit 63.
-            self.items = self.items._replace(time=time ^ np.int64(least))
+            self.items = self.items._replace(time=self.items.time ^ np.int64(least))
             return 0
         return -least
 
@@ -684,14 +700,16 @@ class _Block:
     category: NDArray[Any]
     names: NDArray[Any]
     word: I64
-    numbers: I64
-    """Row numbers, ascending."""
+    table: Table
+    """The rows that the items, or arguments of the items, are of."""
     item_of: I64 | None = None
     """Item of each row, if several rows make one item."""
     depth: NDArray[Any] = attrs.field(factory=lambda: np.zeros(1, np.int32))
     """Order of items of the same time, in a trace of this block alone."""
     sequence: I64 = attrs.field(factory=lambda: np.full(1, LAST, np.int64))
     """Order of items of the same time."""
+    events: I64 | None = None
+    """Of slices of which some end by events of their own: the events (see ``_unfolded``)."""
     rows: packing.RecordRows | None = None
     extra: list[_Extra] = attrs.field(factory=list)
     first: int = 0
@@ -710,22 +728,32 @@ class _Block:
             category=none if bare else table.array("category"),
             names=none if bare else table.array("name"),
             word=word,
-            numbers=table.array("row"),
+            table=table,
         )
+
+    @property
+    def places(self) -> I64:
+        """Order of the events, or items, of the same time."""
+        return self.sequence if self.events is None else np.arange(0, 4 * self.events.size, 4)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether items may come before those of earlier blocks, or of their own, of their time."""
+        if self.events is not None:
+            return False
+        return bool((self.sequence != LAST).any() or self.depth.any())
+
+    def all_events(self) -> I64:
+        """Return the items in the order of the block, and -1 - item for each end of one."""
+        if self.events is None:
+            return np.arange(self.first, self.first + self.time.size)
+        return self.events  # slices are the first block
 
     def items_of(self, parents: I64) -> tuple[I64, NDArray[np.bool_] | None]:
         """Return the items of the rows with these numbers, and which exist, if some do not."""
-        rows = self.numbers.size
-        whole = rows and int(self.numbers[0]) == 0 and int(self.numbers[-1]) == rows - 1
-        valid = None
-        if whole:
-            index = parents
-            if int(parents.min()) < 0 or int(parents.max()) >= rows:
-                valid = (parents >= 0) & (parents < rows)
-        else:
-            index = np.searchsorted(self.numbers, parents)
-            valid = index < rows
-            valid &= self.numbers[np.minimum(index, rows - 1)] == parents
+        rows = len(self.table)
+        index = _rows_of(self.table, parents)
+        valid = None if int(index.min()) >= 0 else index >= 0
         if self.item_of is not None:
             index = self.item_of[np.clip(index, 0, rows - 1)]
         return (index if self.first == 0 else index + self.first), valid
@@ -752,6 +780,21 @@ class _Extra:
             _NONE,
             np.full(rows, -1, np.int32) if self.text is None else self.text.astype(np.int32),
         )
+
+
+def _rows_of(table: Table, numbers: I64) -> I64:
+    """Return the places of rows with these numbers in a table, -1 for those that it lacks.
+
+    ``numbers`` is returned itself if it is the result.
+    """
+    rows = len(table)
+    own = table.array("row")
+    if rows and int(own[0]) == 0 and int(own[-1]) == rows - 1:
+        if not numbers.size or (int(numbers.min()) >= -1 and int(numbers.max()) < rows):
+            return numbers
+        return np.where((numbers >= 0) & (numbers < rows), numbers, -1)
+    index = np.minimum(np.searchsorted(own, numbers), rows - 1)
+    return np.where((numbers >= 0) & (own[index] == numbers), index, -1)
 
 
 def _constant(column: NDArray[Any]) -> int | None:

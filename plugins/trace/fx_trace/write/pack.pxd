@@ -16,12 +16,14 @@ cdef int NEGATIVE_BYTE
 
 cdef class CountUses(Kernel):
     cdef long long count, args, codes
+    cdef bint natural
     cdef const unsigned char[::1] kind, arg_type
-    cdef const long long[::1] category, name, thread, arg_name, arg_text
+    cdef const int[::1] category, name, thread
+    cdef const long long[::1] order, arg_name, arg_text
     cdef long long[::1] strings, threads
 
     @cython.locals(
-        item=cython.longlong, kind=cython.int, row=cython.longlong, text=cython.longlong
+        place=cython.longlong, item=cython.longlong, kind=cython.int, row=cython.longlong, text=cython.longlong
     )
     cdef long long step(self) except? -1 nogil
     @cython.final
@@ -29,12 +31,13 @@ cdef class CountUses(Kernel):
 
 
 cdef class Unfold(Kernel):
-    cdef const long long[::1] order, thread, time, dur, parent
+    cdef const long long[::1] order, time, dur, parent
+    cdef const int[::1] thread
+    cdef bint natural
     cdef unsigned char[::1] told
     cdef long long count, threads, made
-    cdef long long[::1] nearest, below, top
-    cdef readonly long long[::1] rows
-    cdef readonly unsigned char[::1] ends
+    cdef long long[::1] link, top
+    cdef readonly long long[::1] events
 
     @cython.locals(
         row=cython.longlong, place=cython.longlong, thread=cython.longlong,
@@ -49,12 +52,13 @@ cdef class Unfold(Kernel):
     )
     cdef int begin(self, long long row) noexcept nogil
     @cython.final
-    cdef int put(self, long long row, int end) noexcept nogil
+    cdef int put(self, long long event) noexcept nogil
 
 
 cdef class Pack(Kernel):
     cdef const unsigned char[::1] kind, arg_type, message
-    cdef const long long[::1] time, thread, category, name, word
+    cdef const long long[::1] time, word
+    cdef const int[::1] thread, category, name
     cdef const long long[::1] arg_item, arg_name, arg_whole, arg_real, arg_text
     cdef const long long[::1] bits, prev, next, starts_of_rows, lengths_of_rows
     cdef const long long[::1] strings, words, starts, lengths, threads, pids, tids
@@ -62,15 +66,16 @@ cdef class Pack(Kernel):
     cdef long long[::1] out
     cdef readonly long long[::1] dropped
     cdef public long long shift
-    cdef readonly long long done
-    cdef long long count, args, most, arg, at, start, head, counts, last
+    cdef readonly long long done, count
+    cdef long long args, most, arg, at, start, head, counts, last
     cdef bint natural, has_last
 
     @cython.locals(item=cython.longlong)
     cdef long long step(self) except? -1 nogil
     @cython.final
     @cython.locals(
-        kind=cython.longlong, now=cython.longlong, count=cython.longlong, size=cython.longlong
+        kind=cython.longlong, now=cython.longlong, count=cython.longlong, size=cython.longlong,
+        ends=cython.bint,
     )
     cdef int record(self, long long item) noexcept nogil
     @cython.final

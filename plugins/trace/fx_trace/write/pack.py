@@ -40,16 +40,21 @@ NEGATIVE_BYTE = 128
 class CountUses(Kernel):
     """Counts, by code + 1 and by thread id + 1, how often strings and threads are referred to.
 
+    ``order`` is that of ``Pack``.
     ``run`` gives 0 where a code is not one of the pool's; threads have been looked at.
     """
 
-    def __init__(self, items: Items, args: ArgumentItems, strings: Any, threads: Any) -> None:
+    def __init__(
+        self, items: Items, args: ArgumentItems, order: Any, strings: Any, threads: Any
+    ) -> None:
         rows = len(items.time)
-        self.count = rows
+        self.order = memoryview(order)
+        self.natural = len(self.order) == 0
+        self.count = rows if self.natural else len(self.order)
         self.kind = column(items.kind, "u1", rows)
-        self.category = column(items.category, "i8", rows)
-        self.name = column(items.name, "i8", rows)
-        self.thread = column(items.thread, "i8", rows)
+        self.category = column(items.category, "i4", rows)
+        self.name = column(items.name, "i4", rows)
+        self.thread = column(items.thread, "i4", rows)
         self.args = len(args.item)
         self.arg_name = column(args.name, "i8", self.args)
         self.arg_type = column(args.type, "u1", self.args)
@@ -60,15 +65,18 @@ class CountUses(Kernel):
 
     def step(self) -> int:
         """Count."""
-        item = 0
-        while item < self.count:
+        place = 0
+        while place < self.count:
+            item = place if self.natural else self.order[place]
+            if item < 0:
+                item = -1 - item
             kind = self.kind[item]
             if kind <= EVENT_FLOW_END:
                 if not self.use(self.category[item]) or not self.use(self.name[item]):
                     return 0
             if kind <= EVENT_FLOW_END or kind == LOG:
                 self.threads[self.thread[item] + 1] += 1
-            item += 1
+            place += 1
         row = 0
         while row < self.args:
             text = self.arg_text[row]
@@ -90,10 +98,11 @@ class CountUses(Kernel):
 class Unfold(Kernel):
     """Writes slices as begins and ends, so that those of no length nest as they did, too.
 
-    ``order`` are rows by time; ``parent`` is the row of the slice that encloses one, or -1;
-    ``told`` says how each is written (``items.PAIRED``), and may become APART. ``threads`` is the
-    number of threads; thread -1 is one of them. ``rows`` and ``ends`` (1 an end, 0 all else) take
-    the events, in an order that holds within each thread. ``run`` gives how many there are.
+    ``order`` are rows by time, none if all rows are in order; ``parent`` is the row of the slice
+    that encloses one, or -1; ``told`` says how each is written (``items.PAIRED``), and may become
+    APART. ``threads`` is the number of threads; thread -1 is one of them. ``events`` takes the
+    rows that begin, and -1 - row for those that end, in an order that holds within each thread.
+    ``run`` gives how many there are.
     """
 
     def __init__(
@@ -111,11 +120,11 @@ class Unfold(Kernel):
         self.told = memoryview(told)
         self.count = len(self.time)
         self.threads = threads
-        self.nearest = full(self.count, "i8", -1)
-        self.below = full(self.count, "i8", -1)
+        self.natural = len(self.order) == 0
+        # Of a paired slice the open one below it, of another the nearest enclosing paired one.
+        self.link = full(self.count, "i8", -1)
         self.top = full(threads, "i8", -1)
-        self.rows = room(2 * self.count, "i8")
-        self.ends = room(2 * self.count, "u1")
+        self.events = room(2 * self.count, "i8")
         self.made = 0
 
     def step(self) -> int:
@@ -127,14 +136,14 @@ class Unfold(Kernel):
             row += 1
         place = 0
         while place < self.count:
-            self.begin(self.order[place])
+            self.begin(place if self.natural else self.order[place])
             place += 1
         thread = 0
         while thread < self.threads:
             open_slice = self.top[thread]
             while open_slice >= 0:
-                self.put(open_slice, 1)
-                open_slice = self.below[open_slice]
+                self.put(-1 - open_slice)
+                open_slice = self.link[open_slice]
             thread += 1
         return self.made
 
@@ -150,8 +159,7 @@ class Unfold(Kernel):
         # The nearest enclosing slice with an end event.
         outer = self.parent[row]
         if outer >= 0 and self.told[outer] != PAIRED:
-            outer = self.nearest[outer]
-        self.nearest[row] = outer
+            outer = self.link[outer]
         thread = self.thread[row] + 1
         open_slice = self.top[thread]
         # End the slices that do not enclose this one, as far as they are over by now.
@@ -160,19 +168,19 @@ class Unfold(Kernel):
             and open_slice != outer
             and self.time[open_slice] + self.dur[open_slice] <= self.time[row]
         ):
-            self.put(open_slice, 1)
-            open_slice = self.below[open_slice]
-        self.put(row, 0)
+            self.put(-1 - open_slice)
+            open_slice = self.link[open_slice]
+        self.put(row)
+        self.link[row] = outer
         if self.told[row] == PAIRED:
-            self.below[row] = open_slice
+            self.link[row] = open_slice
             open_slice = row
         self.top[thread] = open_slice
         return 0
 
-    def put(self, row: int, end: int) -> int:
+    def put(self, event: int) -> int:
         """Add an event of a slice."""
-        self.rows[self.made] = row
-        self.ends[self.made] = end
+        self.events[self.made] = event
         self.made += 1
         return 0
 
@@ -180,9 +188,11 @@ class Unfold(Kernel):
 class Pack(Kernel):
     """Writes items as records to ``out``, until that has no room for another.
 
-    ``order`` are items in the order of the file, and ``first``, of one element more than there
-    are items, the place of each item's first argument; both are empty where the items are in
-    order. ``shift`` is added to all times. ``run`` gives the words written; ``done`` items are.
+    ``order`` are items in the order of the file, and -1 - item for the end of one, which is its
+    ``word`` after its beginning; ``first``, of one element more than there are items, is the place
+    of each item's first argument. Both are empty where the items are in order, ``first`` also
+    without arguments. ``shift`` is added to all times. ``run`` gives the words written; ``done``
+    of ``count`` records are.
     """
 
     def __init__(
@@ -196,12 +206,11 @@ class Pack(Kernel):
         out: Any,
     ) -> None:
         count = len(items.time)
-        self.count = count
         self.kind = column(items.kind, "u1", count)
         self.time = column(items.time, "i8", count)
-        self.thread = column(items.thread, "i8", count)
-        self.category = column(items.category, "i8", count)
-        self.name = column(items.name, "i8", count)
+        self.thread = column(items.thread, "i4", count)
+        self.category = column(items.category, "i4", count)
+        self.name = column(items.name, "i4", count)
         self.word = column(items.word, "i8", count)
         self.args = len(args.item)
         self.arg_item = column(args.item, "i8", self.args)
@@ -226,6 +235,7 @@ class Pack(Kernel):
         self.order = memoryview(order)
         self.first = memoryview(first)
         self.natural = len(self.order) == 0
+        self.count = count if self.natural else len(self.order)
         self.out = memoryview(out)
         self.most = len(self.out) - RECORD_WORDS - 1
         self.dropped = full(3, "i8")
@@ -249,12 +259,19 @@ class Pack(Kernel):
         return self.at
 
     def record(self, item: int) -> int:
-        """Write the record of an item."""
+        """Write the record of an item, or of the end of one."""
+        count = 0
+        ends = item < 0
+        if ends:
+            item = -1 - item
         kind = self.kind[item]
         self.start = self.at
         self.counts = EVENT_ARGS_AT
         self.has_last = False
         now = self.time[item] + self.shift
+        if ends:
+            kind = EVENT_DURATION_END
+            now += self.word[item]
         self.out[self.at + 1] = now
         self.at += 2
         if kind <= EVENT_FLOW_END:
@@ -263,7 +280,8 @@ class Pack(Kernel):
             self.log(item)
         else:
             self.scheduling(kind, self.word[item])
-        count = self.arguments(item)
+        if not ends:
+            count = self.arguments(item)
         if self.has_last:
             self.out[self.at] = self.last
             self.at += 1
@@ -375,7 +393,7 @@ class Pack(Kernel):
     def arguments(self, item: int) -> int:
         """Write the arguments of an item. Return their number."""
         count = 0
-        if not self.natural:
+        if self.args and not self.natural:
             self.arg = self.first[item]
         while self.arg < self.args and self.arg_item[self.arg] == item:
             row = self.arg
