@@ -18,7 +18,7 @@ from fxframework.io import arena
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.registry import parse_options
+from fxframework.registry import Writer, parse_options
 
 from .shapes import SHAPES
 
@@ -37,6 +37,7 @@ CASES = [
     ("csv", "log-null-arguments", 4),
     ("trace", "xray-functions", 12),
     ("trace", "xray-enters", 9),
+    ("json", "xray-enters", 28),
 ]
 """What a shape becomes, and how many bytes are held at most for a byte of the file."""
 
@@ -52,7 +53,8 @@ def held(shape: str, data: bytes, name: str) -> int:
             tracemalloc.reset_peak()
             writer = default_host().writers.get(name)
             target = writer or default_host().exporter(name, format=format, tables=capture.tables)
-            begin = writer.merge if writer else target.open
+            begin = target.merge if isinstance(target, Writer) else target.open
+            assert begin is not None
             session = begin(Sink.nowhere(), parse_options({}, target.options, whose=name))
             session.write(capture)
             session.close()

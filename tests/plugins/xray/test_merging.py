@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from fx_xray.read.reader import EventCapture
 from fx_xray.rules import RULES
-from fx_xray.write.merge import converted, open_merge, open_merge_basic
+from fx_xray.write.merge import IdAllocator, converted, open_merge, open_merge_basic
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -146,6 +147,19 @@ def test_what_has_no_place_is_counted() -> None:
     shown = capture.table("args")
     assert shown.array("uint").tolist()[:2] == [(1 << 64) - 1, 7]
     assert bytes(capture.payloads).count(b"here") == 1
+
+
+@pytest.mark.parametrize("form", ["xray", "xray-basic"])
+def test_ids_do_not_depend_on_how_threads_are_grouped(form: str) -> None:
+    pids, tids = np.array([5, 5, 7, 8], np.uint64), np.array([6, 7, 6, 6], np.uint64)
+    more = np.array([5, 9, 1 << 40], np.uint64), np.array([6, 1 << 40, 6], np.uint64)
+    apart, together = (IdAllocator(form, version) for version in [5 if form == "xray" else 3] * 2)
+    found = [apart.numbers(pids, tids), apart.numbers(*more)]
+    both = together.numbers(np.append(pids, more[0]), np.append(tids, more[1]))
+    assert [np.append(*each).tolist() for each in zip(*found, strict=True)] == [
+        each.tolist() for each in both
+    ]
+    assert apart.dropped == together.dropped
 
 
 def test_ends_beyond_what_is_around_are_cut() -> None:

@@ -7,6 +7,7 @@ calls are matched as in the tables.
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -247,7 +248,9 @@ class Calls:
 
     def __init__(self, capture: Capture) -> None:
         threads = len(whole_of(capture).event_threads()[0])
-        self._stacks: list[list[Open]] = [[] for _ in range(threads)]
+        self._stacks = [array("Q") for _ in range(threads)]
+        """Open calls of each thread, two numbers each: twice the function, and 1 for a call that is
+        shown; and the time of the entry."""
         self._within: list[Counter[int] | None] = [None] * threads
         """Open calls of each thread by function, counted from the first exit that does not match
         the innermost call."""
@@ -268,7 +271,6 @@ class Calls:
         put_depth, put_entered, put_shown = depths.append, entered.append, shown.append
         stacks, counted = self._stacks, self._within
         call_marks, instant_marks = self._marks(batch)
-        make = tuple.__new__  # faster than Open()
         for kind, function, tsc, thread in zip(
             batch.kind.tolist(),
             batch.function.tolist(),
@@ -281,28 +283,32 @@ class Calls:
             began = -1
             if kind in ENTRIES:
                 visible = next(call_marks)
-                put_depth(len(stack))
-                stack.append(make(Open, (function, tsc, visible)))
+                put_depth(len(stack) >> 1)
+                stack.append(function << 1 | visible)
+                stack.append(tsc)
                 if within is not None:
                     within[function] += 1
             elif kind < ARGUMENT and (
-                (stack and stack[-1][0] == function) or self._is_open(thread, function)
+                (stack and stack[-2] >> 1 == function) or self._is_open(thread, function)
             ):
-                name, began, visible = stack.pop()
-                if name != function:
-                    inner = unwound[len(depths)] = [Open(name, began, visible)]
-                    while stack[-1].function != function:
-                        inner.append(stack.pop())
-                    name, began, visible = stack.pop()
+                began = stack.pop()
+                call = stack.pop()
+                if call >> 1 != function:
+                    inner = unwound[len(depths)] = []
+                    while call >> 1 != function:
+                        inner.append(Open(call >> 1, began, bool(call & 1)))
+                        began = stack.pop()
+                        call = stack.pop()
                     within = counted[thread]
                     assert within is not None  # noqa: S101 (set by _is_open)
-                    within.subtract(call.function for call in inner)
+                    within.subtract(one.function for one in inner)
                 if within is not None:
                     within[function] -= 1
-                put_depth(len(stack))
+                visible = bool(call & 1)
+                put_depth(len(stack) >> 1)
             else:
                 visible = next(instant_marks)
-                put_depth(len(stack))
+                put_depth(len(stack) >> 1)
                 if kind < ARGUMENT:
                     self.unmatched += visible
                 self._instants += 1
@@ -315,7 +321,8 @@ class Calls:
         """Return whether a thread is in a function."""
         within = self._within[thread]
         if within is None:
-            within = self._within[thread] = Counter(call.function for call in self._stacks[thread])
+            calls = itertools.islice(self._stacks[thread], 0, None, 2)
+            within = self._within[thread] = Counter(call >> 1 for call in calls)
         return within[function] > 0
 
     def _marks(self, batch: Batch) -> tuple[Iterator[bool], Iterator[bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -76,9 +77,9 @@ class _Frames:
     """Distinct stacks of functions: the ``stackFrames`` of trace_event."""
 
     def __init__(self, deepest: int) -> None:
-        self._functions: list[int] = []
-        self._parents: list[int] = []
-        self._known: dict[tuple[int, int], int] = {}
+        self._functions = array("I")
+        self._parents = array("q")
+        self._known: dict[int, int] = {}
         self._deepest = deepest
 
     def of(self, parent: int, function: int, depth: int) -> int:
@@ -88,7 +89,7 @@ class _Frames:
         """
         if depth > self._deepest > 0:
             return parent
-        key = (parent, function)
+        key = parent + 1 << 32 | function
         number = self._known.get(key)
         if number is None:
             number = self._known[key] = len(self._functions)

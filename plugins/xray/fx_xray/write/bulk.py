@@ -102,7 +102,7 @@ class Calls:
         by_first = np.argsort(first, kind="stable")
         place = np.empty(found.size, np.int64)
         place[by_first] = np.arange(found.size)
-        function = np.empty(codes.size, np.int64)
+        function = np.empty(codes.size, np.uint32)
         function[order] = place[inverse.reshape(-1)]
         names = [
             self._pool.bytes_of(code) if code >= 0 else b"" for code in found[by_first].tolist()
@@ -129,7 +129,7 @@ class Calls:
         # The complement of a row is its exit.
         row = np.where(rows < 0, ~rows, rows)
         return {
-            "kind": np.where(rows < 0, EXIT, ENTER),
+            "kind": np.where(rows < 0, np.uint8(EXIT), np.uint8(ENTER)),
             "function": function[row],
             "time": times,
             "thread": thread[row],
@@ -154,58 +154,60 @@ class Calls:
         code = code.reshape(-1)
         return {
             **given,
-            "kind": np.full(count, CUSTOM),
-            "function": np.zeros(count, np.int64),
+            "kind": np.full(count, CUSTOM, np.uint8),
+            "function": np.zeros(count, np.uint32),
             "row": np.full(count, np.iinfo(np.int64).min),
             "value": starts[code],
-            "size": lengths[code],
+            "size": lengths[code].astype(np.int32),
         }
 
     def _merged(self, calls: dict[str, I64], instants: dict[str, I64]) -> dict[str, I64]:
         """Return both in order of time, calls first at equal times."""
-        order = np.argsort(np.concatenate((calls["time"], instants["time"])), kind="stable")
-        none = np.zeros(calls["time"].size, np.int64)
-        merged = {
-            name: np.concatenate((calls.get(name, none), column))[order]
-            for name, column in instants.items()
+        time = calls["time"]
+        merged = calls | {
+            "value": np.zeros(time.size, np.int64),
+            "size": np.zeros(time.size, np.int32),
         }
-        early = merged["time"] < 0
-        self._drop("times before zero", int(early.sum()))
-        merged["time"] = np.maximum(merged["time"], 0)
+        if instants["time"].size or not bool((time[1:] >= time[:-1]).all()):
+            order = np.argsort(np.concatenate((time, instants["time"])), kind="stable")
+            for name, column in instants.items():
+                merged[name] = np.concatenate((merged[name], column))[order]
+        early = int(np.count_nonzero(merged["time"] < 0))
+        self._drop("times before zero", early)
+        if early:
+            merged["time"] = np.maximum(merged["time"], 0)
         return merged
 
     def _with_arguments(self, columns: dict[str, I64], slices: Table, args: Table | None) -> Events:
         """Return the events, with the arguments of a call directly after its entry."""
         values, parents = self._arguments(slices, args)
-        count = columns["time"].size
-        many = np.bincount(parents, minlength=len(slices)) if parents.size else None
-        entry = np.flatnonzero(columns["row"] >= 0)
-        copies = np.ones(count, np.int64)
-        if many is not None:
-            copies[entry] += many[columns["row"][entry]]
-        place = np.repeat(np.arange(count), copies)
-        heads = np.cumsum(copies) - copies
-        behind = np.arange(place.size) - heads[place]
-        """0 for the event itself, 1 and up for its arguments."""
-        is_argument = behind > 0
-        kind = columns["kind"][place]
-        kind[heads[copies > 1]] = ENTER_ARG
-        kind[is_argument] = ARGUMENT
-        value, size = columns["value"][place], columns["size"][place]
-        if many is not None:
+        if parents.size:
+            many = np.bincount(parents, minlength=len(slices))
+            row = columns["row"]
+            entry = np.flatnonzero(row >= 0)
+            copies = np.ones(row.size, np.int64)
+            copies[entry] += many[row[entry]]
+            place = np.repeat(np.arange(row.size), copies)
+            heads = np.cumsum(copies) - copies
+            behind = np.arange(place.size) - heads[place]
+            """0 for the event itself, 1 and up for its arguments."""
+            is_argument = behind > 0
+            columns = {name: column[place] for name, column in columns.items()}
+            columns["kind"][heads[copies > 1]] = ENTER_ARG
+            columns["kind"][is_argument] = ARGUMENT
             # Arguments are in order of their slice; `first` is the first argument of each slice.
             first = np.cumsum(many) - many
-            rows = columns["row"][place[is_argument]]
-            value[is_argument] = values[first[rows] + behind[is_argument] - 1]
+            rows = columns["row"][is_argument]
+            columns["value"][is_argument] = values[first[rows] + behind[is_argument] - 1]
         return Events(
-            kind=kind.astype(np.uint8),
-            function=columns["function"][place].astype(np.uint32),
-            tsc=columns["time"][place].astype(np.uint64),
-            cpu=np.zeros(place.size, np.uint16),
-            thread=columns["thread"][place].astype(np.int32),
-            offset=columns["offset"][place],
-            value=value.view(np.uint64),
-            size=size.astype(np.int32),
+            kind=columns["kind"],
+            function=columns["function"],
+            tsc=columns["time"].view(np.uint64),
+            cpu=np.zeros(columns["kind"].size, np.uint16),
+            thread=columns["thread"],
+            offset=columns["offset"],
+            value=columns["value"].view(np.uint64),
+            size=columns["size"],
         )
 
     def _arguments(self, slices: Table, args: Table | None) -> tuple[I64, I64]:

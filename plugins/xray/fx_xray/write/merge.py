@@ -67,14 +67,24 @@ class IdAllocator:
         """Numbers of threads, each with that of the process within which it is unique."""
         self._process_numbers: set[int] = set()
         self._next = 1
+        self._kept: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = []
+        """Koids of the first capture if all are ids; they are entered when more follow."""
         self.dropped: Counter[str] = Counter()
 
     def numbers(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> tuple[I64, I64]:
         """Return ids of processes and threads, int64 of shape (n,), for their koids."""
-        pairs = list(zip(pids.tolist(), tids.tolist(), strict=True))
-        for pid, tid in pairs:
-            if (pid, tid) not in self._threads:
-                self._enter(pid, tid)
+        if self._with_processes and not self._threads and not self._kept:
+            low, high = (0, 1 << 32) if self._basic else (-1 << 31, 1 << 31)
+            ids = pids.astype(np.uint64).view(np.int64), tids.astype(np.uint64).view(np.int64)
+            if all(bool(((each >= low) & (each < high)).all()) for each in ids):
+                self._kept.append((pids, tids))
+                return ids
+        for koids in (*self._kept, (pids, tids)):
+            pairs = list(zip(*(each.tolist() for each in koids), strict=True))
+            for pid, tid in pairs:
+                if (pid, tid) not in self._threads:
+                    self._enter(pid, tid)
+        self._kept.clear()
         processes = np.array([self._processes[pid] for pid, _ in pairs], np.int64)
         return processes, np.array([self._threads[pair] for pair in pairs], np.int64)
 

@@ -25,7 +25,7 @@ END_BYTES: Final = 40
 """Bytes that version 1 needs at the end of a buffer: its end record, and 24 bytes of padding."""
 OUT: Final = 1 << 20
 """Bytes of output at a time, unless buffers are larger."""
-ROOM: Final = 256
+ROOM: Final = 176
 """Bytes of a thread's first area in the arena."""
 
 

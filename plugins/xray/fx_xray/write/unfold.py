@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fx_xray.numbers import LATEST, NOTHING, SIGN
-from fxframework.kernels.buffers import full
+from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 
 __all__ = ["Unfold"]
@@ -43,8 +43,8 @@ class Unfold(Kernel):
         """Enclosing slice of each row."""
         self.ends = full(count, "i8")
         """End of each row; of an unclosed slice, the end of the enclosing one."""
-        self.rows = full(2 * count, "i8")
-        self.times = full(2 * count, "i8")
+        self.rows = room(2 * count, "i8")
+        self.times = room(2 * count, "i8")
         self.count = 0
         self.clamped = 0
 
