@@ -28,6 +28,9 @@ from fxframework.model.capture import Capture
 __all__ = ["Account", "Entry", "account"]
 
 I64 = NDArray[np.int64]
+CODE_BITS = 32
+CODES = (1 << CODE_BITS) - 1
+"""The low bits of the number of a name on a thread, which hold the code of the name."""
 
 
 @attrs.frozen
@@ -106,24 +109,34 @@ def account(
     if per_thread:
         group, keys = dense(calls.thread.astype(np.int64) * len(functions) + calls.function)
     found = spreads(group, keys.size, calls.parent, calls.length, chosen=chosen, summed=summed)
-    threads, which = (column.astype(np.int32) for column in np.divmod(keys, max(len(functions), 1)))
+    threads = (keys // max(len(functions), 1)).astype(np.int32)
+    which = (keys % max(len(functions), 1)).astype(np.int32)
     unmatched = np.zeros(keys.size, np.int64)
     del group, keys, chosen, summed
     per_second, asynchronous = calls.per_second, calls.asynchronous
     del calls
     if by in {"", "id", "name"}:
-        lost, on, times = _unmatched(capture, per_thread=per_thread)
-        if lost.size:
+        ends, times = _unmatched(capture, per_thread=per_thread)
+        if ends.size:
             # Count ends with the calls of the same name and thread, if there are any.
-            span = np.int64(len(capture.strings))
-            order, at, there = found_in(functions.codes[which] + span * threads, lost + span * on)
-            unmatched[order[at[there]]] = times[there]
-            lost, on, times = lost[~there], on[~there], times[~there]
-            which = np.append(which, len(functions) + np.arange(lost.size))
-            threads = np.append(threads, on)
-            unmatched = np.append(unmatched, times)
-            functions = _joined(functions, _named(capture, lost, with_ids=by != "name"))
-            found = found.extended(lost.size)
+            own = _ends(functions.codes[which], threads)
+            at = np.searchsorted(ends, own).astype(np.int32)
+            np.minimum(at, ends.size - 1, out=at)
+            mine = np.flatnonzero(ends[at] == own)[::-1].astype(np.int32)
+            first = np.full(ends.size, -1, np.int32)
+            first[at[mine]] = mine  # of several functions of one name, the first one
+            del own, at, mine
+            there = first >= 0
+            unmatched[first[there]] = times[there]
+            ends, times = ends[~there], times[~there]
+            lost, on = (ends & CODES).astype(np.int32), (ends >> CODE_BITS).astype(np.int32)
+            del ends, first, there
+            if lost.size:
+                which = np.append(which, len(functions) + np.arange(lost.size))
+                threads = np.append(threads, on)
+                unmatched = np.append(unmatched, times)
+                functions = _joined(functions, _named(capture, lost, with_ids=by != "name"))
+                found = found.extended(lost.size)
     shown = np.flatnonzero(found.column("count") | found.column("unfinished") | unmatched).astype(
         np.int32
     )
@@ -145,9 +158,8 @@ def account(
     return Account(Made(shown.size, entry), per_second, asynchronous, figure)
 
 
-def _named(capture: Capture, codes: I64, *, with_ids: bool) -> Functions:
+def _named(capture: Capture, names: NDArray[np.int32], *, with_ids: bool) -> Functions:
     """Return functions of these names, with the id and source of the first function of the name."""
-    names = codes.astype(np.int32)
     if not with_ids or capture.calls is None:
         return Functions(capture.strings, names)
     table = capture.table(capture.calls.functions)
@@ -175,19 +187,32 @@ def _joined(first: Functions, second: Functions) -> Functions:
     return Functions(first.pool, *columns)
 
 
-def _unmatched(capture: Capture, *, per_thread: bool) -> tuple[I64, I64, I64]:
-    """Return codes of names, threads (0 unless ``per_thread``) and counts of unmatched ends."""
-    parts: list[tuple[I64, I64]] = [(np.zeros(0, np.int64),) * 2]
+def _unmatched(capture: Capture, *, per_thread: bool) -> tuple[I64, I64]:
+    """Return the distinct unmatched ends (see ``_ends``), ascending, and the count of each.
+
+    The thread is 0 unless ``per_thread``.
+    """
+    parts = [np.zeros(0, np.int64)]
     for batch in capture.batches("instants") if "instants" in capture.schemas else ():
         categories = batch.array("category")  # strings may be known only once a column is made
         category = capture.strings.code(UNMATCHED_EXIT)
         mine = (categories == category) & (batch.array("name") >= 0)
         if category >= 0 and mine.any():
-            threads = batch.array("thread")[mine].astype(np.int64)
-            parts.append((batch.array("name")[mine].astype(np.int64), threads * per_thread))
-    codes, threads = (np.concatenate(column) for column in zip(*parts, strict=True))
-    span = len(capture.strings)
-    keys = np.sort(codes + span * threads)
-    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
-    threads, codes = np.divmod(keys[starts], span)
-    return codes, threads, np.diff(starts, append=keys.size)
+            threads = batch.array("thread")[mine] if per_thread else np.int32(0)
+            parts.append(_ends(batch.array("name")[mine], threads))
+    ends = np.concatenate(parts)
+    del parts
+    ends.sort()
+    begins = np.ones(ends.size, np.bool_)
+    np.not_equal(ends[1:], ends[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    return ends[starts], np.diff(starts, append=ends.size)
+
+
+def _ends(codes: NDArray[Any], threads: NDArray[Any] | np.int32) -> I64:
+    """Return numbers for names on threads, shape (n,), ordered by thread, then by code."""
+    numbers = np.empty(codes.size, np.int64)
+    numbers[:] = threads
+    numbers <<= CODE_BITS
+    numbers |= codes
+    return numbers

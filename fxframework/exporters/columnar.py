@@ -43,7 +43,7 @@ __all__ = [
     "write_parquet",
 ]
 
-MEMORY = "400MB"
+MEMORY = "200MB"
 """Memory limit of the database while it is filled."""
 ROWS = 1 << 20
 """Rows of an Arrow batch and of a Parquet row group."""
@@ -121,10 +121,12 @@ class _Rows:
         held: list[pa.Table] = []
         for rows in self._batches():
             held.append(rows)
+            del rows  # so that it is freed before the next batch is made
             while sum(map(len, held)) >= ROWS:
                 joined = _joined(held)
-                held = [joined.slice(ROWS)]
+                held = [rest] if len(rest := joined.slice(ROWS)) else []
                 yield joined.slice(0, ROWS)
+                del joined, rest
         if any(map(len, held)):
             yield _joined(held)
 
@@ -138,13 +140,14 @@ class _Rows:
                 if len(captures) > 1:
                     rows = together([whole, rows]).unify_dictionaries().combine_chunks()
                 yield rows
+                del rows
             spare(captures, capture)
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as a RecordBatchReader."""
         import pyarrow as pa
 
-        batches = (batch for table in self.tables() for batch in table.to_batches())
+        batches = itertools.chain.from_iterable(table.to_batches() for table in self.tables())
         return pa.RecordBatchReader.from_batches(self.whole().schema, batches)
 
 
@@ -152,7 +155,7 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
     """Join tables of equal schema and dictionaries into one with contiguous columns."""
     import pyarrow as pa
 
-    return pa.concat_tables(tables).combine_chunks()
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
 class _TableExport(Export):
@@ -290,6 +293,7 @@ def parquet_writer(sink: Sink, schema: pa.Schema, *, plain: bool = False) -> Any
         dictionary_pagesize_limit=1 << 30,
         version="2.6",
         store_schema=not plain,
+        memory_pool=pa.system_memory_pool(),  # others keep what is freed
     )
 
 
@@ -317,18 +321,28 @@ def write_csv(rows: pa.RecordBatchReader, sink: Sink) -> None:
     csv.write_csv(pa.table(plain, names=table.column_names), pa.PythonFile(_File(sink), "w"))
 
 
-def _written_out(table: pa.Table) -> int:
-    """Return the bytes of a table's dictionary strings if each row is written out, as in duckdb."""
+def _plain(table: pa.Table) -> tuple[pa.Table, int]:
+    """Return a table for duckdb, and the bytes of its dictionary strings if each row has its own.
+
+    A dictionary that is longer than the strings of its rows, one after another, is replaced by
+    these: duckdb would convert the whole of it for each batch.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     total = 0
-    for column in table.columns:
+    columns = list(table.columns)
+    for place, column in enumerate(columns):
         if pa.types.is_dictionary(column.type):
+            strings = nbytes = 0
             for chunk in column.chunks:
-                lengths = pc.binary_length(chunk.dictionary)
-                total += pc.sum(pc.cast(lengths.take(chunk.indices), pa.int64())).as_py() or 0
-    return total
+                lengths = pc.cast(pc.binary_length(chunk.dictionary), pa.int64())
+                strings += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+                nbytes += pc.sum(lengths).as_py() or 0
+            total += strings
+            if strings + 4 * len(column) <= nbytes:
+                columns[place] = column.cast(column.type.value_type)
+    return pa.table(columns, table.schema.names), total
 
 
 class DatabaseExport(Export):
@@ -371,13 +385,15 @@ class DatabaseExport(Export):
             rows.add(capture)
             for table in itertools.chain([rows.whole()], rows.tables()):
                 self._insert(name, table, capture.name)
+                del table
 
     def _insert(self, name: str, table: pa.Table, whose: str) -> None:
         """Append rows to a table of the database; the first call for a name creates the table."""
         import pyarrow as pa
 
+        table, nbytes = _plain(table)
         if self._sink.budget is not None:
-            self._written += _written_out(table)
+            self._written += nbytes
             self._sink.budget.check_output(self._written, path=self._sink.name)
         names = pa.DictionaryArray.from_arrays(
             pa.nulls(len(table), pa.int32()).fill_null(0), [whose]
