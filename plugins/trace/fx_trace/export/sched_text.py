@@ -9,6 +9,7 @@ import numpy as np
 
 from fx_trace.export.first_pass import KernelNames, ThreadNames
 from fx_trace.layout import SchedulingType
+from fxframework.kit.memo import Memo
 from fxframework.model.table import Table
 
 __all__ = ["HEADER", "SchedText"]
@@ -32,14 +33,14 @@ class SchedText:
     def __init__(self, people: ThreadNames, names: KernelNames) -> None:
         self.left_out = 0
         """Rows before time 0, which ftrace cannot express."""
-        self._tids = {thread: tid & TID_BITS for thread, tid in people.tids.items()}
-        self._pids = {thread: pid & TID_BITS for thread, pid in people.pids.items()}
-        self._comms = {
-            thread: _comm(
-                names.threads.get((people.pids[thread], tid)) or people.thread_names[thread], tid
-            )
-            for thread, tid in people.tids.items()
-        }
+
+        def who(thread: int) -> tuple[str, int, int]:
+            pid, tid = people.pids[thread], people.tids[thread]
+            name = names.threads.get((pid, tid)) or people.thread_names[thread]
+            return _comm(name, tid), tid & TID_BITS, pid & TID_BITS
+
+        self._who = Memo(who)
+        """Name, thread and process id of each thread, as in the lines."""
 
     def lines(self, sched: Table) -> Iterable[str]:
         """Yield a line for each switch and wakeup, with its line end.
@@ -52,22 +53,24 @@ class SchedText:
         sound = sched.array("ts") >= 0
         self.left_out += int(np.count_nonzero(~sound))
         rows = zip(*(sched.array(name)[sound].tolist() for name in columns), strict=True)
-        comms, tids, pids = self._comms, self._tids, self._pids
+        who = self._who
         for ts, cpu, kind, before, after, state, left, entered in rows:
             when = f"[{cpu:03d}] .... {ts // SECOND}.{ts % SECOND:09d}5"
             rank = max(entered, 0)
+            next_comm, next_tid, _ = who[after]
             if kind == SchedulingType.THREAD_WAKEUP:
                 # The waking thread is not recorded.
                 yield (
-                    f"<...>-0 (-----) {when}: sched_waking: comm={comms[after]} "
-                    f"pid={tids[after]} prio={rank} target_cpu={cpu:03d}\n"
+                    f"<...>-0 (-----) {when}: sched_waking: comm={next_comm} "
+                    f"pid={next_tid} prio={rank} target_cpu={cpu:03d}\n"
                 )
             else:
+                comm, tid, pid = who[before]
                 yield (
-                    f"{comms[before]}-{tids[before]} ({pids[before] or '-----'}) {when}: "
-                    f"sched_switch: prev_comm={comms[before]} prev_pid={tids[before]} "
+                    f"{comm}-{tid} ({pid or '-----'}) {when}: "
+                    f"sched_switch: prev_comm={comm} prev_pid={tid} "
                     f"prev_prio={max(left, 0)} prev_state={STATES.get(state, RUNNABLE)} ==> "
-                    f"next_comm={comms[after]} next_pid={tids[after]} next_prio={rank}\n"
+                    f"next_comm={next_comm} next_pid={next_tid} next_prio={rank}\n"
                 )
 
 
