@@ -38,6 +38,7 @@ CASES = [
     ("trace", "xray-functions", 12),
     ("trace", "xray-enters", 9),
     ("json", "xray-enters", 28),
+    ("json", "trace-threads", 22),
 ]
 """What a shape becomes, and how many bytes are held at most for a byte of the file."""
 

@@ -252,7 +252,7 @@ class _JsonEvents(EventMaker):
             "counters": self._counters,
         }
         self.dropped: Counter[str] = Counter()
-        self.threads = max(people.tids) + 2
+        self.threads = len(people.tids)
         """Number of threads, including one for events without a thread."""
         self._pool = pool
         self.names = self.numbered(self._json)

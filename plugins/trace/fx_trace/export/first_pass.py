@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -112,13 +113,22 @@ class ThreadNames:
         threads, processes = capture.table("threads"), capture.table("processes")
         named = zip(processes.array("pid").tolist(), processes.texts("name"), strict=True)
         self.names = {pid: name for pid, name in named if name is not None}
-        self.pids: dict[int, int] = dict(threads.tuples("id", "pid"))
-        self.tids: dict[int, int] = dict(threads.tuples("id", "tid"))
+        ids = threads.array("id")
+        self.ids = array("q", np.append(ids, -1).astype(np.int64).tobytes())
+        """All ids, and -1 for events without a thread."""
+        size = int(ids.max(initial=-1)) + 2
+
+        def by_id(name: str) -> array[int]:
+            column = np.zeros(size, np.uint64)
+            column[ids] = threads.array(name)
+            return array("Q", column.tobytes())
+
+        self.pids, self.tids = by_id("pid"), by_id("tid")
+        """Koids by id; those of -1, at the end, are 0."""
+        named_threads = threads.select(threads.array("name") >= 0)
         self.thread_names: dict[int, str | None] = dict(
-            zip(threads.array("id").tolist(), threads.texts("name"), strict=True)
+            zip(named_threads.array("id").tolist(), named_threads.texts("name"), strict=True)
         )
-        self.pids[-1] = self.tids[-1] = 0
-        self.thread_names[-1] = None
 
 
 class KernelNames:
@@ -174,9 +184,9 @@ class KernelNames:
                 f'{{"ph":"M","name":"process_name","pid":{pid},"tid":0,'
                 f'"args":{{"name":{json_string(name)}}}}}'
             )
-        for thread, tid in people.tids.items():
-            pid = people.pids[thread]
-            named = self.threads.get((pid, tid)) or people.thread_names[thread]
+        for thread in people.ids:
+            pid, tid = people.pids[thread], people.tids[thread]
+            named = self.threads.get((pid, tid)) or people.thread_names.get(thread)
             if named is not None:
                 out.append(
                     f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},'

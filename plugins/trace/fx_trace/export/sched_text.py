@@ -36,7 +36,7 @@ class SchedText:
 
         def who(thread: int) -> tuple[str, int, int]:
             pid, tid = people.pids[thread], people.tids[thread]
-            name = names.threads.get((pid, tid)) or people.thread_names[thread]
+            name = names.threads.get((pid, tid)) or people.thread_names.get(thread)
             return _comm(name, tid), tid & TID_BITS, pid & TID_BITS
 
         self._who = Memo(who)

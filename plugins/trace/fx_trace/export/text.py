@@ -93,8 +93,7 @@ class _TextLines(EventMaker):
         self.names = self.numbered(plain)
         self._categories = self.numbered(category)
         self._notes = self.numbered(lambda code: "" if code < 0 else f"({_plain(pool[code])})")
-        self._whos = {thread: self._label(people, thread) for thread in people.tids}
-        self._who = self.numbered(self._whos.__getitem__)
+        self._who = self.numbered(lambda thread: self._label(people, thread))
         self._states = self.numbered(lambda state: THREAD_STATES.get(state, str(state)))
         self._phases = self.numbered(lambda phase: FLOW_PHASES[phase])
         self._scopes = self.numbered(
@@ -120,7 +119,7 @@ class _TextLines(EventMaker):
 
     def _label(self, people: ThreadNames, thread: int) -> str:
         pid, tid = people.pids[thread], people.tids[thread]
-        process, name = people.names.get(pid), people.thread_names[thread]
+        process, name = people.names.get(pid), people.thread_names.get(thread)
         if name is not None and name.startswith("<thr#"):
             return name
         return f"{_named(process, pid)}/{_named(name, tid)}"
@@ -192,13 +191,13 @@ class _TextLines(EventMaker):
     def _logs(self, table: Table, made: Made, own: Members) -> None:
         del own
         people = self._people
-        ids = {(people.pids[thread], tid): thread for thread, tid in people.tids.items()}
+        ids = {(people.pids[thread], people.tids[thread]): thread for thread in people.ids}
         lines = []
         for (pid, tid), message in zip(
             table.tuples("pid", "tid"), table.texts("message"), strict=True
         ):
             thread = ids.get((pid, tid))
-            who = f"{pid}/{tid}" if thread is None else self._whos[thread]
+            who = f"{pid}/{tid}" if thread is None else self._label(people, thread)
             lines.append(f" {who} log {json_string(message or '')}\n".encode())
         texts = self.templates.texts(lines)
         made.write(np.arange(len(table)), (SECONDS, table.array("ts")), (TEXT, texts))
