@@ -24,7 +24,6 @@ from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import ASYNC
-from fxframework.model.strings import StringPool
 
 __all__ = ["SCHEMA", "SpeedscopeExport"]
 
@@ -43,7 +42,7 @@ class SpeedscopeExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._frames = Frames(StringPool())
+        self._frames = Frames()
         self._profiles = 0
         self._name = ""
 

@@ -83,9 +83,8 @@ def no_calls(capture: Capture) -> WriteRefusedError:
 class Frames:
     """Numbers the functions of several captures; equal name and source get the same number."""
 
-    def __init__(self, pool: StringPool) -> None:
-        self.pool = pool
-        """The names and sources of the functions."""
+    def __init__(self, pool: StringPool | None = None) -> None:
+        self._pool = pool
         self._of_name = array("i")
         """By code of the name, the number of the function without a source; -1 where unknown."""
         self._of_place = PairMap()
@@ -94,17 +93,29 @@ class Frames:
 
     def numbers_of(self, functions: Functions) -> NDArray[np.int32]:
         """Return the numbers of functions, of shape (functions,); new ones are appended."""
+        if self._pool is None:
+            self._pool = functions.pool
+        shared = self._pool is functions.pool
         found = np.empty(len(functions), np.int32)
         source = -1
         for place, code in enumerate(map(int, functions.codes)):
-            name = self.pool.intern(functions.pool.bytes_of(code))
+            name = code if shared else self._pool.intern(functions.pool.bytes_of(code))
             if functions.sources is not None:
                 source = int(functions.sources[place])
-            where = self.pool.intern(functions.pool.bytes_of(source)) if source > 0 else 0
+            where = max(source, 0)
+            if where and not shared:
+                where = self._pool.intern(functions.pool.bytes_of(where))
             number = found[place] = self._number(name, where)
             if 2 * number == len(self._codes):
                 self._codes.extend((name, where))
         return found
+
+    @property
+    def pool(self) -> StringPool:
+        """The names and sources of the functions: as given, or that of the first capture."""
+        if self._pool is None:
+            self._pool = StringPool()
+        return self._pool
 
     def _number(self, name: int, where: int) -> int:
         """The number of a function, which is the next one where it is new."""
