@@ -23,6 +23,8 @@ cdef class Output:
     )
     cdef int natural(self, unsigned long long value) except -1 nogil
     cdef int signed(self, long long value) except -1 nogil
+    @cython.locals(at=cython.longlong, left=cython.ulonglong, rest=cython.ulonglong)
+    cdef int padded(self, unsigned long long value, int places) except -1 nogil
     @cython.locals(
         used=cython.longlong, at=cython.longlong, end=cython.longlong, byte=cython.int,
         index=cython.int, stop=cython.int,

@@ -134,6 +134,21 @@ class Output:
         # The magnitude of the least signed number fits an unsigned number.
         return self.natural((LOW64 - (value & LOW64) + 1) & LOW64)
 
+    def padded(self, value: int, places: int) -> int:
+        """Write the last ``places`` digits of an unsigned number, with leading zeros."""
+        if self.used + places > self.size:
+            self.grow(places)
+        at = self.used + places
+        self.used = at
+        left = value
+        while places > 0:
+            rest = left // 10
+            at -= 1
+            self.data[at] = ZERO + (left - 10 * rest)
+            left = rest
+            places -= 1
+        return 0
+
     def json_text(self, start: int, nbytes: int) -> int:
         """Write ``nbytes`` bytes of UTF-8 from byte ``start`` of the source as a JSON string."""
         if self.used + LONGEST_ESCAPE * nbytes + 2 > self.size:

@@ -3,7 +3,7 @@ from fxframework.kernels.kernel cimport Kernel
 from fxframework.kernels.output cimport Output
 
 cdef int TEXT, SIGNED, NATURAL, HEX, MICROS, SECONDS, LENGTH, MEMBERS, MARK, ZERO, BLANK, MINUS, POINT
-cdef int LETTER_A, LETTER_M, LETTER_N, LETTER_S, LETTER_U, WIDTH, MOST_DIGITS
+cdef int LETTER_A, LETTER_M, LETTER_N, LETTER_S, LETTER_U, WIDTH
 cdef unsigned long long LOW64
 
 cdef class Templates(Kernel):
@@ -31,9 +31,6 @@ cdef class Templates(Kernel):
     @cython.final
     @cython.locals(left=cython.ulonglong, digits=cython.int, digit=cython.int)
     cdef int hexadecimal(self, long long value) except -1 nogil
-    @cython.final
-    @cython.locals(at=cython.longlong, left=cython.ulonglong, rest=cython.ulonglong)
-    cdef int padded(self, unsigned long long value, int places) except -1 nogil
     @cython.final
     cdef unsigned long long magnitude(self, long long value) noexcept nogil
     @cython.final

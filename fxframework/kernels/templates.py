@@ -40,7 +40,6 @@ LETTER_S = 0x73
 LETTER_U = 0x75
 WIDTH = 6
 """Minimum width of whole seconds, padded with blanks."""
-MOST_DIGITS = 24
 LOW64 = 0xFFFFFFFFFFFFFFFF
 
 
@@ -214,21 +213,6 @@ class Templates(Kernel):
             self.letter(ZERO + digit if digit < 10 else LETTER_A + digit - 10)
         return 0
 
-    def padded(self, value: int, places: int) -> int:
-        """Write a number with ``places`` digits, padded with zeros."""
-        if self.out.used + MOST_DIGITS > self.out.size:
-            self.out.grow(MOST_DIGITS)
-        at = self.out.used + places
-        self.out.used = at
-        left = value
-        while places > 0:
-            rest = left // 10
-            at -= 1
-            self.out.data[at] = ZERO + (left - 10 * rest)
-            left = rest
-            places -= 1
-        return 0
-
     def micros(self, ns: int) -> int:
         """Write nanoseconds as exact microseconds."""
         size = self.magnitude(ns)
@@ -236,7 +220,7 @@ class Templates(Kernel):
             self.letter(MINUS)
         self.out.natural(size // 1000)
         self.letter(POINT)
-        self.padded(size % 1000, 3)
+        self.out.padded(size % 1000, 3)
         return 0
 
     def magnitude(self, value: int) -> int:
@@ -261,7 +245,7 @@ class Templates(Kernel):
             self.letter(MINUS)
         self.out.natural(whole)
         self.letter(POINT)
-        self.padded(size % 1000000000, 9)
+        self.out.padded(size % 1000000000, 9)
         return 0
 
     def length(self, ns: int) -> int:
@@ -291,5 +275,5 @@ class Templates(Kernel):
             left = rest // 10
             places -= 1
         self.letter(POINT)
-        self.padded(rest, places)
+        self.out.padded(rest, places)
         return 0

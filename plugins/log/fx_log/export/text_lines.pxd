@@ -6,7 +6,7 @@ cdef int OPEN, CLOSE, BETWEEN, NEWLINE, COMMA, BEFORE_LINE, AFTER_LINE, DROPPED,
 cdef int EQUALS, TRUE, FALSE, NULL_TEXT, NO_MESSAGE, AFTER_FILE, POINT, FIRST_LEVEL
 cdef int GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, GIVEN_LINE, NULL, DOUBLE, STRING, BOOL
 cdef int SIGNED_TYPES, END, FULL, NOT_PLAIN, SHOWN_ARGUMENTS, LONGEST_MONIKER, FIRST_PRINTABLE
-cdef int LAST_PRINTABLE, SLASH, ZERO, SECOND_DIGITS, MICRO_DIGITS
+cdef int LAST_PRINTABLE, SLASH, SECOND_DIGITS, MICRO_DIGITS
 
 cdef class TextLines(Kernel):
     cdef readonly Output out
@@ -31,9 +31,6 @@ cdef class TextLines(Kernel):
     @cython.final
     @cython.locals(micros=cython.longlong, seconds=cython.longlong)
     cdef int time(self, long long ns) except -1 nogil
-    @cython.final
-    @cython.locals(at=cython.longlong, left=cython.longlong, rest=cython.longlong)
-    cdef int padded(self, long long value, int width) except -1 nogil
     @cython.final
     @cython.locals(used=cython.longlong, at=cython.longlong, byte=cython.int)
     cdef int octets(self, bint pooled, long long start, long long end) except -1 nogil

@@ -36,7 +36,6 @@ LONGEST_MONIKER = 1000
 FIRST_PRINTABLE = 0x20
 LAST_PRINTABLE = 0x7E
 SLASH = 0x2F
-ZERO = 0x30
 SECOND_DIGITS = 5
 MICRO_DIGITS = 6
 LEVEL_OF = np.array([list(Level).index(level) for level in LEVELS], np.uint8)
@@ -185,27 +184,12 @@ class TextLines(Kernel):
         seconds = micros // 1000000
         self.out.literal(OPEN)
         if seconds < 100000:
-            self.padded(seconds, SECOND_DIGITS)
+            self.out.padded(seconds, SECOND_DIGITS)
         else:
             self.out.natural(seconds)
         self.out.literal(POINT)
-        self.padded(micros - 1000000 * seconds, MICRO_DIGITS)
+        self.out.padded(micros - 1000000 * seconds, MICRO_DIGITS)
         self.out.literal(CLOSE)
-        return 0
-
-    def padded(self, value: int, width: int) -> int:
-        """Write a number with leading zeros."""
-        if self.out.used + width > self.out.size:
-            self.out.grow(width)
-        at = self.out.used + width
-        self.out.used = at
-        left = value
-        while width > 0:
-            rest = left // 10
-            at -= 1
-            width -= 1
-            self.out.data[at] = ZERO + (left - 10 * rest)
-            left = rest
         return 0
 
     def octets(self, pooled: int, start: int, end: int) -> int:
