@@ -40,6 +40,8 @@ FLAGS = ("-O3", "-fwrapv", "-g0", "-Wno-unreachable-code", "-Wno-unused-function
 FLAGS_MSVC = ("/O2", "/utf-8")
 SHARED = "fxframework.kernels._cython"
 """The compiled module that holds what Cython needs in every kernel (its memoryviews) once."""
+HOST = "fxframework"
+"""The folder of the checkout that holds the host's import package."""
 NOTE = "fxframework/kernels/build.txt"
 """Where an installed package says why nothing is compiled (``fxframework.kernels.native``)."""
 REPORT = """
@@ -78,7 +80,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
         if editable:
             for package in packages:
                 remove_compiled(package)
-            Path(self.root, NOTE).unlink(missing_ok=True)
+            Path(self.root, HOST, NOTE).unlink(missing_ok=True)
         self.work = work = Path(tempfile.mkdtemp(prefix="fxf-kernels-"))
         if wish == "never":
             self.app.display_info("FXF_NATIVE=never: the kernels stay plain Python")
@@ -115,7 +117,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
     def leave_note(self, text: str, build_data: dict[str, Any], editable: bool) -> None:
         """Say in the installed package why nothing is compiled, where it has the place for it."""
-        place = Path(self.root, NOTE)
+        place = Path(self.root, HOST, NOTE)
         if not place.parent.exists():
             return
         if not editable:
@@ -337,7 +339,7 @@ def main() -> None:
         for package in packages:
             remove_compiled(package)
             place_in(package, built)
-        (root / NOTE).unlink(missing_ok=True)
+        (root / HOST / NOTE).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

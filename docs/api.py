@@ -14,7 +14,7 @@ import attrs
 
 __all__ = ["ROOMS", "Thing", "modules", "room_text", "things"]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1] / "fxframework"
 ROOMS = ("model", "io", "registry", "errors", "testing")
 """Packages and modules of fxframework whose names are documented."""
 HIDDEN = {"fxframework.testing.contracts", "fxframework.testing.pytest_plugin"}

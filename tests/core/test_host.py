@@ -270,7 +270,7 @@ def test_a_checkout_that_is_not_installed_reads_its_own_pyproject(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(host_module, "entry_points", lambda group: [])
-    package = tmp_path / "fxframework"
+    package = tmp_path / "fxframework" / "fxframework"
     monkeypatch.setattr(host_module, "__file__", str(package / "host.py"))
     assert host_module._installed() == []
     pyproject = tmp_path / "pyproject.toml"

@@ -692,7 +692,7 @@ def _installed() -> list[tuple[EntryPoint, str, str]]:
 
 def _checkout() -> list[EntryPoint]:
     """Read the entry points of a checkout that is not installed from its ``pyproject.toml``."""
-    file = Path(__file__).parent.parent / "pyproject.toml"
+    file = Path(__file__).parents[2] / "pyproject.toml"
     try:
         text = file.read_text("utf-8")
     except OSError:
