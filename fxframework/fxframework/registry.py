@@ -131,6 +131,8 @@ class Option:
 
     def accept(self, value: Any) -> Any:
         """Check a value given from Python, or convert a text. Raises UsageError if invalid."""
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if isinstance(value, str):
             return self.parse(value)
         if value is None and self.default is None:

@@ -149,29 +149,41 @@ def reference_of(host: Host, capture: Capture, name: str) -> Reference:
     )
 
 
-def sql(captures: Capture | Iterable[Capture] | str | os.PathLike[str], query: str) -> pa.Table:
+def sql(
+    captures: Input | Capture | Iterable[Input | Capture],
+    query: str,
+    *,
+    format: str | None = None,
+    **options: Any,
+) -> pa.Table:
     """Run a query over the tables of captures or of a dataset; return an Arrow table.
 
-    Every table is a view of its name; ``slices_with_names``, ``sched_with_names``,
-    ``logs_with_keys`` and so on (``fxframework.query.JOINED``) add names, ids and arguments. With
-    several captures, a view has the rows of all of them and a column ``capture``. A path or an
-    address names a dataset made by ``batch``. The query cannot read or write files.
+    ``captures`` are one or several paths, bytes or open captures, which stay open; a single path
+    or address may be that of a dataset made by ``batch``. Every table is a view of its name;
+    ``slices_with_names``, ``sched_with_names``, ``logs_with_keys`` and so on
+    (``fxframework.query.JOINED``) add names, ids and arguments. With several captures, a view has
+    the rows of all of them and a column ``capture``. ``format`` and ``options`` are those of the
+    readers. The query cannot read or write files.
 
-    Raises UsageError, with the place, for a query that duckdb rejects, UnreadableError for a path
-    that is not a dataset, and MissingExtraError without duckdb or pyarrow.
+    Raises UsageError, with the place, for a query that duckdb rejects, MissingExtraError without
+    duckdb or pyarrow, and the errors of ``fxframework.open``.
     """
-    from fxframework.dataset.query import DatasetQueries
+    from fxframework.dataset.query import DatasetQueries, is_dataset
     from fxframework.query import Database, Queries
 
-    database: Queries
-    if isinstance(captures, Capture):
-        database = Database([captures])
-    elif isinstance(captures, str | os.PathLike):
-        database = DatasetQueries(os.fspath(captures))
-    else:
-        database = Database(list(captures))
-    with database:
-        return database.query(query)
+    several = [captures] if isinstance(captures, SINGLE) else list(captures)
+    if not several:
+        raise UsageError("sql needs at least one capture", remedy="give a path or a capture")
+    with contextlib.ExitStack() as stack:
+        database: Queries
+        first = several[0]
+        if len(several) == 1 and isinstance(first, str | os.PathLike) and is_dataset(first):
+            database = DatasetQueries(os.fspath(first))
+        else:
+            database = Database(
+                [stack.enter_context(_given(one, format, options)) for one in several]
+            )
+        return stack.enter_context(database).query(query)
 
 
 def diff(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 
+import attrs
 import numpy as np
 import pytest
 from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from fxframework.analysis.account import account
 from fxframework.analysis.calls import Calls, dense
 from fxframework.analysis.graph import call_graph, difference, dot, dot_of_difference
+from fxframework.analysis.slowest import slowest
 from fxframework.analysis.tree import call_tree, merged
 from fxframework.errors import UsageError
 from fxframework.kernels.native import is_compiled
@@ -61,6 +63,25 @@ def test_an_account_is_what_counting_gives(
             assert shown == [unit * times[rank] for rank in ranks]
         else:
             assert spread.min is spread.median is spread.max is None
+
+
+@pytest.mark.parametrize("make", CAPTURES)
+@given(data=st.data())
+def test_the_slowest_are_the_first_of_an_account(make: type[Given], data: st.DataObject) -> None:
+    calls = data.draw(forests())
+    capture, top = make(calls), data.draw(st.integers(1, 4))
+    entries = account(capture).sorted("sum", descending=True)
+    ended = [entry for entry in entries if entry.spread.count]
+    batches = Given.batches
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Given, "batches", lambda self, name: batches(self, name, 3))
+        found = slowest(capture, top)
+    assert found.count == len(ended)
+    assert found.per_second == account(capture).per_second
+    assert [attrs.astuple(one) for one in found.names] == [
+        (e.function.name, e.spread.count, e.spread.sum, e.spread.max, e.asynchronous)
+        for e in ended[:top]
+    ]
 
 
 @given(calls=nested_calls())
@@ -116,11 +137,21 @@ def test_calls_are_told_apart_by_any_column() -> None:
         account(Given(calls), by="nam")
 
 
-def test_asynchronous_slices_are_left_out_and_counted() -> None:
-    calls = [Call("a", kind=2), Call("f", 0, 10), Call("b", kind=2), Call("g", 2, 3, parent=1)]
-    found = account(Given(calls))
-    assert found.asynchronous == 2
-    assert {e.function.name: e.spread.own for e in found.entries} == {"f": 7, "g": 3}
+def test_asynchronous_slices_are_accounted_for_apart() -> None:
+    calls = [Call("a", 0, 9, kind=2), Call("f", 0, 10), Call("a", 1, 2, 0, kind=2),
+             Call("f", 5, 20, kind=2), Call("g", 2, 3, parent=1)]  # fmt: skip
+    found = account(Given(calls, [("unmatched_exit", "f")]))
+    assert found.asynchronous == 3
+    figures = [(e.function.name, e.asynchronous, e.spread.own, e.unmatched) for e in found.entries]
+    assert figures == [
+        ("a", True, 9, 0), ("f", False, 7, 1), ("f", True, 20, 0), ("g", False, 3, 0),
+    ]  # fmt: skip
+    assert [e.function.name for e in found.sorted("sum", descending=True)] == ["f", "a", "f", "g"]
+    outermost = account(Given(calls), recursion="outermost")
+    assert [e.spread.sum for e in outermost.entries] == [9, 10, 20, 3]
+    tree, graph = call_tree(Given(calls)), call_graph(Given(calls))
+    assert (tree.asynchronous, graph.asynchronous) == (3, 3)  # left out of stacks
+    assert int(tree.count.sum()) == 2
 
 
 def test_lengths_too_long_to_add_up_do_not_wrap() -> None:

@@ -19,6 +19,7 @@ from fxframework.host import Host
 from fxframework.registry import Exporter, Option, Reader
 from fxframework.testing.cli import run_cli
 
+BOOT = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
 ROWS = toy.toy(
     toy.span("one", 0, 300), toy.span("two", 400, 100), toy.span("one", 600, 500),
     toy.span("open", 2_000, -1), toy.mark("m", 3_000),
@@ -52,11 +53,11 @@ def test_account_as_csv_has_the_columns_of_llvm_xray(host: Host, rows: Path) -> 
     text = run_cli("account", "--csv", "--sort", "count", "--sort-order", "dsc", rows, host=host)
     head, first, *_ = text.text.splitlines()
     assert head == (
-        "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched"
+        "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,kind"
     )
     assert first == (
         ",2,3.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,8.000000e-07,"
-        '"(unknown)","one",8.000000e-07,0,0'
+        '"(unknown)","one",8.000000e-07,0,0,call'
     )
     assert len(list(csv.reader(io.StringIO(text.text)))) == 4
 
@@ -67,8 +68,23 @@ def test_account_as_json_has_exact_figures(host: Host, rows: Path) -> None:
     assert document["functions"] == [
         {"id": None, "name": "one", "source": None, "thread": "main (11)", "count": 2, "sum": 800,
          "self": 800, "min": 300, "median": 500, "p90": 500, "p99": 500, "max": 500,
-         "unfinished": 0, "unmatched_exits": 0}
+         "unfinished": 0, "unmatched_exits": 0, "asynchronous": False}
     ]  # fmt: skip
+
+
+def test_asynchronous_slices_are_among_the_functions_and_marked() -> None:
+    """The slowest of the example are asynchronous."""
+    result = run_cli("account", BOOT)
+    head, first, *rest = (line.split() for line in result.text.splitlines())
+    assert (head[-2:], first[-2:]) == (["kind", "function"], ["async", "launch"])
+    assert {line[-2] for line in rest} == {"call"}
+    assert not result.stderr
+    assert run_cli("account", "--csv", BOOT).text.count(",async\n") == 1
+    document = run_cli("account", "--json", BOOT).json()
+    assert document["asynchronous"] == 4
+    assert [one["name"] for one in document["functions"] if one["asynchronous"]] == ["launch"]
+    for command in ("stack", "graph"):
+        assert "4 asynchronous slices left out" in run_cli(command, BOOT).stderr
 
 
 @pytest.mark.parametrize(

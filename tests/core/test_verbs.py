@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -141,6 +143,72 @@ def test_an_option_of_another_format_is_refused_by_every_command(tmp_path: Path)
 def test_no_input() -> None:
     with pytest.raises(UsageError, match="at least one input"):
         fxf.convert([], "a.csv")
+    with pytest.raises(UsageError, match="at least one capture"):
+        fxf.sql([], "select 1")
+
+
+# --- every verb takes every kind of input --------------------------------------------------------
+
+GIVEN: dict[str, Callable[[Path], Any]] = {
+    "str": str,
+    "Path": Path,
+    "bytes": Path.read_bytes,
+    "bytearray": lambda path: bytearray(path.read_bytes()),
+    "memoryview": lambda path: memoryview(path.read_bytes()),
+    "capture": fxf.open,
+}
+VERBS: dict[str, Callable[[Any, Path], Any]] = {
+    "convert": lambda given, out: (fxf.convert(given, out), out.read_bytes())[1],
+    "salvage": lambda given, out: (fxf.salvage(given, out), out.read_bytes())[1],
+    "verify": lambda given, _: fxf.verify(given),
+    "predict": lambda given, _: fxf.predict(given, "perfetto").counters,
+    "diff": lambda given, _: fxf.diff(given, given).same,
+    "sql": lambda given, _: fxf.sql(
+        given, "select count(*) as n, max(ts) as t from slices_with_names"
+    ).to_pylist(),
+}
+MANY: dict[str, Callable[[Iterable[Any]], Any]] = {
+    "list": list, "tuple": tuple, "generator": lambda some: (one for one in some)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_takes_paths_bytes_and_captures(verb: str, kind: str, tmp_path: Path) -> None:
+    if verb == "sql":
+        pytest.importorskip("duckdb", reason="sql needs the extra sql")
+    run = VERBS[verb]
+    expected = run(BOOT, tmp_path / "a.fxt")
+    given = GIVEN[kind](BOOT)
+    assert run(given, tmp_path / "b.fxt") == expected
+    if kind == "capture":
+        assert given.summary().records  # still open
+        given.close()
+
+
+@pytest.mark.parametrize("many", MANY)
+@pytest.mark.parametrize("verb", ["convert", "sql"])
+def test_a_verb_of_many_takes_any_mixture(verb: str, many: str, tmp_path: Path) -> None:
+    if verb == "sql":
+        pytest.importorskip("duckdb", reason="sql needs the extra sql")
+    run = VERBS[verb]
+    one = [make(BOOT) for make in GIVEN.values()]
+    assert run(MANY[many](one[:1]), tmp_path / "one.fxt") == run(BOOT, tmp_path / "same.fxt")
+    found = run(MANY[many](one), tmp_path / "all.fxt")
+    if verb == "sql":
+        [row], [single] = found, run(BOOT, tmp_path / "n.fxt")
+        assert row == {"n": len(one) * single["n"], "t": single["t"]}
+    one[-1].close()
+
+
+def test_sql_opens_files_with_their_format_and_options() -> None:
+    pytest.importorskip("duckdb", reason="sql needs the extra sql")
+    query = "select count(*) as n from slices where name like 'suggest%'"
+    named = fxf.sql(CALLS, query, instr_map=CALLS.with_suffix(".csv"), format="xray")
+    assert named.to_pylist() == [{"n": 3}]
+    assert fxf.sql([CALLS], query).to_pylist() == [{"n": 0}]
+    with pytest.raises(UnreadableError):
+        fxf.sql("gone.fxt", query)
 
 
 # --- suffixes that do not apply ------------------------------------------------------------------

@@ -42,6 +42,8 @@ class Entry:
     unmatched: int = 0
     """Number of ends of calls whose beginning is missing."""
     thread: str | None = None
+    asynchronous: bool = False
+    """Whether these are asynchronous slices, which do not nest like calls."""
 
 
 @attrs.frozen(eq=False)
@@ -52,7 +54,7 @@ class Account:
     per_second: int
     """Units of time per second; 0 if unknown."""
     asynchronous: int
-    """Number of asynchronous slices, which belong to no stack and are left out."""
+    """Number of asynchronous slices, which have entries of their own."""
     figure: Callable[[str], NDArray[Any] | None]
     """Returns a new column of the entries by name: a field of ``Spread``, ``unmatched``, ``funcid``
     or ``source`` (codes). Missing values are -1; None if no entry has a value."""
@@ -88,6 +90,7 @@ def account(
 ) -> Account:
     """Return the account of a capture's calls, grouped by ``by`` (see ``Calls.of``).
 
+    Asynchronous slices have entries of their own, also those of a name that calls have too.
     ``recursion`` is one of RECURSIONS. Raises UsageError for any other value, and if the capture
     has no slices.
     """
@@ -96,7 +99,7 @@ def account(
             f"an account knows no recursion {recursion!r}{did_you_mean(recursion, RECURSIONS)}",
             remedy=f"there are {', '.join(RECURSIONS)}",
         )
-    calls = Calls.of(capture, by)
+    calls = Calls.of(capture, by, with_asynchronous=True)
     chosen = summed = ALL
     if recursion != "all":
         inner, recursive = calls.recursion()
@@ -105,12 +108,16 @@ def account(
         else:
             summed = 1 - inner
     functions = calls.functions
-    group, keys = calls.function, np.arange(len(functions))
-    if per_thread:
-        group, keys = dense(calls.thread.astype(np.int64) * len(functions) + calls.function)
+    group, keys = calls.function, np.arange(len(functions)) << 1
+    if per_thread or calls.marked is not None:
+        numbers = calls.thread.astype(np.int64) * len(functions) if per_thread else np.int64(0)
+        numbers = (numbers + calls.function) << 1
+        group, keys = dense(numbers if calls.marked is None else numbers | calls.marked)
+        del numbers
     found = spreads(group, keys.size, calls.parent, calls.length, chosen=chosen, summed=summed)
-    threads = (keys // max(len(functions), 1)).astype(np.int32)
-    which = (keys % max(len(functions), 1)).astype(np.int32)
+    marked = (keys & 1).astype(np.bool_)
+    threads = ((keys >> 1) // max(len(functions), 1)).astype(np.int32)
+    which = ((keys >> 1) % max(len(functions), 1)).astype(np.int32)
     unmatched = np.zeros(keys.size, np.int64)
     del group, keys, chosen, summed
     per_second, asynchronous = calls.per_second, calls.asynchronous
@@ -134,6 +141,7 @@ def account(
             if lost.size:
                 which = np.append(which, len(functions) + np.arange(lost.size))
                 threads = np.append(threads, on)
+                marked = np.append(marked, np.zeros(lost.size, np.bool_))
                 unmatched = np.append(unmatched, times)
                 functions = _joined(functions, _named(capture, lost, with_ids=by != "name"))
                 found = found.extended(lost.size)
@@ -145,7 +153,10 @@ def account(
     def entry(at: int) -> Entry:
         place = int(shown[at])
         thread = names.get(int(threads[place]))
-        return Entry(functions[int(which[place])], found[place], int(unmatched[place]), thread)
+        return Entry(
+            functions[int(which[place])], found[place], int(unmatched[place]), thread,
+            bool(marked[place]),
+        )  # fmt: skip
 
     def figure(name: str) -> NDArray[Any] | None:
         if name == "unmatched":

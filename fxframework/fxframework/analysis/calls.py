@@ -23,6 +23,7 @@ from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 __all__ = [
+    "ASYNC",
     "UNMATCHED_EXIT",
     "CallParts",
     "Calls",
@@ -31,12 +32,15 @@ __all__ = [
     "ThreadNames",
     "dense",
     "found_in",
+    "functions_of",
+    "measured",
     "numbered",
 ]
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
+"""Kind of asynchronous slices."""
 UNMATCHED_EXIT = "unmatched_exit"
 """Category of instants that mark the end of a call whose beginning is missing."""
 NAMELESS = "(no name)"
@@ -93,7 +97,7 @@ def _function(
 class Calls:
     """The calls of a capture, as columns of one length, in the order of its slices.
 
-    Asynchronous slices belong to no stack: they are left out and counted.
+    Asynchronous slices belong to no stack: they are counted, and left out or marked.
     """
 
     functions: Functions
@@ -108,27 +112,31 @@ class Calls:
     per_second: int
     """Units of length per second; 0 if unknown."""
     asynchronous: int = 0
-    """Number of slices that were left out."""
+    """Number of asynchronous slices."""
+    marked: NDArray[np.bool_] | None = None
+    """Marks the asynchronous slices; None if there are none in these columns."""
 
     @classmethod
-    def of(cls, capture: Capture, by: str = "") -> Calls:
+    def of(cls, capture: Capture, by: str = "", *, with_asynchronous: bool = False) -> Calls:
         """Return the calls of a capture, or of a part of one, grouped by the column ``by``.
 
         ``by`` is ``id`` (the id of the function), ``name``, ``category`` or another column of
         `slices` with integers or strings; by default the id if the capture has ids, else the name.
         Lengths are in ticks if the capture has ticks, else in nanoseconds.
-        The caller of a call is the nearest enclosing call that belongs to the part.
+        The caller of a call is the nearest enclosing call that belongs to the part; that of an
+        asynchronous slice is an asynchronous slice of the same operation.
 
         Raises UsageError if there are no slices or no such column.
         """
-        column, length_name, per_second = _measured(capture, by)
+        column, length_name, per_second = measured(capture, by)
         columns = _columns(capture, {column.name, length_name, "parent", "thread", "kind"})
-        chosen = columns["kind"] != ASYNC
-        omitted = chosen.size - int(np.count_nonzero(chosen))
+        marked = columns["kind"] == ASYNC
+        asynchronous = int(np.count_nonzero(marked))
+        omitted = 0 if with_asynchronous else asynchronous
         if omitted or isinstance(capture, View):
             columns |= _columns(capture, {"row"})
         if omitted:
-            columns = {name: values[chosen] for name, values in columns.items()}
+            columns = {name: values[~marked] for name, values in columns.items()}
         parent = columns["parent"]
         if "row" in columns:
             parent = _places(capture, columns["row"], parent, dropped=omitted > 0)
@@ -138,13 +146,14 @@ class Calls:
         if length.size and int(length.max()) > longest:
             length = np.minimum(length, longest)
         return cls(
-            functions=_functions(capture, column, distinct),
+            functions=functions_of(capture, column, distinct),
             function=np.ascontiguousarray(function, np.int32),
             parent=np.ascontiguousarray(parent, np.int64),
             length=np.ascontiguousarray(length, np.int64),
             thread=np.ascontiguousarray(columns["thread"], np.int32),
             per_second=per_second,
-            asynchronous=omitted,
+            asynchronous=asynchronous,
+            marked=marked if asynchronous > omitted else None,
         )
 
     def __len__(self) -> int:
@@ -196,7 +205,7 @@ class CallParts:
             self.per_second = calls.per_second
             self.asynchronous = calls.asynchronous
             return
-        self._column, self._length, self.per_second = _measured(capture, by)
+        self._column, self._length, self.per_second = measured(capture, by)
         self._count = 0
         self.threads = np.zeros(0, np.int64)
         self._distinct = np.zeros(0, np.int64)
@@ -214,7 +223,7 @@ class CallParts:
             self._count += chosen.size
         self._left = _Omitted(left)
         self.asynchronous = len(self._left)
-        self.functions = _functions(capture, self._column, self._distinct)
+        self.functions = functions_of(capture, self._column, self._distinct)
 
     def _keys(self, batch: Table) -> NDArray[Any]:
         """Return the column that calls are grouped by; booleans become 0 and 1."""
@@ -351,7 +360,7 @@ class ThreadNames(Mapping[int, str]):
 # --- Columns -----------------------------------------------------------------------------------
 
 
-def _measured(capture: Capture, by: str) -> tuple[Column, str, int]:
+def measured(capture: Capture, by: str) -> tuple[Column, str, int]:
     """Return the column to group by, the name of the length column, and its units per second."""
     if "slices" not in capture.schemas:
         raise UsageError(
@@ -427,7 +436,7 @@ def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
 # --- Names -------------------------------------------------------------------------------------
 
 
-def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> Functions:
+def functions_of(capture: Capture, column: Column, distinct: NDArray[Any]) -> Functions:
     """Return the functions that the distinct values of a column stand for."""
     own, pool = capture.calls, capture.strings
     if own is not None and column.name == own.function:

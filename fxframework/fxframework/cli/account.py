@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
 
 CSV_HEADER = (
-    "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched"
+    "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched,kind"
 )
 """llvm-xray's columns, followed by ours."""
+KINDS = ("call", "async")
+"""Kinds of entries: calls, and asynchronous slices."""
 UNKNOWN = "(unknown)"
 TIMES = {"sum": "sum", "self": "own", "min": "min", "median": "median", "90%": "p90", "99%": "p99",
          "max": "max"}  # fmt: skip
@@ -86,7 +88,7 @@ def command(
     The time of a call is that from its beginning to its end; self excludes the calls within it.
     Calls that never ended count as unfinished and have no time; ends without a beginning count as
     unmatched. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
-    n*0.9, rounded down and counted from 0.
+    n*0.9, rounded down and counted from 0. Asynchronous slices are marked: they may overlap.
     """  # fmt: skip
     if recursive_calls_only and no_recursion:
         raise UsageError(
@@ -119,7 +121,7 @@ def command(
         else:
             _print(session, found, entries)
         session.screen.flush()
-        return finished(session, whole, found.asynchronous)
+        return finished(session, whole)
 
 
 def _document(entry: Entry) -> dict[str, Any]:
@@ -130,6 +132,7 @@ def _document(entry: Entry) -> dict[str, Any]:
         "thread": entry.thread,
         **entry.spread.to_json(),
         "unmatched_exits": entry.unmatched,
+        "asynchronous": entry.asynchronous,
     }
 
 
@@ -152,6 +155,7 @@ def _csv(found: Account, entries: Sequence[Entry], *, per_thread: bool) -> Itera
             seconds(spread.own),
             str(spread.unfinished),
             str(entry.unmatched),
+            KINDS[entry.asynchronous],
         ]
         if per_thread:
             cells.append(_quoted(entry.thread or ""))
@@ -170,11 +174,13 @@ def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
     of: dict[str, Callable[[Entry], Any]] = {
         "unfinished": lambda entry: entry.spread.unfinished,
         "unmatched": lambda entry: entry.unmatched,
+        "kind": lambda entry: KINDS[entry.asynchronous],
         "thread": lambda entry: entry.thread,
         "function": lambda entry: entry.function.name,
         "source": lambda entry: entry.function.source,
     }
-    there = {"thread": entries[0].thread is not None, "function": True}
+    there = {"thread": entries[0].thread is not None, "function": True,
+             "kind": found.asynchronous > 0}  # fmt: skip
     for name in ("unfinished", "unmatched", "source"):
         figure = found.figure(name)
         there[name] = figure is not None and bool((figure > 0).any())

@@ -59,12 +59,12 @@ def opened(
         yield whole, part
 
 
-def finished(session: Session, whole: Capture, asynchronous: int) -> ExitCode:
-    """Report the slices that analyses ignore; return the status of the capture."""
-    if asynchronous:
+def finished(session: Session, whole: Capture, left_out: int = 0) -> ExitCode:
+    """Report the asynchronous slices that were left out; return the status of the capture."""
+    if left_out:
         session.screen.note(
-            f"{whole.name}: {amount(asynchronous, 'asynchronous slice')} left out: they are not "
-            "calls"
+            f"{whole.name}: {amount(left_out, 'asynchronous slice')} left out: they belong to no "
+            "stack; `fxf account` has them"
         )
     whole.scan()
     return session.status(whole)

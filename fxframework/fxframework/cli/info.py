@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli import complete
+from fxframework.cli.calls import length
 from fxframework.cli.options import command as _command
 from fxframework.cli.render import severity_of
 from fxframework.cli.session import Session, require_readable
@@ -17,6 +19,7 @@ from fxframework.cli.text import amount, duration, printable, sparkline, wrapped
 from fxframework.errors import ExitCode, FxError
 
 if TYPE_CHECKING:
+    from fxframework.analysis.slowest import Slowest
     from fxframework.cli.render import Screen
     from fxframework.model.capture import Capture, Summary
 
@@ -26,6 +29,10 @@ WALL = "wall_ns"
 """Suffix of the names of facts that are nanoseconds since the Unix epoch."""
 OFFSET = "utc_offset"
 """Suffix of the names of facts that are offsets of a clock from that epoch, in nanoseconds."""
+SLOWEST = 5
+"""Names of slices that are shown."""
+NAME = 80
+"""Characters of such a name."""
 NOTHING = "–"
 LABEL = 20
 """The most columns for the label of a timeline row."""
@@ -48,10 +55,11 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
                 capture.scan()
                 summary = capture.summary()
                 rows = capture.row_counts()
+                slow = _slowest(capture, rows)
             if session.settings.json:
-                shown.append(_document(session, capture, summary, rows))
+                shown.append(_document(session, capture, summary, rows, slow))
             else:
-                _print(session, capture, summary, rows)
+                _print(session, capture, summary, rows, slow)
             require_readable(capture)
             return session.status(capture)
 
@@ -70,8 +78,22 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     return status
 
 
+def _slowest(capture: Capture, rows: Mapping[str, int]) -> Slowest | None:
+    """Return the slowest names of a capture that has slices."""
+    if not rows.get("slices"):
+        return None
+    from fxframework.analysis.slowest import slowest
+
+    found = slowest(capture, SLOWEST)
+    return found if found.names else None
+
+
 def _document(
-    session: Session, capture: Capture, summary: Summary, rows: Mapping[str, int]
+    session: Session,
+    capture: Capture,
+    summary: Summary,
+    rows: Mapping[str, int],
+    slow: Slowest | None,
 ) -> dict[str, Any]:
     start, end = summary.start_ns, summary.end_ns
     found = capture.diagnostics
@@ -88,6 +110,19 @@ def _document(
         "end_ns": end,
         "duration_ns": None if start is None or end is None else end - start,
         "facts": summary.facts,
+        "slowest": [
+            {
+                "name": one.name,
+                "asynchronous": one.asynchronous,
+                "count": one.count,
+                "sum": one.sum,
+                "max": one.max,
+                "units_per_second": slow.per_second,
+            }
+            for one in slow.names
+        ]
+        if slow
+        else [],
         "timeline": [{"name": name, "counts": counts} for name, counts in summary.timeline],
         "findings": [
             {
@@ -101,7 +136,13 @@ def _document(
     }
 
 
-def _print(session: Session, capture: Capture, summary: Summary, rows: Mapping[str, int]) -> None:
+def _print(
+    session: Session,
+    capture: Capture,
+    summary: Summary,
+    rows: Mapping[str, int],
+    slow: Slowest | None,
+) -> None:
     screen = session.screen
     title = session.host.reader(capture.format).title
     unpacked = " unpacked" if capture.source.unpacked else ""
@@ -109,13 +150,15 @@ def _print(session: Session, capture: Capture, summary: Summary, rows: Mapping[s
     screen.print(f"{name}: {title}, {amount(capture.source.size, 'byte')}{unpacked}")
     lines: list[tuple[str, str]] = []
     if summary.start_ns is not None and summary.end_ns is not None:
-        length = duration(summary.end_ns - summary.start_ns)
+        took = duration(summary.end_ns - summary.start_ns)
         start, end = duration(summary.start_ns), duration(summary.end_ns)
-        lines.append(("time", f"{length}, from {start} to {end}"))
+        lines.append(("time", f"{took}, from {start} to {end}"))
     lines.append(("records", f"{amount(summary.records)}{_counts(summary.kinds, ': ')}"))
     lines.append(("tables", _counts(rows) or "no rows"))
     for fact, value in summary.facts.items():
         lines.extend(_fact(fact, value, None if session.settings.verbose else LISTED))
+    if slow:
+        lines.extend(_slow_lines(capture, slow))
     width = max(len(label) for label, _ in lines) + 2
     width = max(width, len("findings") + 2)
     for label, text in lines:
@@ -123,6 +166,20 @@ def _print(session: Session, capture: Capture, summary: Summary, rows: Mapping[s
             screen.print(f"  {line}")
     _timeline(screen, summary)
     _findings(screen, capture, width)
+
+
+def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
+    """Return a line for each of the slowest names, and one with the command that shows all."""
+    texts = []
+    for one in slow.names:
+        times, worst = (length(value, slow.per_second) for value in (one.sum, one.max))
+        what = amount(one.count, "asynchronous slice" if one.asynchronous else "call")
+        name = one.name if len(one.name) <= NAME else one.name[: NAME - 1] + "…"
+        texts.append(f"{name}: {times} in {what}" + (f", up to {worst}" * (one.count > 1)))
+    more = slow.count - len(slow.names)
+    file = "FILE" if capture.source.path is None else shlex.quote(capture.name)
+    texts.append(f"… and {amount(more)} more; " * (more > 0) + f"all: fxf account {file}")
+    return [("slowest" if not at else "", text) for at, text in enumerate(texts)]
 
 
 def _counts(counts: Mapping[str, int], before: str = "") -> str:

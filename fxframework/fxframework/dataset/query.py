@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
@@ -26,10 +27,11 @@ TEXT = {TYPES["string"], TYPES["blob"]}
 SIGNED = {TYPES["int32"], TYPES["int64"]}
 
 
-def is_dataset(name: str) -> bool:
+def is_dataset(name: str | os.PathLike[str]) -> bool:
     """Return whether a folder or an address is a dataset."""
     from pathlib import Path
 
+    name = os.fspath(name)
     if not is_address(name):
         return (Path(name) / DATASET).is_file()
     if "." in name.rstrip("/").rpartition("/")[2]:
