@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -18,7 +20,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,8 @@ HOST = "fxframework"
 """The folder of the checkout that holds the host's import package."""
 NOTE = "fxframework/kernels/build.txt"
 """Where an installed package says why nothing is compiled (``fxframework.kernels.native``)."""
+RECORD = "build/kernels.json"
+"""Where a checkout records what each module compiled in place was made from."""
 REPORT = """
 
 from fxframework.kernels import native as _native
@@ -76,18 +81,23 @@ class KernelBuildHook(BuildHookInterface[Any]):
         if wish not in {"", "never", "require"}:
             raise ValueError(f"FXF_NATIVE is {wish!r}; it can be 'never' or 'require'")
         editable = version == "editable"
-        packages = [Path(self.root, name) for name in self.build_config.packages]
+        root = Path(self.root)
+        packages = [root / name for name in self.build_config.packages]
         if editable:
-            for package in packages:
-                remove_compiled(package)
-            Path(self.root, HOST, NOTE).unlink(missing_ok=True)
+            (root / HOST / NOTE).unlink(missing_ok=True)
         self.work = work = Path(tempfile.mkdtemp(prefix="fxf-kernels-"))
         if wish == "never":
             self.app.display_info("FXF_NATIVE=never: the kernels stay plain Python")
+            remove_compiled(packages if editable else [])
             self.leave_note("FXF_NATIVE=never was set when it was installed", build_data, editable)
             return
+        say = self.app.display_info
+        built: dict[str, Path] = {}
         try:
-            built = compile_kernels(packages, work)
+            if editable:
+                update_in_place(root, packages, work, say)
+            else:
+                built = compile_kernels(packages, work, say)
         except (Exception, SystemExit) as problem:  # a compiler fails in many ways
             if wish == "require":
                 raise
@@ -97,15 +107,12 @@ class KernelBuildHook(BuildHookInterface[Any]):
                 "about 50 times slower.\nInstall a C compiler, or let pip fetch `ziglang`, and "
                 "install again; FXF_NATIVE=require makes this an error."
             )
+            remove_compiled(packages if editable else [])
             self.leave_note(f"compiling failed: {problem}", build_data, editable)
             return
-        if editable:
-            for package in packages:
-                place_in(package, built)
-        else:
-            for module, file in built.items():
-                target = "/".join((*module.split(".")[:-1], file.name))
-                build_data["force_include"][str(file)] = target
+        for module, file in built.items():
+            target = "/".join((*module.split(".")[:-1], file.name))
+            build_data["force_include"][str(file)] = target
         build_data["pure_python"] = False
         build_data["tag"] = self.wheel_tag()
 
@@ -147,21 +154,14 @@ def kernels_of(package: Path) -> Iterator[Path]:
             yield source
 
 
-def remove_compiled(package: Path) -> None:
-    """Remove what an earlier editable install has compiled."""
-    shared = package.parent.joinpath(*SHARED.split("."))
-    for source in (shared, *kernels_of(package)):
-        for suffix in (".so", ".pyd"):
-            for file in source.parent.glob(f"{source.stem}.*{suffix}"):
-                file.unlink()
-
-
-def place_in(package: Path, built: dict[str, Path]) -> None:
-    """Put the compiled modules of a package beside their sources."""
-    for module, file in built.items():
-        folders = module.split(".")[:-1]
-        if folders[0] == package.name:
-            shutil.copyfile(file, package.parent.joinpath(*folders, file.name))
+def remove_compiled(packages: Iterable[Path]) -> None:
+    """Remove what was compiled in place."""
+    for package in packages:
+        shared = package.parent.joinpath(*SHARED.split("."))
+        for source in (shared, *kernels_of(package)):
+            for suffix in (".so", ".pyd"):
+                for file in source.parent.glob(f"{source.stem}.*{suffix}"):
+                    file.unlink()
 
 
 def headers_of(name: str, headers: Mapping[str, Path]) -> list[str]:
@@ -191,38 +191,121 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:32]
 
 
-def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
-    """Compile all kernels of these packages below ``work``; gives each module's file."""
+class Sources:
+    """The kernels of some packages, and what each module is compiled from.
+
+    ``digests`` has what a compiled kernel knows of its sources; ``inputs`` has, by name of each
+    module to compile, what tells whether it must be compiled again.
+    """
+
+    def __init__(self, packages: list[Path]) -> None:
+        cython = importlib.metadata.version("Cython")
+
+        self.headers = {
+            ".".join(header.relative_to(package.parent).with_suffix("").parts): header
+            for package in packages
+            for header in sorted(package.rglob("*.pxd"))
+        }
+        self.kernels = {
+            ".".join(source.relative_to(package.parent).with_suffix("").parts): source
+            for package in packages
+            for source in kernels_of(package)
+        }
+        if not self.kernels:
+            raise RuntimeError("no kernels were found")
+        asked = {name: os.environ.get(name, "") for name in ("FXF_SANITIZE", "CFLAGS", "LDFLAGS")}
+        settings = repr((cython, sys.version, sysconfig.get_platform(), asked)).encode()
+        settings += Path(__file__).read_bytes()
+        self.others = {name: headers_of(name, self.headers) for name in self.kernels}
+        self.digests = {
+            name: digest_of([source, *(self.headers[each] for each in (name, *self.others[name]))])
+            for name, source in self.kernels.items()
+        }
+        self.inputs = {
+            name: hashlib.sha256(settings + digest.encode()).hexdigest()
+            for name, digest in {SHARED: "", **self.digests}.items()
+        }
+
+    def stage(self, folder: Path) -> dict[str, Path]:
+        """Copy the sources below a folder, as Cython takes them; return those of the kernels."""
+        staged: dict[str, Path] = {}
+        # Headers by themselves too: constants that several kernels share.
+        for name, header in self.headers.items():
+            place = folder.joinpath(*name.split(".")).with_suffix(".pxd")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            for parent in place.relative_to(folder).parents[:-1]:
+                (folder / parent / "__init__.py").touch()
+            shutil.copyfile(header, place)
+        for name, source in self.kernels.items():
+            staged[name] = folder.joinpath(*name.split(".")).with_suffix(".py")
+            report = REPORT.format(digest=self.digests[name], headers=tuple(self.others[name]))
+            staged[name].write_text(source.read_text("utf-8") + report, "utf-8")
+        return staged
+
+
+def update_in_place(
+    root: Path, packages: list[Path], work: Path, say: Callable[[str], None]
+) -> None:
+    """Compile in place the kernels whose sources, or headers that they use, have changed.
+
+    ``build/kernels.json`` has what each module was compiled from, and a digest of the module.
+    """
+    sources = Sources(packages)
+    record = root / RECORD
+    try:
+        before = json.loads(record.read_text("utf-8"))
+    except (OSError, ValueError):
+        before = {}
+    places = {
+        name: package.parent.joinpath(*name.split("."))
+        for name in sources.inputs
+        for package in packages
+        if name.partition(".")[0] == package.name
+    }
+    current: dict[str, list[str]] = {}
+    for name, place in places.items():
+        known = before.get(name, ["", place.name, ""])
+        file = place.with_name(known[1])
+        if known[0] == sources.inputs[name] and file.is_file() and digest_of([file]) == known[2]:
+            current[name] = known
+    changed = [name for name in places if name not in current]
+    if not changed:
+        say(f"All {len(current)} compiled modules are up to date")
+        return
+    for name, file in compile_kernels(packages, work, say, changed).items():
+        place = places[name]
+        for old in place.parent.glob(f"{place.name}.*"):
+            if old.suffix in {".so", ".pyd"}:
+                old.unlink()
+        shutil.copyfile(file, place.with_name(file.name))
+        current[name] = [sources.inputs[name], file.name, digest_of([file])]
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps(current, indent=1, sort_keys=True), "utf-8")
+
+
+def compile_kernels(
+    packages: list[Path],
+    work: Path,
+    say: Callable[[str], None],
+    only: Iterable[str] | None = None,
+) -> dict[str, Path]:
+    """Compile the kernels of these packages, or ``only`` some; return each module's file.
+
+    Work is done below ``work``. ``say`` gets a line about what is done, and one when it is done.
+    """
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
     stable = uses_stable_interface()
     stage = work / "source"
-    modules: dict[str, Path] = {}
-    headers = {
-        ".".join(header.relative_to(package.parent).with_suffix("").parts): header
-        for package in packages
-        for header in package.rglob("*.pxd")
-    }
-    for package in packages:
-        # Headers by themselves too: constants that several kernels share.
-        for header in sorted(package.rglob("*.pxd")):
-            inside = header.relative_to(package.parent)
-            for folder in [*inside.parents][:-1]:
-                (stage / folder).mkdir(parents=True, exist_ok=True)
-                (stage / folder / "__init__.py").touch()
-            shutil.copyfile(header, stage / inside)
-        for source in kernels_of(package):
-            inside = source.relative_to(package.parent)
-            staged = stage / inside
-            name = ".".join(inside.with_suffix("").parts)
-            others = headers_of(name, headers)
-            digest = digest_of([source, headers[name], *(headers[other] for other in others)])
-            report = REPORT.format(digest=digest, headers=tuple(others))
-            staged.write_text(source.read_text("utf-8") + report, "utf-8")
-            modules[name] = staged
-    if not modules:
-        raise RuntimeError("no kernels were found")
+    sources = Sources(packages)
+    modules = {SHARED: stage / f"{SHARED.replace('.', '/')}.c", **sources.stage(stage)}
+    modules[SHARED].parent.mkdir(parents=True, exist_ok=True)
+    chosen = [name for name in modules if only is None or name in only]
+    jobs = os.cpu_count() or 1
+    names = "" if len(chosen) == len(modules) else f": {', '.join(chosen)}"
+    say(f"Compiling {len(chosen)} of {len(modules)} modules with {jobs} jobs{names}")
+    begin = time.monotonic()
     msvc = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")
     flags = [*(FLAGS_MSVC if msvc else FLAGS)]
     link = ["-s"] if sys.platform == "linux" else []  # no table of symbols
@@ -233,21 +316,18 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
     if sanitizers:
         link = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=undefined"]
         flags = ["-O1", "-g", "-fwrapv", "-fno-omit-frame-pointer", *link]
-    sources = {SHARED: stage / f"{SHARED.replace('.', '/')}.c", **modules}
-    sources[SHARED].parent.mkdir(parents=True, exist_ok=True)
-    jobs = os.cpu_count() or 1
     with within(stage):
         extensions = cythonize(
             [
                 Extension(
                     name,
-                    [str(file.relative_to(stage))],
+                    [str(modules[name].relative_to(stage))],
                     define_macros=macros,
                     extra_compile_args=flags,
                     extra_link_args=link,
                     py_limited_api=stable,
                 )
-                for name, file in sources.items()
+                for name in chosen
             ],
             shared_utility_qualified_name=SHARED,
             compiler_directives=DIRECTIVES,
@@ -264,7 +344,8 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
         with compiler():
             command.ensure_finalized()
             command.run()
-        return {name: Path(command.get_ext_fullpath(name)).resolve() for name in sources}
+        say(f"Compiled {len(chosen)} modules in {time.monotonic() - begin:.0f} s")
+        return {name: Path(command.get_ext_fullpath(name)).resolve() for name in chosen}
 
 
 @contextlib.contextmanager
@@ -335,11 +416,8 @@ def main() -> None:
     names = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     packages = [root / name for name in names]
     with tempfile.TemporaryDirectory(prefix="fxf-kernels-") as work:
-        built = compile_kernels(packages, Path(work))
-        for package in packages:
-            remove_compiled(package)
-            place_in(package, built)
-        (root / HOST / NOTE).unlink(missing_ok=True)
+        update_in_place(root, packages, Path(work), print)
+    (root / HOST / NOTE).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

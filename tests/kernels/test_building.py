@@ -186,6 +186,37 @@ def test_an_editable_install_is_compiled_in_place(project: Path) -> None:
     assert used(package.parent) == ("py", TOTAL)
 
 
+@needs_compiler
+def test_only_what_changed_is_compiled_again(project: Path) -> None:
+    package = project / "python" / "fx_loops"
+    (package / "other.py").write_text("def twice(n):\n    return 2 * n\n")
+    (package / "other.pxd").write_text("cpdef int twice(int n) noexcept\n")
+
+    def build() -> str:
+        command = [sys.executable, str(project / "hatch_build.py")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def append(name: str) -> None:
+        file = package / name
+        file.write_text(f"{file.read_text()}\n")
+
+    assert "Compiling 2 of 3 modules" in build()
+    assert build() == "All 2 compiled modules are up to date\n"
+    append("other.py")
+    assert "Compiling 1 of 3 modules with" in (output := build())
+    assert output.splitlines()[0].endswith(": fx_loops.other")
+    append("deeper.pxd")  # a header that a header of the other kernel takes in
+    assert build().splitlines()[0].endswith(": fx_loops.loops")
+    compiled = next(package.glob("other.*.so"), None) or next(package.glob("other.*.pyd"))
+    compiled.write_bytes(b"from elsewhere")
+    assert build().splitlines()[0].endswith(": fx_loops.other")
+    assert run(project, "build_editable", FXF_NATIVE="never").returncode == 0
+    assert "Compiling 2 of 3 modules" in build()
+    assert used(package.parent) == ("so" if os.name == "posix" else "pyd", TOTAL)
+
+
 def test_never_is_pure(project: Path) -> None:
     assert "ziglang" not in run(project, "requires", FXF_NATIVE="never").stdout
     tag, folder = unpacked(project, run(project, "build_wheel", FXF_NATIVE="never"))
