@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 import fxframework
+
+from .install import environments
 
 TESTS = Path(__file__).parent
 
@@ -41,3 +44,18 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         asked = [Path(arg.split("::")[0]) for arg in session.config.args]
         if not any(path.is_file() or any(path.rglob("test_*.py")) for path in asked):
             session.exitstatus = pytest.ExitCode.OK
+
+
+@pytest.fixture(scope="session")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Iterator[environments.Environment]:
+    """A core install in a clone's own folder: fxframework, and nothing of an extra."""
+    folder = environments.clone(tmp_path_factory.mktemp("core") / "clone")
+    with environments.core(folder / ".venv") as environment:
+        yield environment
+
+
+@pytest.fixture(scope="session")
+def here() -> Iterator[environments.Environment]:
+    """The environment that the tests run in, with every extra."""
+    with environments.Here() as environment:
+        yield environment

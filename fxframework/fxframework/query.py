@@ -45,8 +45,9 @@ class Queries(abc.ABC):
     def __init__(self) -> None:
         try:
             import duckdb
-        except ImportError:
-            raise MissingExtraError("duckdb", "sql", purpose="a query") from None
+            import pyarrow  # noqa: F401, ICN001 (results are its tables)
+        except ImportError as missing:
+            raise MissingExtraError(missing.name or "duckdb", "sql", purpose="a query") from None
         self._duckdb = duckdb
         self._connection = duckdb.connect(
             config={"enable_external_access": "false", "python_enable_replacements": "false"}

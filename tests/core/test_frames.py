@@ -21,7 +21,7 @@ from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-from ..exporters.test_matrix import samples
+from ..samples import samples
 
 pa = pytest.importorskip("pyarrow")
 

@@ -21,7 +21,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 
-from ..exporters.test_matrix import samples
+from ..samples import samples
 
 SIZE = 1_000_000
 """Bytes of a file that is opened again and again."""

@@ -7,13 +7,12 @@ the exit status that its comment names, otherwise 0.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -26,6 +25,7 @@ BLOCK = re.compile(
 STATUS = re.compile(r"exit status (\d)")
 SHELL = re.compile(r"[|<>&;*$`]")
 INSTALL = re.compile(r"^python3 -m venv \S+ && \S+pip install .*? && ")
+MISSING_EXTRA = 5
 TIMES = (
     (re.compile(r"ok in [\d.]+ s"), "ok in 0 s"),
     (re.compile(r" in [\d.]+ ms\b"), " in 0 ms"),
@@ -82,13 +82,21 @@ def _step(line: str, expected: str | None) -> Step:
     return Step(command.strip(), expected, int(named[1]) if named else 0)
 
 
+def simple(command: str) -> list[str] | None:
+    """The arguments of a command that needs no shell; None for others."""
+    if command.startswith("fxf ") and not SHELL.search(re.sub(r"'[^']*'", "", command)):
+        return shlex.split(command)[1:]
+    return None
+
+
 def run(step: Step) -> tuple[int, str]:
     """Run a command in the current folder; gives its status and what it printed."""
     command = INSTALL.sub("", step.command).replace(".venv/bin/", "")
     if command.startswith("export PATH="):
         return 0, ""
-    if command.startswith("fxf ") and not SHELL.search(re.sub(r"'[^']*'", "", command)):
-        done = run_cli(*shlex.split(command)[1:])
+    arguments = simple(command)
+    if arguments is not None:
+        done = run_cli(*arguments)
         return done.exit_code, done.stderr + done.text
     here = Path(sys.executable).parent
     environ = {**os.environ, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
@@ -108,20 +116,39 @@ def matches(expected: str, shown: str) -> bool:
     return re.fullmatch("".join(lines), shown) is not None
 
 
-def follow(text: str, name: str, *, python: bool = True) -> list[str]:
-    """Run a page; gives what went otherwise than printed."""
+def difference(step: Step, status: int, shown: str) -> str:
+    """What went otherwise than a page says; the empty string where nothing did."""
+    if status != step.status:
+        return f"exit status {status}, not {step.status}\n{shown[-1500:]}"
+    if step.expected is not None and not matches(step.expected, shown):
+        return f"--- printed\n{step.expected}--- shown\n{shown[:3000]}"
+    return ""
+
+
+def follow(
+    text: str,
+    name: str,
+    *,
+    run: Callable[[Step], tuple[int, str]] = run,
+    python: Callable[[Block], str] = lambda block: "",
+    needs: Callable[[str, str], bool] = lambda before, shown: False,
+) -> list[str]:
+    """Run a page; gives what went otherwise than printed.
+
+    ``python`` runs a block of Python and gives what went wrong. ``needs`` says, given the page up
+    to a block and what a command showed, whether the page says before that this needs an extra.
+    """
     wrong = []
     for block in blocks(text):
+        before = "".join(text.splitlines(keepends=True)[: block.line])
         if block.language == "python":
-            if python:
-                with contextlib.redirect_stdout(None):
-                    exec(compile(block.code, f"{name}:{block.line}", "exec"), {"__name__": "x"})
+            shown = python(block)
+            if shown and not needs(before, shown):
+                wrong.append(f"{name}:{block.line}\n{shown[-1500:]}")
             continue
         for step in steps(block):
             status, shown = run(step)
-            where = f"{name}:{block.line}: {step.command}"
-            if status != step.status:
-                wrong.append(f"{where}\n  exit status {status}, not {step.status}\n{shown[-1500:]}")
-            elif step.expected is not None and not matches(step.expected, shown):
-                wrong.append(f"{where}\n--- printed\n{step.expected}--- shown\n{shown[:3000]}")
+            found = difference(step, status, shown)
+            if found and not (status == MISSING_EXTRA and needs(before, shown)):
+                wrong.append(f"{name}:{block.line}: {step.command}\n  {found}")
     return wrong

@@ -1,65 +1,144 @@
-"""Every fenced command of the README, of docs/ and of the examples runs as printed."""
+"""Every fenced command of the README and of docs/ runs as printed, on a core install.
+
+The README is followed in a clone's own folder, each command in a shell. A page of docs/ is followed
+in the folder of `docs/captures.md`; a page that needs an extra says so before the command that
+does, and is followed with every extra, too.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from .commands import Block, follow, matches, steps
+from fxframework.errors import install_line
+
+from ..install.environments import PROJECT, Environment, Here
+from .commands import INSTALL, Block, Step, blocks, follow, matches, simple, steps
 from .test_tutorials import PAGES as TUTORIALS
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "docs" / "captures.md"
-ELSEWHERE = {CAPTURES, *(ROOT / page for page in TUTORIALS.values())}
-PAGES = sorted(
-    path
-    for path in (ROOT / "docs").rglob("*.md")
-    if path not in ELSEWHERE and "```console" in path.read_text(encoding="utf-8")
-)
+README = (ROOT / "README.md").read_text("utf-8").partition("<!-- the test command -->")[0]
+ELSEWHERE = {
+    "docs/captures.md": "a fixture follows it",
+    "docs/fuzzing.md": "it needs a clang with libFuzzer, and Atheris",
+    "docs/native.md": "tests/emulator/native runs its examples",
+    "docs/plugin-contracts.md": "its command checks the plugin of docs/plugins/by-hand.md",
+    "docs/plugins/by-hand.md": "test_docs makes its plugin",
+    "docs/plugins/hooks.md": "its Python is signatures",
+    "docs/plugins/worked.md": "its commands read files of other programs",
+    **dict.fromkeys(TUTORIALS.values(), "test_tutorials follows it"),
+}
+EXTRAS = sorted(PROJECT["project"]["optional-dependencies"].keys() - {"all"})
+EXTRA = re.compile(r"extra `(\w+)`")
+NO_MODULE = re.compile(r"No module named '(\w+)'")
+SERVES = "fxf view "
+"""A command that opens a browser, and ends when it is closed."""
 
 
-def clone(folder: Path) -> None:
-    """What a clone has that commands use."""
-    shutil.copytree(ROOT / "examples", folder / "examples")
+def pages() -> Iterator[str]:
+    """Pages of docs/ with commands or programs, but those of ``ELSEWHERE``, and the reference."""
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        name = path.relative_to(ROOT).as_posix()
+        followed = name not in ELSEWHERE and path.parent.name != "reference"
+        if followed and any(blocks(path.read_text("utf-8"))):
+            yield name
 
 
-@pytest.fixture(scope="module")
-def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def says_so(before: str, shown: str) -> bool:
+    """Whether a page names the extra that a command or a program misses, before it does."""
+    missed = set()
+    for extra in EXTRAS:
+        packages = install_line(extra, "").partition(" install ")[2]
+        module = NO_MODULE.search(shown)
+        if packages in shown or (module and re.search(rf"\b{module[1]}\b", packages)):
+            missed.add(extra)
+    return bool(missed & set(EXTRA.findall(before)))
+
+
+def ask(environment: Environment, folder: Path, step: Step) -> tuple[int, str]:
+    """Run a command of a page in a folder."""
+    arguments = simple(step.command)
+    if isinstance(environment, Here) and step.command.startswith(SERVES):
+        return step.status, ""
+    if arguments is None:
+        done = environment.shell(step.command, folder)
+    else:
+        done = environment.fxf(*arguments, folder=folder)
+    return done.status, done.stderr + done.stdout
+
+
+def test_the_readme_can_be_followed_literally(core: Environment) -> None:
+    """In a clone's own folder, whose `fxframework` must not hide the one that is installed."""
+    clone = core.folder.parent
+
+    def run(step: Step) -> tuple[int, str]:
+        done = core.shell(INSTALL.sub("", step.command), clone)
+        return done.status, done.stderr + done.stdout
+
+    def python(block: Block) -> str:
+        """Run a block as a file and with -c, which look for modules in this folder first."""
+        (clone / "block.py").write_text(block.code)
+        before = set(clone.iterdir())
+        shown = []
+        for command in ("python block.py", f"python -c {shlex.quote(block.code)}"):
+            for made in set(clone.iterdir()) - before:
+                made.unlink()
+            done = core.shell(command, clone)
+            shown.append(done.stderr if done.status else "")
+        return "".join(shown)
+
+    wrong = follow(README, "README.md", run=run, python=python)
+    assert not wrong, "\n".join(wrong)
+    assert (clone / "again.fxt").read_bytes() == (clone / "boot.fxt").read_bytes()
+
+
+@pytest.fixture(scope="session")
+def captures(core: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the commands of `docs/captures.md` have run."""
     folder = tmp_path_factory.mktemp("captures")
-    clone(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        wrong = follow(CAPTURES.read_text(encoding="utf-8"), "docs/captures.md")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    text = CAPTURES.read_text("utf-8")
+    wrong = follow(text, "docs/captures.md", run=partial(ask, core, folder))
     assert not wrong, "\n".join(wrong)
     return folder
 
 
-def test_the_readme_can_be_followed_literally(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clone(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    before = text.partition("<!-- the test command -->")[0]
-    wrong = follow(before, "README.md")
-    assert not wrong, "\n".join(wrong)
-    assert (tmp_path / "again.fxt").read_bytes() == (tmp_path / "boot.fxt").read_bytes()
-
-
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("page", list(pages()))
 def test_the_commands_of_a_page(
-    page: Path, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, core: Environment, here: Environment, captures: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "clone"
+    text = (ROOT / page).read_text("utf-8")
+    programs = tmp_path / "programs"
+    shutil.copytree(ROOT / "examples", programs / "examples")
+
+    def python(block: Block) -> str:
+        done = core.exec(block.code, programs)
+        return done.stderr if done.status else ""
+
+    folder = tmp_path / "core"
     shutil.copytree(captures, folder)
-    monkeypatch.chdir(folder)
-    text = page.read_text(encoding="utf-8")
-    wrong = follow(text, str(page.relative_to(ROOT)), python=False)  # test_docs runs the Python
+    run = partial(ask, core, folder)
+    wrong = follow(text, page, run=run, python=python, needs=says_so)
     assert not wrong, "\n".join(wrong)
+    if EXTRA.search(text):
+        # test_docs runs the programs with every extra.
+        folder = tmp_path / "here"
+        shutil.copytree(captures, folder)
+        wrong = follow(text, page, run=partial(ask, here, folder))
+        assert not wrong, "\n".join(wrong)
+
+
+def test_pages_that_are_followed_elsewhere_are_there() -> None:
+    for page in ELSEWHERE:
+        assert (ROOT / page).is_file()
 
 
 def test_what_is_printed_is_compared() -> None:

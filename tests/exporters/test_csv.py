@@ -23,7 +23,7 @@ from fxframework.model.table import Table
 from fxframework.registry import parse_options
 from fxframework.testing.kernels import plain_kernels
 
-from .test_matrix import samples
+from ..samples import samples
 
 
 def export(host: Host, capture: Capture, **given: str) -> tuple[bytes, Mapping[str, int]]:

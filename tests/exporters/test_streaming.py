@@ -25,7 +25,7 @@ from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 
 from ..bench.large import disordered
-from .test_matrix import samples
+from ..samples import samples
 
 ROWS = 7
 """Rows of a part."""

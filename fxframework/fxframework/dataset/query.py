@@ -13,8 +13,14 @@ from fxframework.dataset.part import COLUMNS
 from fxframework.dataset.store import DATASET, Store
 from fxframework.errors import FxError, LimitError, UnreadableError
 from fxframework.io.remote import is_address
-from fxframework.model.frame import CELLS, THREAD_COLUMNS
-from fxframework.model.schema import ARG_TYPES, STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.schema import (
+    ARG_TYPES,
+    CELLS,
+    STANDARD_TABLES,
+    TABLE_CODES,
+    THREAD_COLUMNS,
+    TableSchema,
+)
 from fxframework.query import ARGS, JOINED, Queries
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.cells import Cells
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
-from fxframework.model.frame import THREAD_COLUMNS
-from fxframework.model.schema import TABLE_CODES
+from fxframework.model.schema import TABLE_CODES, THREAD_COLUMNS
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 

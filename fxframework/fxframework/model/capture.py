@@ -392,7 +392,6 @@ class Capture(abc.ABC):
         Raises UsageError for a table that the capture does not have, MissingExtraError without
         pyarrow, LimitError if the argument columns would hold more than 2^28 values.
         """
-        from fxframework.model import arrow  # noqa: F401 (it says where pyarrow is missing)
         from fxframework.model.frame import frame_of
 
         return frame_of(self.table(name), self.schemas, self.table, args=args)

@@ -6,25 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError
 from fxframework.model.arrow import code_columns
-from fxframework.model.schema import TABLE_CODES, TableSchema
+from fxframework.model.schema import CELLS, TABLE_CODES, THREAD_COLUMNS, TableSchema
 from fxframework.model.strings import StringPool
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fxframework.model.table import Table
 
 __all__ = ["frame_of"]
 
-THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
-"""Columns that hold an id of `threads`, with the prefix of the columns joined for them."""
 ARGUMENT = "arg_"
 """Prefix of argument columns."""
-CELLS = 1 << 28
-"""The most argument values, nulls included, that a frame or a joined view may have."""
 
 NULL, DOUBLE, STRING, BOOL, BLOB = 0, 5, 6, 9, 10
 SIGNED = (1, 3)
@@ -57,6 +54,8 @@ def _thread_columns(
     table: Table, schemas: Mapping[str, TableSchema], read: Callable[[str], Table]
 ) -> dict[str, Any]:
     """Return pid, tid, process name and thread name for each column that holds a thread."""
+    import pyarrow as pa
+
     columns = [name for name in THREAD_COLUMNS if name in table]
     if not columns:
         return {}
@@ -171,6 +170,8 @@ class _Values:
 
     def _spread(self, values: NDArray[Any]) -> pa.Array:
         """Scatter the values to their rows; null elsewhere and where an argument is null."""
+        import pyarrow as pa
+
         out = np.zeros(self._count, values.dtype)
         out[self._to] = values
         missing = np.ones(self._count, np.bool_)
@@ -179,6 +180,8 @@ class _Values:
 
     def _texts(self, pool: StringPool) -> pa.Array:
         """Return values of several types as strings."""
+        import pyarrow as pa
+
         out: list[str | None] = [None] * self._count
         values = zip(
             self._to.tolist(),

@@ -1,0 +1,196 @@
+"""A core install: what needs no extra works, and what needs one says which."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fxframework as fxf
+
+from ..samples import samples
+from .environments import Environment, modules, optional_modules
+
+CODE = re.compile(r"^error\[(FX\w\d{4})\]", re.MULTILINE)
+INSTALL = re.compile(r"-m pip install \S")
+TESTING = ("hypothesis", "pytest")
+"""What the test kit needs: no extra, as whoever uses it has them."""
+SAMPLE = "boot.fxt"
+VERBS = {
+    "batch": "print(fxf.batch('in', 'dataset', jobs=1).outcomes)",
+    "convert": """
+for kind in ("csv", "jsonl", "html", "pftrace", "fxt"):
+    print(fxf.convert("in/boot.fxt", f"convert.{kind}").nbytes)
+""",
+    "diff": "print(fxf.diff('in/boot.fxt', 'in/boot.fxt').same)",
+    "open": """
+with fxf.open("in/boot.fxt") as capture:
+    print(capture.summary().records, capture.row_counts())
+    for name in capture.tables:
+        table = capture.table(name)
+        print(name, len(table), table.columns, [row for row in table][:1], table)
+        print(sum(map(len, capture.batches(name))))
+    print(capture.select(fxf.Selection(threads=("main",))).summary().rows)
+    capture.export("open.csv", table="slices")
+""",
+    "predict": "print(fxf.predict('in/boot.fxt', 'perfetto').counters)",
+    "salvage": "print(fxf.salvage('in/boot.fxt', 'salvage.fxt').count)",
+    "sql": """
+with fxf.open("in/boot.fxt") as capture:
+    print(fxf.sql(capture, "select count(*) from slices"))
+""",
+    "verify": "print(fxf.verify('in/boot.fxt'))",
+}
+METHODS = {
+    "frame": "capture.frame('slices')",
+    "frame with arguments": "capture.frame('slices', args=True)",
+    "to_arrow": "capture.table('slices').to_arrow()",
+    "to_pandas": "capture.table('slices').to_pandas()",
+    "to_polars": "capture.table('slices').to_polars()",
+    "Arrow's C stream": "capture.table('slices').__arrow_c_stream__()",
+    "sql of a dataset": "fxf.sql('in', 'select 1')",
+    "an address": "fxf.open('https://localhost/a.fxt')",
+}
+PROGRAM = """
+import fxframework as fxf
+try:
+    {code}
+except fxf.FxError as error:
+    print(f"error[{{error.code}}]: {{error.message}}\\n{{error.remedy}}")
+    raise SystemExit(int(error.exit_code))
+"""
+IMPORT = """
+import importlib
+import json
+import sys
+from fxframework.errors import FxError
+found = {{}}
+for name in {names}:
+    try:
+        importlib.import_module(name)
+    except FxError as error:
+        found[name] = [error.code, error.remedy]
+    except ModuleNotFoundError as error:
+        found[name] = ["missing", error.name]
+print(json.dumps(found))
+"""
+OWN = re.compile(r"^(?: {{4}})?(?:import|from) ({})\b", re.MULTILINE)
+
+
+@pytest.fixture(params=["core", "full"])
+def installed(request: pytest.FixtureRequest) -> Environment:
+    """A core install, and one with every extra."""
+    environment: Environment = request.getfixturevalue(
+        "core" if request.param == "core" else "here"
+    )
+    return environment
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / SAMPLE).write_bytes(samples()[SAMPLE][1])
+    return tmp_path
+
+
+def test_a_core_install_has_nothing_of_an_extra(core: Environment, tmp_path: Path) -> None:
+    optional = sorted(optional_modules())
+    assert {"pyarrow", "duckdb", "polars", "pandas", "pytest", "hypothesis"} <= set(optional)
+    program = f"""
+import importlib.util
+print([name for name in {optional} if importlib.util.find_spec(name)])
+"""
+    done = core.exec(program, tmp_path)
+    assert done.stdout.strip() == "[]", done
+
+
+def test_modules_that_need_an_extra_import_it_themselves(core: Environment, tmp_path: Path) -> None:
+    """Any other module can be imported without it."""
+    names = list(modules(core.site))
+    assert len(names) > 200
+    done = core.exec(IMPORT.format(names=names), tmp_path)
+    assert done.status == 0, done.stderr
+    optional = re.compile(OWN.pattern.format("|".join(sorted(optional_modules()))), re.MULTILINE)
+    for name, (code, what) in json.loads(done.stdout).items():
+        place = core.site / name.replace(".", "/")
+        source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if name.startswith("fxframework.testing."):
+            assert (code, what.split(".")[0]) in {("missing", each) for each in TESTING}, name
+            continue
+        assert code == "FXF0007", (name, what)
+        assert INSTALL.search(what), name
+        text = source.read_text("utf-8")
+        assert optional.search(text) or "import code_columns" in text, name
+
+
+def outputs(installed: Environment, path: Path, format: str | None) -> Iterator[dict[str, str]]:
+    """What `convert --list` offers for a file."""
+    given = ("-f", format) if format else ()
+    done = installed.fxf("convert", "--json", *given, "--list", path.name, folder=path.parent)
+    assert done.status == 0, done.stderr
+    yield from json.loads(done.stdout)["targets"]
+
+
+@pytest.mark.parametrize("name", list(samples()))
+def test_every_output_that_is_offered(installed: Environment, name: str, tmp_path: Path) -> None:
+    """It is made, or refused for a reason, or needs an extra; then nothing is left behind."""
+    format, data = samples()[name]
+    path = tmp_path / "capture.bin"
+    path.write_bytes(data)
+    given = ("-f", format) if format else ()
+    targets = list(outputs(installed, path, format))
+    assert targets
+    for target in targets:
+        out = tmp_path / f"out-{target['to']}"
+        done = installed.fxf("convert", *given, path.name, "-t", target["to"], out.name,
+                             folder=tmp_path)  # fmt: skip
+        said = f"{name} to {target['to']}: exit status {done.status}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, said
+        if done.status in {0, 3}:
+            assert out.exists(), said
+            continue
+        assert not out.exists(), said
+        code = CODE.search(done.stderr)
+        assert code is not None, said
+        assert code[1] != "FXF0000", said
+        if done.status == 5:
+            assert code[1] == "FXF0007", said
+            assert INSTALL.search(done.stderr), said
+        else:
+            assert done.status in {1, 2}, said
+            assert done.stderr.count("\n  = ") >= 2, said
+
+
+def test_every_verb_is_tried() -> None:
+    functions = {name for name in fxf.__all__ if name[0].islower()} - {"hookimpl"}
+    assert VERBS.keys() == functions
+
+
+@pytest.mark.parametrize("verb", [*VERBS, *METHODS])
+def test_every_verb_of_python(installed: Environment, verb: str, folder: Path) -> None:
+    code = VERBS.get(verb) or (
+        f"with fxf.open('in/{SAMPLE}') as capture:\n    print({METHODS[verb]})"
+    )
+    indented = code.strip().replace("\n", "\n    ")
+    done = installed.exec(PROGRAM.format(code=indented), folder)
+    assert "Traceback" not in done.stderr, done.stderr
+    if done.status:
+        assert done.stdout.splitlines()[-2].startswith("error["), done
+        assert "error[FXF0000]" not in done.stdout
+        assert (done.status == 5) == bool(INSTALL.search(done.stdout))
+    else:
+        assert done.stdout
+
+
+def test_what_needs_an_extra_and_what_does_not(core: Environment, folder: Path) -> None:
+    missing = {"batch", "sql", *METHODS}
+    for verb, code in {**VERBS, **METHODS}.items():
+        program = code if verb in VERBS else (
+            f"with fxf.open('in/{SAMPLE}') as capture:\n    print({code})"
+        )  # fmt: skip
+        indented = program.strip().replace("\n", "\n    ")
+        done = core.exec(PROGRAM.format(code=indented), folder)
+        assert done.status == (5 if verb in missing else 0), (verb, done)
