@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -211,11 +210,13 @@ def _entry(name: str, value: Any) -> str:
 
 
 def _value(name: str, value: Any) -> str:
+    from fxframework.model.clock import utc_text
+
     if isinstance(value, int) and not isinstance(value, bool):
         if name.endswith(WALL):
-            return _date(value)
+            return utc_text(value)
         if name.endswith(OFFSET):
-            return f"{value} ns: time 0 is {_date(value)}"
+            return f"{value} ns: time 0 is {utc_text(value)}"
     return _words(value)
 
 
@@ -233,15 +234,6 @@ def _words(value: Any) -> str:
     if isinstance(value, int):
         return amount(value)
     return NOTHING if value is None or value == "" else str(value)
-
-
-def _date(ns: int) -> str:
-    """Format nanoseconds since the Unix epoch as date and time, exactly."""
-    seconds, rest = divmod(ns, 10**9)
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09d} UTC"
-    except (OverflowError, ValueError, OSError):
-        return str(ns)
 
 
 def _timeline(screen: Screen, summary: Summary) -> None:

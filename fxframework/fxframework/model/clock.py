@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NS_MAX", "NS_MIN", "NS_PER_SECOND", "Clock"]
+__all__ = ["NS_MAX", "NS_MIN", "NS_PER_SECOND", "Clock", "utc_text"]
 
 NS_PER_SECOND = 1_000_000_000
 """Nanoseconds in a second."""
@@ -88,3 +90,12 @@ class Clock:
     def ticks(self, ns: int) -> int:
         """Return the first tick count at or after ``ns`` (the inverse of ``ns()``, rounded up)."""
         return -(-ns * self.ticks_per_second // NS_PER_SECOND) + self.base_ticks
+
+
+def utc_text(ns: int) -> str:
+    """Format nanoseconds since the Unix epoch as date and time, exactly."""
+    seconds, rest = divmod(ns, NS_PER_SECOND)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09d} UTC"
+    except (OverflowError, ValueError, OSError):
+        return str(ns)

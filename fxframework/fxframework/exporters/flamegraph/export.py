@@ -152,7 +152,7 @@ class _Picture:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
             f'viewBox="0 0 {WIDTH} {height}">\n'
             f"<style>{folder.joinpath('graph.css').read_text('utf-8')}</style>\n"
-            f'<text x="{WIDTH / 2}" y="20" text-anchor="middle" font-size="16">'
+            f'<text id="title" x="{WIDTH / 2}" y="20" text-anchor="middle" font-size="16">'
             f"{escape(_valid(title))}</text>\n"
             f'<text id="back" x="8" y="20"></text><text id="find" x="{WIDTH - 60}" y="20">Search'
             f'</text><text id="matched" x="{WIDTH - 8}" y="{height - 8}" text-anchor="end"></text>'

@@ -6,11 +6,26 @@ const frames = [...document.querySelectorAll("g.f")].map((group) => {
     name: title.slice(0, title.lastIndexOf(" (")), x: +rect.getAttribute("x"),
     y: +rect.getAttribute("y"), width: +rect.getAttribute("width") };
 });
-const WIDTH = +root.getAttribute("width"), LETTER = 7;
+const FULL = +root.getAttribute("width"), LETTER = 7;
+const place = (id, x) => { document.getElementById(id).setAttribute("x", x); };
 const label = (id, text) => { document.getElementById(id).textContent = text; };
+const cut = (text, letters) => (text.length <= letters ? text
+  : letters < 3 ? "" : text.slice(0, letters - 2) + "..");
+const title = document.getElementById("title").textContent;
+let WIDTH = FULL, shown = [0, FULL, 0];
+
+function fill() {  // the width of the window
+  WIDTH = Math.max(root.getBoundingClientRect().width, 200);
+  place("title", WIDTH / 2);
+  place("find", WIDTH - 60);
+  place("matched", WIDTH - 8);
+  label("title", cut(title, Math.floor((WIDTH - 220) / 10)));
+  show(...shown);
+}
 
 function show(left, width, top) {
   const scale = WIDTH / width;
+  shown = [left, width, top];
   for (const frame of frames) {
     const x = (frame.x - left) * scale, wide = frame.width * scale;
     const above = frame.y < top && x <= 0.01 && x + wide >= WIDTH - 0.01;
@@ -23,12 +38,11 @@ function show(left, width, top) {
     frame.rect.setAttribute("width", Math.max(to - from, 0));
     frame.text.setAttribute("x", from + 3);
     const letters = Math.floor((to - from - 4) / LETTER);
-    frame.text.textContent = letters < 3 ? ""
-      : frame.name.length <= letters ? frame.name : frame.name.slice(0, letters - 2) + "..";
+    frame.text.textContent = letters < 3 ? "" : cut(frame.name, letters);
   }
   label("back", top > 0 ? "Reset zoom" : "");
 }
-const reset = () => show(0, WIDTH, 0);
+const reset = () => show(0, FULL, 0);
 
 function search(words) {
   let sum = 0, until = -1;
@@ -42,7 +56,7 @@ function search(words) {
     const end = x + width;
     if (end > until) { sum += end - Math.max(x, until); until = end; }
   }
-  label("matched", words === "" ? "" : `${words}: ${(100 * sum / WIDTH).toFixed(1)}%`);
+  label("matched", words === "" ? "" : `${words}: ${(100 * sum / FULL).toFixed(1)}%`);
 }
 const ask = () => { const words = prompt("Search frames for", ""); if (words !== null) search(words); };
 
@@ -55,4 +69,9 @@ addEventListener("keydown", (event) => {
   if (event.key === "Escape") { reset(); search(""); }
   if (event.key === "/") { event.preventDefault(); ask(); }
 });
-reset();
+if (root.localName === "svg") {  // a picture of its own, not part of a page
+  root.setAttribute("width", "100%");
+  root.removeAttribute("viewBox");
+  addEventListener("resize", fill);
+  fill();
+} else reset();

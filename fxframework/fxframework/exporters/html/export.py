@@ -16,7 +16,7 @@ from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, utc_text
 from fxframework.model.schema import ASYNC, LOG_LEVELS
 from fxframework.model.table import Table
 
@@ -81,6 +81,8 @@ class HtmlExport(Export):
         self._data["logs"] = []
         self._span: list[int] = []
         self._room = MOST["slices"]
+        self._utc_offset: int | None = None
+        """Offset of time 0 from UTC in ns, of the first capture that knows it."""
         self._processes: dict[int, str] = {}
         """Names of processes by pid, shared by all captures."""
 
@@ -88,6 +90,8 @@ class HtmlExport(Export):
         """Add a capture to the report."""
         summary = capture.summary()
         capture.scan()
+        if self._utc_offset is None:
+            self._utc_offset = capture.utc_offset_ns
         self._data["captures"].append(
             {
                 "name": capture.name,
@@ -115,7 +119,7 @@ class HtmlExport(Export):
         names = [each["name"] for each in self._data["captures"]]
         self._data |= {
             "title": self._options["title"] or ", ".join(names),
-            "start": str(start),
+            "begins": self._begins(start),
             "length": max(self._span, default=0) - start,
             "names": list(self._names),
         }
@@ -129,6 +133,16 @@ class HtmlExport(Export):
         self._data["slowest"] = self._data["slowest"][: MOST["slowest"]]
         self._sink.write(report_page(self._data))
         return super().close()
+
+    def _begins(self, start: int) -> str:
+        """Return the time of the start of the report, exactly; empty if it is 0 without a date."""
+        texts = []
+        if self._utc_offset is not None:
+            texts.append(utc_text(start + self._utc_offset))
+        if start:
+            seconds, rest = divmod(start, NS_PER_SECOND)
+            texts.append(f"{seconds:,}.{rest:09d} s on the clock of the capture")
+        return ", ".join(texts)
 
     def _name(self, text: str) -> int:
         return self._names.setdefault(text[:LONGEST_TEXT], len(self._names))
@@ -249,24 +263,27 @@ class HtmlExport(Export):
             self._data["byname"].append([self._name(text), *figures])
 
     def _flame(self, capture: Capture) -> None:
-        """Add frames of the flame graph: name, depth, start and width (ns), number of calls."""
+        """Add the flame graph of a capture: name, depth, start, width (ns), calls."""
         tree = call_tree(capture, by="name", depth=LANES)
         total = tree.in_ns(tree.total)
         shown = np.argsort(-total, kind="stable")[: MOST["frames"]].copy()
         keep = np.zeros(len(tree), np.bool_)
         keep[shown] = True
         self._dropped["frames of the flame graph"] += len(tree) - shown.size
-        place: dict[int, int] = {}
+        frames: list[list[int]] = []
+        place: dict[int, int] = {-1: 0}
         above = tree.parent.data
         for node, depth in tree.walk(total):
             if not keep[node]:
                 continue
-            at = place.get(above[node], 0) if above[node] >= 0 else 0
-            if above[node] >= 0:
-                place[above[node]] = at + int(total[node])
-            place[node] = at
-            self._data["flame"].append(
+            place[node] = at = place.get(above[node], 0)
+            place[above[node]] = at + int(total[node])
+            frames.append(
                 [self._name(tree.name(node)), depth, at, int(total[node]), int(tree.count[node])]
+            )
+        if place[-1]:  # without a call that took time there is nothing to draw
+            self._data["flame"].append(
+                {"capture": capture.name, "total": place[-1], "frames": frames}
             )
 
     # --- Counters and logs -----------------------------------------------------------------------

@@ -25,6 +25,7 @@ function table(where, heads, rows, attributes) {
       const box = document.createElement(kind);
       box.textContent = cell === null ? "" : cell;
       if (heads[at].startsWith("#")) box.className = "n";
+      else if (/\S{32}/.test(box.textContent)) box.className = "long";
       row.append(box);
     });
     return row;
@@ -45,9 +46,11 @@ function table(where, heads, rows, attributes) {
 
 const canvas = element("timeline");
 const ROW = 15, GAP = 6, HEAD = 16, COUNTER = 34, RULER = 20;
+const TALL = 1200, MOST_ROWS = 10;  // pixels of all folded tracks, and levels of one
+const LABEL = 80;  // pixels from one label of the axis to the next, at least
 let view = { from: 0, to: length };
 let found = "";
-let places = [];
+let places = [], heads = [];
 
 const lanes = data.tracks.map((track) => {
   let most = 0;
@@ -55,14 +58,25 @@ const lanes = data.tracks.map((track) => {
   return Math.min(most + 1, 64);
 });
 
+const folds = Math.min(Math.max(Math.floor((TALL / lanes.length - HEAD - GAP) / ROW), 1), MOST_ROWS);
+const foldable = lanes.map((rows) => rows > folds + 1);
+const unfolded = new Set();
+const rowsOf = (at) => (foldable[at] && !unfolded.has(at) ? folds : lanes[at]);
+const foldAll = element("fold");
+
+function fold(at) {
+  if (!unfolded.delete(at)) unfolded.add(at);
+  draw();
+}
+
 function height() {
   let total = RULER + GAP;
   if (data.logs.length) total += 30 + GAP;
   total += data.counters.length * (COUNTER + GAP);
   for (const [at, track] of data.tracks.entries()) {
-    total += HEAD + lanes[at] * ROW + GAP + (track.busy ? 8 : 0);
+    total += HEAD + rowsOf(at) * ROW + GAP + (track.busy ? 8 : 0);
   }
-  return Math.min(Math.max(total, 120), 6000);
+  return Math.min(Math.max(total, 120), Math.floor(32000 / (window.devicePixelRatio || 1)));
 }
 
 function prepare(target, tall) {
@@ -80,15 +94,15 @@ function prepare(target, tall) {
 }
 
 function ruler(pen, wide) {
-  const span = view.to - view.from;
-  let step = Math.pow(10, Math.floor(Math.log10(span / 6)));
-  for (const more of [5, 2]) if (span / (step * more) >= 6) { step *= more; break; }
+  const span = view.to - view.from, least = (span * LABEL) / wide;
+  let step = Math.pow(10, Math.floor(Math.log10(least)));
+  step *= [1, 2, 5, 10].find((more) => step * more >= least) || 10;
   pen.fillStyle = css("--soft");
   pen.strokeStyle = css("--line");
   for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
     const x = ((at - view.from) / span) * wide;
     pen.beginPath(); pen.moveTo(x, 0); pen.lineTo(x, canvas.clientHeight); pen.stroke();
-    pen.fillText(time(at), x + 3, RULER / 2);
+    if (x + 3 + pen.measureText(time(at)).width <= wide) pen.fillText(time(at), x + 3, RULER / 2);
   }
 }
 
@@ -136,12 +150,16 @@ function drawCounter(pen, wide, top, counter) {
   return top + COUNTER + GAP;
 }
 
-function drawTrack(pen, wide, top, track, rows) {
+function drawTrack(pen, wide, top, track, number) {
   const span = view.to - view.from, dark = matchMedia("(prefers-color-scheme: dark)").matches;
   pen.fillStyle = css("--band");
   pen.fillRect(0, top, wide, HEAD);
   pen.fillStyle = css("--ink");
-  pen.fillText(track.process.trim() ? `${track.process} / ${track.label}` : track.label, 3, top + HEAD / 2);
+  const rows = rowsOf(number), hidden = lanes[number] - rows;
+  const name = track.process.trim() ? `${track.process} / ${track.label}` : track.label;
+  const sign = foldable[number] ? (hidden ? "\u25b8 " : "\u25be ") : "";
+  pen.fillText(sign + name + (hidden ? `, ${hidden} more levels: click` : ""), 3, top + HEAD / 2);
+  if (foldable[number]) heads.push([top, number]);
   top += HEAD;
   if (track.busy) {
     const { from, width, share } = track.busy;
@@ -164,6 +182,7 @@ function drawTrack(pen, wide, top, track, rows) {
     const x = ((start - view.from) / span) * wide;
     const w = Math.max(((end - start) / span) * wide, 1);
     const depth = track.depth[at];
+    if (depth >= rows) continue;
     const y = top + depth * ROW;
     const pixel = Math.floor(x);
     if (w <= 1 && filled.get(depth) === pixel) continue;
@@ -189,11 +208,14 @@ function drawTrack(pen, wide, top, track, rows) {
 function draw() {
   const [pen, wide] = prepare(canvas, height());
   places = [];
+  heads = [];
+  foldAll.hidden = !foldable.includes(true);
+  foldAll.textContent = unfolded.size ? "Fold all threads" : "Unfold all threads";
   ruler(pen, wide);
   let top = RULER + GAP;
   if (data.logs.length) top = drawLogs(pen, wide, top);
   for (const counter of data.counters) top = drawCounter(pen, wide, top, counter);
-  data.tracks.forEach((track, at) => { top = drawTrack(pen, wide, top, track, lanes[at]); });
+  data.tracks.forEach((track, at) => { top = drawTrack(pen, wide, top, track, at); });
   overview();
 }
 
@@ -228,8 +250,11 @@ function zoom(factor, at) {
   show(middle - span * factor * at, middle + span * factor * (1 - at));
 }
 
+const headAt = (y) => heads.find(([top]) => y >= top && y < top + HEAD);
+
 function describe(event) {
   const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+  canvas.style.cursor = headAt(y) ? "pointer" : "";
   const hit = places.findLast(([left, top, w]) => x >= left && x <= left + Math.max(w, 3) && y >= top && y < top + ROW);
   const tip = element("tip");
   if (!hit) { tip.textContent = time(view.from + ((view.to - view.from) * x) / box.width); return; }
@@ -245,7 +270,16 @@ canvas.addEventListener("wheel", (event) => {
 }, { passive: false });
 let drag = null;
 canvas.addEventListener("pointerdown", (event) => { drag = [event.clientX, view.from, view.to]; canvas.setPointerCapture(event.pointerId); });
-canvas.addEventListener("pointerup", () => { drag = null; });
+canvas.addEventListener("pointerup", (event) => {
+  const head = drag && Math.abs(event.clientX - drag[0]) < 3 && headAt(event.offsetY);
+  drag = null;
+  if (head) fold(head[1]);
+});
+foldAll.addEventListener("click", () => {
+  if (unfolded.size) unfolded.clear();
+  else foldable.forEach((able, at) => { if (able) unfolded.add(at); });
+  draw();
+});
 canvas.addEventListener("pointermove", (event) => {
   if (!drag) { describe(event); return; }
   const shift = ((drag[0] - event.clientX) / canvas.clientWidth) * (drag[2] - drag[1]);
@@ -266,13 +300,24 @@ element("find").addEventListener("input", (event) => { found = event.target.valu
 
 // --- flame graph --------------------------------------------------------------------------------
 
-function drawFlame() {
-  const target = element("flame");
-  let most = 0, total = 0;
-  for (const [, depth, at, wide] of data.flame) { most = Math.max(most, depth); total = Math.max(total, at + wide); }
+const flames = data.flame.map(({ capture, total, frames }) => {
+  if (data.flame.length > 1) {
+    const head = document.createElement("h3");
+    head.textContent = capture;
+    element("flames").append(head);
+  }
+  const target = document.createElement("canvas");
+  target.className = "flame";
+  element("flames").append(target);
+  let most = 0;
+  for (const [, depth] of frames) most = Math.max(most, depth);
+  return { target, total, frames, most };
+});
+
+function drawFlame({ target, total, frames, most }) {
   const [pen, wide] = prepare(target, (most + 1) * ROW + 4);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  for (const [name, depth, at, span] of data.flame) {
+  for (const [name, depth, at, span] of frames) {
     const x = (at / total) * wide, w = (span / total) * wide;
     if (w < 0.5) continue;
     pen.fillStyle = colour(name, !dark);
@@ -290,7 +335,7 @@ function drawFlame() {
 
 element("title").textContent = data.title;
 document.title = data.title;
-element("subtitle").textContent = `${time(data.length)} from ${data.start} ns; ${data.captures.length} capture${data.captures.length === 1 ? "" : "s"}`;
+element("subtitle").textContent = `${time(data.length)}; ${data.captures.length} capture${data.captures.length === 1 ? "" : "s"}` + (data.begins ? `; time 0 is ${data.begins}` : "");
 const hide = (id) => { element(id).hidden = true; };
 const jump = (row, start, span) => {
   row.dataset.start = start;
@@ -305,7 +350,7 @@ if (data.byname.length) {
   table(element("byname"), ["name", "#count", "#total", "#mean", "#longest"],
     data.byname.map(([name, count, total, longest]) => [data.names[name], count, time(total), time(total / count), time(longest)]));
 } else hide("byname-section");
-if (data.flame.length) drawFlame(); else hide("flame-section");
+if (flames.length) flames.forEach(drawFlame); else hide("flame-section");
 if (data.logs.length) {
   const rows = data.logs.flatMap((logs) => logs.start.map((start, at) => [time(start), logs.severity[at], logs.tag[at], logs.message[at]]));
   table(element("logs"), ["#time", "severity", "tag", "message"], rows, (row) => { row.children[1].className = row.children[1].textContent.toLowerCase(); });
@@ -321,6 +366,6 @@ const drawn = data.tracks.reduce((sum, track) => sum + track.start.length, 0);
 const all = data.tracks.reduce((sum, track) => sum + track.total, 0);
 if (drawn < all) element("limits").textContent = `The ${drawn} longest of ${all} slices are drawn; a bar above a track shows how busy it was.`;
 if (!data.tracks.length && !data.counters.length && !data.logs.length) hide("timeline-section");
-addEventListener("resize", () => { draw(); if (data.flame.length) drawFlame(); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { draw(); if (data.flame.length) drawFlame(); });
+addEventListener("resize", () => { draw(); flames.forEach(drawFlame); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { draw(); flames.forEach(drawFlame); });
 draw();

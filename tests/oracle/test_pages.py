@@ -1,0 +1,218 @@
+"""Pages and pictures in a browser: at every width all labels fit, and nothing overlaps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fxframework as fxf
+from fx_trace.write.archive import Archive
+
+from .browser import Browser
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = ROOT / "examples" / "scenarios"
+BOOT = SCENARIOS / "boot.golden" / "boot.fxt"
+LOGS = SCENARIOS / "logs.golden" / "logs.fxlog"
+CALLS = ROOT / "examples" / "xray" / "spellcheck.xray"
+MAGIC = ROOT / "examples" / "magic_trace_sample.fxt.gz"
+WIDTHS = (360, 800, 1900)
+
+RECORDER = """
+window.texts = []; window.rects = [];
+for (const [name, kept] of [["fillText", texts], ["fillRect", rects]]) {
+  const draw = CanvasRenderingContext2D.prototype[name];
+  CanvasRenderingContext2D.prototype[name] = function (...given) {
+    const size = name === "fillText" ? this.measureText(given[0]).width : 0;
+    kept.push([this.canvas, this.canvas.clientWidth, size, ...given]);
+    return draw.apply(this, given);
+  };
+}
+window.recorded = (kept, where) => kept.filter(([canvas]) => canvas.matches(where))
+  .map(([canvas, ...rest]) => [[...document.querySelectorAll("canvas")].indexOf(canvas), ...rest]);
+window.brokenWords = () => {
+  const broken = [];
+  for (const cell of document.querySelectorAll("th, td")) {
+    const text = cell.firstChild, range = document.createRange();
+    for (const word of text ? text.data.matchAll(/\\S{1,31}(?!\\S)/g) : []) {
+      range.setStart(text, word.index); range.setEnd(text, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 1 && !cell.classList.contains("long")) broken.push(word[0]);
+    }
+  }
+  return broken;
+};
+"""
+
+
+def deep(folder: Path) -> Path:
+    """Calls of 65 levels on five threads, with names of one word and of many."""
+    path = folder / "deep.fxt"
+    with Archive(path) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        for tid in range(2, 7):
+            for level in range(65):
+                name = f"a_function_with_a_long_name_{level}" + "::inner" * (level == 9) * 20
+                app.duration_complete(
+                    "c", name, 10**9 + level * 1000, 10**9 + 10**6 - level * 1000, thread=(1, tid)
+                )
+    return path
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    of: dict[str, list[Any]] = {
+        "several": [BOOT, LOGS, CALLS], "calls": [CALLS], "magic": [MAGIC], "deep": [deep(folder)]
+    }  # fmt: skip
+    for name, inputs in of.items():
+        fxf.convert(inputs, folder / f"{name}.html")
+    for name in ("calls", "magic", "deep"):
+        fxf.convert(of[name], folder / f"{name}.svg")
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.fixture
+def at_width(browser: Browser) -> Iterator[Any]:
+    added = browser.call("Page.addScriptToEvaluateOnNewDocument", source=RECORDER)
+
+    def open_at(page: Path, width: int) -> Browser:
+        browser.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=800, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        browser.open("about:blank")
+        browser.until("location.href === 'about:blank'")
+        browser.open(page.as_uri())
+        browser.until("location.href !== 'about:blank' && document.readyState === 'complete'")
+        return browser
+
+    yield open_at
+    browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
+    browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["several", "calls", "magic", "deep"])
+def test_a_page_fits(name: str, width: int, pages: dict[str, Path], at_width: Any) -> None:
+    browser = at_width(pages[f"{name}.html"], width)
+    assert not browser.errors()
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    # Labels of the axis, which are all in its first 20 pixels, end in the picture and are apart.
+    axis = [
+        (x, x + size, wide)
+        for _, wide, size, _, x, y in browser.evaluate("recorded(texts, '#timeline')")
+        if y == 10
+    ]
+    assert len(axis) >= 2
+    assert all(end <= wide for _, end, wide in axis)
+    assert all(end < start for (_, end, _), (start, _, _) in itertools.pairwise(axis))
+    assert browser.evaluate("brokenWords()") == []
+    # The timeline leaves room for the rest, however deep threads are.
+    assert browser.evaluate("document.getElementById('timeline').clientHeight") < 2_300
+    # No frame is painted over another one.
+    levels: dict[tuple[int, float], list[tuple[float, float]]] = {}
+    for canvas, _, _, x, y, w, _ in browser.evaluate("recorded(rects, '#flames canvas, #flame')"):
+        levels.setdefault((canvas, y), []).append((x, x + w))
+    assert levels
+    for places in levels.values():
+        for (_, end), (start, _) in itertools.pairwise(sorted(places)):
+            assert end <= start + 0.01
+
+
+def test_each_capture_of_a_page_has_a_flame_graph(pages: dict[str, Path], at_width: Any) -> None:
+    browser = at_width(pages["several.html"], 1200)
+    heads = browser.evaluate("[...document.querySelectorAll('#flames h3')].map(h => h.innerText)")
+    assert heads == [str(BOOT), str(CALLS)]
+    roots = [
+        (canvas, x, w)
+        for canvas, wide, _, x, y, w, _ in browser.evaluate("recorded(rects, '#flames canvas')")
+        if y == 0
+    ]
+    assert [x for _, x, _ in roots] == [0, 0]
+    assert len({canvas for canvas, *_ in roots}) == 2  # each fills its own picture
+    assert all(w > 1_100 for *_, w in roots)
+
+
+def test_threads_of_many_levels_are_folded(pages: dict[str, Path], at_width: Any) -> None:
+    browser = at_width(pages["deep.html"], 1200)
+    tall = "document.getElementById('timeline').clientHeight"
+    folded = browser.evaluate(tall)
+    heads = browser.evaluate("recorded(texts, '#timeline').map(each => each[3])")
+    assert sum("more levels: click" in head for head in heads) == 5
+    browser.evaluate("document.getElementById('fold').click()")
+    unfolded = browser.evaluate(tall)
+    assert unfolded > 5 * 64 * 15
+    browser.evaluate("document.getElementById('fold').click()")
+    assert browser.evaluate(tall) == folded
+    # A click on the name of one thread unfolds it alone; so does dragging nothing.
+    browser.evaluate(
+        "window.at = document.getElementById('timeline').getBoundingClientRect(); "
+        "window.scrollTo(0, 0)"
+    )
+    x, y = browser.evaluate("[at.left + 20, at.top + 20 + 6 + 8]")
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    assert folded < browser.evaluate(tall) < unfolded
+    assert not browser.errors()
+
+
+def test_a_page_says_when_it_begins(pages: dict[str, Path], at_width: Any) -> None:
+    subtitle = "document.getElementById('subtitle').innerText"
+    assert "time 0 is 13,562.555403689 s on the clock of the capture" in at_width(
+        pages["calls.html"], 800
+    ).evaluate(subtitle)
+    assert "time 0 is 2022-04-20 01:45:13.989693816 UTC" in at_width(
+        pages["magic.html"], 800
+    ).evaluate(subtitle)
+    first = "document.querySelector('#slowest td.n').innerText"
+    assert at_width(pages["calls.html"], 800).evaluate(first) == "0 ns"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["calls", "magic", "deep"])
+def test_a_flame_graph_fills_the_window(
+    name: str, width: int, pages: dict[str, Path], at_width: Any
+) -> None:
+    browser = at_width(pages[f"{name}.svg"], width)
+
+    def fills() -> None:
+        boxes = browser.evaluate(
+            "[...document.querySelectorAll('g.f rect')].map(r => r.getBoundingClientRect())"
+            ".filter(b => b.width).map(b => [b.left, b.right])"
+        )
+        # A scroll bar may take some pixels.
+        room = browser.evaluate("document.documentElement.getBoundingClientRect().width")
+        assert room >= browser.evaluate("innerWidth") - 20
+        assert min(left for left, _ in boxes) == pytest.approx(0, abs=1)
+        assert max(right for _, right in boxes) == pytest.approx(room, abs=1)
+        for text in ("title", "find", "matched"):
+            box = f"document.getElementById('{text}').getBoundingClientRect()"
+            assert browser.evaluate(f"{box}.left") >= 0
+            assert browser.evaluate(f"{box}.right") <= room
+        overlap = "document.getElementById('title').getBoundingClientRect().right"
+        assert browser.evaluate(overlap) < browser.evaluate(
+            "document.getElementById('find').getBoundingClientRect().left"
+        )
+
+    fills()
+    assert browser.evaluate(
+        "document.querySelector('g.f rect').getBoundingClientRect().height"
+    ) == (pytest.approx(16, abs=0.5))  # text keeps its size
+    browser.evaluate(
+        "frames.find(f => f.width > 0 && f.y > 60).group.dispatchEvent(new Event('click'))"
+    )
+    fills()
+    browser.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=700, height=800, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    browser.until("innerWidth === 700")
+    browser.evaluate("new Promise(requestAnimationFrame)")
+    browser.until("Math.abs(WIDTH - document.documentElement.getBoundingClientRect().width) < 1")
+    fills()
+    assert not browser.errors()
