@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fx_emulator.native.decode import Access, Operand
+from fx_emulator.native.decode import Access, Part
 from fx_emulator.native.space import WRITE, Region
 
 __all__ = ["Conflicts", "GrownError"]
 
 _WORD = 8
 _WRITE_ACCESS = 17
-_PARTS = {"eax": "rax", "ecx": "rcx", "edx": "rdx", "ebx": "rbx", "esi": "rsi", "edi": "rdi"}
 _PRIVATE = frozenset({"stack"})
 """Regions assumed to be private to a thread."""
 
@@ -52,7 +51,6 @@ class Conflicts:
         self._seen: set[tuple[int, int, int, int]] = set()
         self._hooks: list[int] = []
         self._point_hooks: dict[int, int] = {}
-        self._registers: dict[str, Callable[[], int]] = {}
 
     # --- watching ---
 
@@ -130,30 +128,17 @@ class Conflicts:
 
     def touched(self, access: Access) -> list[tuple[int, bool]]:
         """Return the words in conflict that an instruction will use, and whether it stores each."""
-        found = []
+        found: list[tuple[int, bool]] = []
+        addresses, words = self.machine.operands, self.words
+        if addresses.idle(access):
+            return found
         for operand in access.operands:
-            begin = self._effective(operand)
-            for word in range(begin & -_WORD, begin + max(operand.size, 1), _WORD):
-                if word in self.words:
+            begin = addresses.of(operand)
+            for word in range(begin & -_WORD, begin + operand.size, _WORD):
+                if word in words:
                     found.append((word, operand.writes))  # noqa: PERF401 (it runs at each point)
         return found
 
-    def _effective(self, operand: Operand) -> int:
-        address = operand.displacement
-        if operand.base is not None:
-            address += self._register(operand.base)
-        if operand.index is not None:
-            address += self._register(operand.index) * operand.scale
-        if operand.segment in {"fs", "gs"}:
-            address += self._register(f"{operand.segment}_base")
-        return address & (1 << 64) - 1
-
-    def _register(self, name: str) -> int:
-        full = _PARTS.get(name, name)
-        if full[:1] == "r" and full.endswith("d") and full[1:-1].isdigit():
-            full = full[:-1]
-        read = self._registers.get(full)
-        if read is None:
-            read = self._registers[full] = self.machine.engine.reader(full)
-        value = read()
-        return value if full == name else value & 0xFFFFFFFF
+    def touched_by(self, part: Part) -> list[tuple[int, bool]]:
+        """Return the same for a part of an instruction."""
+        return [(word, part.writes) for word in part.words if word in self.words]

@@ -1,4 +1,10 @@
-"""Decoded instructions: their text, their memory operands, and whether they order stores."""
+"""Decoded instructions: their text, their memory operands, and which of them x86 makes atomic.
+
+Atomic are: one load or one store of up to 8 bytes within a cache line, and all accesses of an
+instruction with a LOCK prefix and of XCHG with memory. Any other instruction is a sequence of
+*parts*, first its loads and then its stores, and other CPUs can access the memory between two of
+them.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +15,33 @@ import attrs
 
 from fx_emulator.native.errors import MissingPackageError
 
-__all__ = ["Access", "Decoder", "Operand"]
+__all__ = ["LINE", "Access", "Decoder", "Operand", "Part"]
 
-_PLAIN, _STACK = 0, 1
+LINE = 64
+"""Bytes of a cache line."""
+_WORD = 8
+
+_NO_ACCESS = ("nop", "prefetch", "clflush", "endbr")
+# How an instruction uses a memory operand that comes first; any other loads and stores it.
+_LOADS = frozenset(
+    """
+    bt call cmp cmpsb cmpsd cmpsq cmpsw div fadd fbld fcom fcomp fdiv fdivr fiadd ficom ficomp
+    fidiv fidivr fild fimul fisub fisubr fld fldcw fldenv fmul frstor fsub fsubr fxrstor idiv
+    imul jmp ldmxcsr lidt lgdt mul push scasb scasd scasq scasw test
+    """.split()  # noqa: SIM905 (a table of names)
+)
+_STORES = frozenset(
+    """
+    extractps fbstp fnsave fnstcw fnstenv fnstsw fxsave pop sgdt sidt stmxcsr stosb stosd stosq
+    stosw str sldt smsw
+    """.split()  # noqa: SIM905 (a table of names)
+)
+_STORE_NAMES = ("mov", "set", "fist", "fst", "pextr")
+"""Beginnings of the names of further instructions that only store."""
+_PUSHES = {"push": 8, "pushfq": 8, "pushf": 2, "call": 8, "enter": 8}
+_POPS = {"pop": 8, "popfq": 8, "popf": 2, "ret": 8}
+_STATES = {"fxsave": 512, "fxrstor": 512}
+_BITS = frozenset({"bt", "bts", "btr", "btc"})
 
 
 @attrs.frozen
@@ -26,6 +56,22 @@ class Operand:
     size: int
     writes: bool
     reads: bool
+    bit: str | None = None
+    """Register whose value counts bits from the operand on: BT, BTS, BTR, BTC."""
+
+
+@attrs.frozen
+class Part:
+    """One atomic access: up to 8 bytes within a cache line."""
+
+    address: int
+    size: int
+    writes: bool
+
+    @property
+    def words(self) -> range:
+        """Guest addresses of the words that it touches."""
+        return range(self.address & -_WORD, self.address + self.size, _WORD)
 
 
 @attrs.frozen
@@ -40,11 +86,36 @@ class Access:
     """Whether it is atomic: a LOCK prefix, or XCHG with memory."""
     fence: str
     """``mfence``, ``sfence``, ``lfence`` or empty."""
+    repeated: bool = False
+    """Whether a REP prefix repeats it, RCX times."""
+    plural: bool = False
+    """Whether it has several parts even if no operand crosses a cache line."""
 
     @property
     def orders(self) -> bool:
         """Whether it drains the store buffer."""
         return self.locked or self.fence in {"mfence", "sfence"}
+
+    def parts(self, address_of: Callable[[Operand], int]) -> tuple[Part, ...]:
+        """Return the parts in order, given the address of each operand."""
+        places = [(address_of(each), each) for each in self.operands]
+        loads = [part for at, each in places if each.reads for part in _pieces(at, each.size)]
+        stores = [part for at, each in places if each.writes for part in _pieces(at, each.size)]
+        return (
+            *(Part(at, size, writes=False) for at, size in loads),
+            *(Part(at, size, writes=True) for at, size in stores),
+        )
+
+
+def _pieces(address: int, size: int) -> list[tuple[int, int]]:
+    """Return address and size of the atomic pieces of an operand."""
+    found = []
+    end = address + size
+    while address < end:
+        piece = min(_WORD, LINE - address % LINE, end - address)
+        found.append((address, piece))
+        address += piece
+    return found
 
 
 class Decoder:
@@ -57,8 +128,7 @@ class Decoder:
             raise MissingPackageError("capstone") from None
         self._cs: Any = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
         self._cs.detail = True
-        self._memory = capstone.x86.X86_OP_MEM
-        self._writes, self._reads = capstone.CS_AC_WRITE, capstone.CS_AC_READ
+        self._memory, self._register = capstone.x86.X86_OP_MEM, capstone.x86.X86_OP_REG
         self._read = read
         self._known: dict[int, Access | None] = {}
 
@@ -91,41 +161,76 @@ class Decoder:
         found = next(self._cs.disasm(self._bytes(address), address, 1), None)
         if found is None:
             return None
-        operands = tuple(self._operands(found))
-        mnemonic = found.mnemonic
-        locked = found.prefix[0] == 0xF0
-        exchange = mnemonic.endswith("xchg") and bool(operands)
+        name = found.mnemonic.split()[-1]
+        bare = name == "lea" or name.startswith(_NO_ACCESS)
+        operands = () if bare else self._operands(found, name)
+        exchange = name == "xchg" and bool(operands)
         return Access(
-            text=f"{mnemonic} {found.op_str}".strip(),
+            text=f"{found.mnemonic} {found.op_str}".strip(),
             size=found.size,
             operands=operands,
-            locked=locked or exchange,
-            fence=mnemonic if mnemonic in {"mfence", "sfence", "lfence"} else "",
+            locked=found.prefix[0] == 0xF0 or exchange,
+            fence=name if name in {"mfence", "sfence", "lfence"} else "",
+            repeated=found.mnemonic.startswith("rep") and name != "ret",
+            plural=sum(-(-each.size // _WORD) * (each.reads + each.writes) for each in operands)
+            > 1,
         )
 
-    def _operands(self, found: Any) -> list[Operand]:
+    def _operands(self, found: Any, name: str) -> tuple[Operand, ...]:
+        """Return the memory operands, implicit ones included, with what capstone gets wrong."""
         operands = []
-        name = found.reg_name
-        if found.mnemonic.startswith(("lea", "nop", "prefetch")):
-            return []
-        for each in found.operands:
+        register = found.reg_name
+        for number, each in enumerate(found.operands):
             if each.type != self._memory:
                 continue
             memory = each.mem
-            base = name(memory.base) if memory.base else None
+            base = register(memory.base) if memory.base else None
             displacement = memory.disp
             if base == "rip":
                 base, displacement = None, displacement + found.address + found.size
+            if base == "rsp" and name == "pop":
+                displacement += each.size  # the address is computed after the load
+            source = found.operands[-1]
+            indexed = name in _BITS and source.type == self._register
             operands.append(
                 Operand(
                     base=base,
-                    index=name(memory.index) if memory.index else None,
+                    index=register(memory.index) if memory.index else None,
                     scale=memory.scale,
                     displacement=displacement,
-                    segment=name(memory.segment) if memory.segment else None,
-                    size=each.size,
-                    writes=bool(each.access & self._writes),
-                    reads=bool(each.access & self._reads),
+                    segment=register(memory.segment) if memory.segment else None,
+                    size=_STATES.get(name, each.size),
+                    writes=number == 0 and name not in _LOADS,
+                    reads=number > 0 or (name not in _STORES and not name.startswith(_STORE_NAMES)),
+                    bit=register(source.reg) if indexed else None,
                 )
             )
-        return operands
+        return (*operands, *_implicit(name, 2 if found.prefix[2] == 0x66 else 8))
+
+
+def _implicit(name: str, size: int) -> tuple[Operand, ...]:
+    """Return the operands that an instruction does not name: the stack, a table, a mask's target.
+
+    ``size`` is that of a word on the stack.
+    """
+
+    def at(base: str, size: int, displacement: int = 0, **more: Any) -> tuple[Operand, ...]:
+        given = {"index": None, "writes": False, "reads": False, **more}
+        return (
+            Operand(
+                base=base, scale=1, displacement=displacement, segment=None, size=size, **given
+            ),
+        )
+
+    if name in _PUSHES:
+        size = min(size, _PUSHES[name])
+        return at("rsp", size, -size, writes=True)
+    if name in _POPS:
+        return at("rsp", min(size, _POPS[name]), reads=True)
+    if name == "leave":
+        return at("rbp", 8, reads=True)
+    if name == "xlatb":
+        return at("rbx", 1, index="al", reads=True)
+    if name.startswith("maskmov"):
+        return at("rdi", 8 if name == "maskmovq" else 16, writes=True)
+    return ()

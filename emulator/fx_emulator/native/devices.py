@@ -6,6 +6,7 @@ from typing import Any
 
 from fx_emulator.errors import Crash, RightsError
 from fx_emulator.memory import Memory
+from fx_emulator.native.decode import LINE
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import READ, WRITE, Region, round_up
 from fx_emulator.vmo import Mapping, Rights, Vmo
@@ -82,8 +83,22 @@ class MappedDevice:
             # Journaled first: after an error below later hooks do not run, but the store happens.
             region = self.region
             machine.journal.append((region, at, bytes(region.view[at : at + size])))
-        if machine.order is None or machine.order.is_direct():
-            self.land(at, size, value & (1 << 8 * size) - 1, machine.pc())
+        if machine.order is not None and not machine.order.is_direct():
+            return
+        value &= (1 << 8 * size) - 1
+        pc = machine.pc()
+        if size <= LINE - address % LINE:
+            self.land(at, size, value, pc)
+        else:
+            # Two stores; the engine makes the first one again with the second.
+            data, first = value.to_bytes(size, "little"), LINE - address % LINE
+            self.land(at, first, int.from_bytes(data[:first], "little"), pc)
+            self.region.view[at : at + first] = data[:first]
+            self.land(at + first, size - first, int.from_bytes(data[first:], "little"), pc)
+        if machine.rewrites:
+            # The engine drops the store in which it is stopped; the machine repeats it.
+            machine.asked.add(address)
+            machine.engine.stop()
 
     def land(self, at: int, size: int, value: int, pc: int) -> None:
         """Handle a store that reaches the memory, from an instruction or a store buffer.
@@ -136,10 +151,6 @@ class MappedDevice:
                 memory.log.stored(offset, stored)
             if stored != wanted:
                 self.machine.rewrites.append((self, offset, stored))
-        if self.machine.rewrites:
-            # The engine drops the store in which it is stopped; the machine repeats it.
-            self.machine.asked.add(self.region.start + place - self.base)
-            self.machine.engine.stop()
 
     def rewrite(self, offset: int, word: int) -> None:
         """Overwrite a word without calling hooks; ``offset`` is in the memory."""

@@ -19,7 +19,7 @@ from fx_emulator.native.machine import Machine
 from fx_emulator.native.program import NativeEntry, Store
 from fx_emulator.native.schedule import Choice, Drain, Run, Signal, read_schedule, write_schedule
 from fx_emulator.native.state import Snapshot, State
-from fx_emulator.native.threads import Finished, NativeThread
+from fx_emulator.native.threads import Finished, NativeThread, Stopped
 
 __all__ = ["Check", "ExploreFailure", "Explorer"]
 
@@ -92,6 +92,10 @@ class _Place:
     ordering: bool = False
     waiting: bool = False
     """Whether the thread repeats this point, waiting for another."""
+    splits: bool = False
+    """Whether the instruction has several parts, between which other threads may run."""
+    part: int = 0
+    """Number of its parts that are done."""
 
 
 @attrs.define
@@ -153,7 +157,7 @@ class Explorer:
         self._images: set[Any] = set()
         self._visited: set[int] = set()
         self._place: _Place | None = None
-        self._stop_at: tuple[int, int] | None = None
+        self._stop_at: tuple[int, int, int] | None = None
         self._quiet = False
         self._forget_run()
 
@@ -170,8 +174,11 @@ class Explorer:
     def _forget_run(self) -> None:
         self._skip = -1
         """Address of the point that the current thread was allowed to pass."""
-        self._resumed = -1
-        """Address at which the current thread was resumed: switching back at once is redundant."""
+        self._resumed = (-1, 0)
+        """Address and part at which the current thread was resumed.
+
+        To switch back at once is redundant.
+        """
         self._recent: set[int] = set()
         """Words of the last points, while they are few."""
         self._spins = 0
@@ -305,8 +312,12 @@ class Explorer:
     def _agent(self) -> int:
         return 2 * self.current + bool(self.threads[self.current].depth)
 
-    def _here(self, pc: int) -> tuple[int, int]:
-        return self.conflicts.accesses.get(self._agent(), 0), pc
+    def _here(self, pc: int) -> tuple[int, int, int]:
+        """Return the place of the current thread, as a schedule names it."""
+        split = self.threads[self.current].split
+        if split is not None:
+            return split.mark, split.pc, split.done
+        return self.conflicts.accesses.get(self._agent(), 0), pc, 0
 
     def _stop(self, place: _Place) -> None:
         self._place = place
@@ -314,7 +325,7 @@ class Explorer:
 
     def _on_replay(self, address: int) -> None:
         """Stop a replayed schedule at the place of its next step."""
-        if self._here(address) == self._stop_at:
+        if self._stop_at is not None and self._here(address)[:2] == self._stop_at[:2]:
             self._stop(_Place("point", address))
             return
         access = self.machine.decoder.access(address)
@@ -336,7 +347,8 @@ class Explorer:
         if self.order is not None and not ordering and not _reads(access.operands):
             return  # the store enters a buffer, invisible to others
         waiting = self._note_spin(address, touched)
-        place = _Place("point", address, touched, ordering, waiting)
+        splits = self.machine.splitter.splits(access)
+        place = _Place("point", address, touched, ordering, waiting, splits)
         if not self._quiet or place.waiting or self._drains(place):
             self._stop(place)
             return
@@ -444,9 +456,11 @@ class Explorer:
             # Buffers drain and other threads run eventually, so only these can end the wait.
             return [*drains, *others]
         choices: list[tuple[Choice, int]] = [(Run(self.current), 0), *drains]
-        if (self.bound is None or self.used < self.bound) and place.pc != self._resumed:
+        resumed = (place.pc, place.part) == self._resumed
+        if (self.bound is None or self.used < self.bound) and not resumed:
             choices += [(choice, 1) for choice, _ in others]
-            if self.signal is not None and not self.state.signals[self.current]:
+            signals = self.state.signals[self.current]
+            if self.signal is not None and not signals and not place.part:
                 choices.append((Signal(self.current), 1))
         return choices
 
@@ -478,11 +492,43 @@ class Explorer:
                 self._mark(place)
                 self.current = index
                 self._forget_run()
-                self._resumed = self.threads[index].pc
+                self._resumed = self._here(self.threads[index].pc)[1:]
             case _ if place.why == "point":
+                self._skip, self._resumed = place.pc, (-1, 0)
+                thread = self.threads[self.current]
+                begun = thread.split is not None or (
+                    place.splits and self.machine.splitter.begin(thread, self._here(place.pc)[0])
+                )
+                if begun:
+                    return self._pass_parts()
                 self._pass(place)
-                self._skip, self._resumed = place.pc, -1
         return None
+
+    def _pass_parts(self) -> _Place | None:
+        """Do the next parts of an instruction. Return the place before one that matters, or None.
+
+        Where no other thread may run or drain, the instruction is done at once.
+        """
+        thread = self.threads[self.current]
+        while thread.split is not None:
+            split = thread.split
+            touched = self.conflicts.touched_by(split.next)
+            writes = self.order is None and split.next.writes
+            self.state.passed(self.current, split.pc, touched, writes=writes)
+            self.machine.splitter.step(thread)
+            place = self._split_place()
+            if place is not None and (not self._quiet or self._drains(place)):
+                return place
+        self._skip = -1
+        return None
+
+    def _split_place(self) -> _Place | None:
+        """Return the current thread's place within an instruction, if its next part matters."""
+        split = self.threads[self.current].split
+        touched = self.conflicts.touched_by(split.next) if split is not None else ()
+        if split is None or not touched:
+            return None
+        return _Place("point", split.pc, tuple(touched), part=split.done)
 
     def _mark(self, place: _Place) -> None:
         """Append the current thread's progress to the path."""
@@ -543,7 +589,7 @@ class Explorer:
         while True:
             if place is None:
                 self._set_quiet()
-                place = self._run_thread()
+                place = self._split_place() or self._run_thread()
             choices = [] if place.why == "pruned" else self._choices(place)
             if len(choices) > 1 and self._known(place, choices, nodes):
                 choices, place = [], _Place("pruned")
@@ -629,11 +675,14 @@ class Explorer:
             case Signal():
                 assert self.signal is not None  # noqa: S101
                 self.machine.interrupt(thread, self.signal.address, self.signal_values)
-            case Run(index, accesses, pc):
+            case Run(index, accesses, pc, part):
                 self.current = index
-                self._stop_at = (accesses, pc) if accesses >= 0 else None
-                if not thread.finished:
+                self._stop_at = (accesses, pc, part) if accesses >= 0 else None
+                if not thread.finished and self._here(thread.pc)[:2] != (accesses, pc):
                     self._run_thread()
+                if part and (thread.split or self.machine.splitter.begin(thread, accesses)):
+                    while thread.split is not None and thread.split.done < part:
+                        self.machine.splitter.step(thread)
         self.path.append(choice)
 
     def _at_random(self, seeds: Sequence[int]) -> ExploreFailure | None:
@@ -665,14 +714,16 @@ class Explorer:
                 break
             self.current = enabled[chance.below(len(enabled))]
             thread = self.threads[self.current]
-            count = 1 + chance.below(most)
+            count = chance.below(most)
             if self.signal is not None and not thread.depth and not chance.below(8):
                 self.machine.interrupt(thread, self.signal.address, self.signal_values)
             self.conflicts.agent = self._agent()
-            outcome = self.machine.advance(thread, count)
+            outcome = self.machine.advance(thread, count) if count else Stopped()
+            if isinstance(outcome, Stopped):
+                self.machine.splitter.pause(thread, chance)
             if isinstance(outcome, Blocked) and outcome.action == "exit":
                 thread.finished = True
-            left -= count
+            left -= 1 + count
             if left < 0:
                 raise self.machine.endless(thread)
             if self.order is not None:

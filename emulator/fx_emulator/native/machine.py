@@ -21,10 +21,12 @@ from fx_emulator.native.engine import FAULTS, GENERAL, Engine
 from fx_emulator.native.errors import BudgetError, Frame, LoadError, NativeError
 from fx_emulator.native.known_calls import known_calls
 from fx_emulator.native.lines import Names
-from fx_emulator.native.order import StoreBuffers
+from fx_emulator.native.operands import Addresses
+from fx_emulator.native.order import PRIVATE, StoreBuffers
 from fx_emulator.native.relocate import Linker
 from fx_emulator.native.routines import ROUTINES, TLS_DESCRIPTOR
 from fx_emulator.native.space import PAGE, READ, RUN, WRITE, Region, Space, round_up
+from fx_emulator.native.split import Splitter
 from fx_emulator.native.threads import Finished, NativeThread, Stopped
 
 __all__ = ["BUDGET", "Machine", "MemoryOrder"]
@@ -113,6 +115,8 @@ class Machine:
         self.engine = Engine()
         self.space = Space(self.engine)
         self.decoder = Decoder(self.space.read)
+        self.operands = Addresses(self.engine)
+        self.splitter = Splitter(self, self.operands)
         self.stack_bytes = round_up(stack)
         self.threads: list[NativeThread] = []
         self.current: NativeThread | None = None
@@ -126,7 +130,7 @@ class Machine:
         self.rewrites: list[tuple[MappedDevice, int, int]] = []
         """Words of devices to overwrite after the current store: device, offset, word."""
         self.asked: set[int] = set()
-        """Addresses of the current instruction's stores that have passed the faults."""
+        """Addresses of the current instruction's stores that are counted already, or later."""
         self.calls: dict[int, Call] = {}
         """Functions that the target provides, by the address of their trap."""
         self.state: dict[str, Any] = {}
@@ -331,11 +335,15 @@ class Machine:
 
     def poke_word(self, address: int, data: bytes) -> None:
         """Write eight bytes; journaled, but not seen by hooks."""
+        self.remember(address, 8)
+        self.space.write(address, data)
+
+    def remember(self, address: int, size: int) -> None:
+        """Journal bytes that are about to be overwritten."""
         if self.journal is not None:
             region = self.space.find(address)
-            assert region is not None  # noqa: S101 (a store was there)
-            self.journal.append((region, address - region.start, self.space.read(address, 8)))
-        self.space.write(address, data)
+            assert region is not None  # noqa: S101 (they are in one)
+            self.journal.append((region, address - region.start, self.space.read(address, size)))
 
     def store(self, address: int, data: bytes) -> None:
         """Store for the program, in stores of up to 8 bytes that hooks see as its own."""
@@ -343,25 +351,30 @@ class Machine:
         while at < len(data):
             place = address + at
             size = min(8 - place % 8, len(data) - at)
-            part = data[at : at + size]
-            region = self.space.find(place)
-            if region is None or place - region.start + size > region.limit:
-                raise NativeError(f"store of {size} bytes at {place:#x}: nothing is mapped there")
-            inner = place - region.start
-            if self.journal is not None:
-                self.journal.append((region, inner, bytes(region.view[inner : inner + size])))
-            if region.shared is not None:
-                region.shared.land(inner, size, int.from_bytes(part, "little"), self.pc())
-            self.space.write(place, part)
-            self.apply_rewrites()
+            self.put(place, data[at : at + size], self.pc())
             at += size
+
+    def put(self, address: int, data: bytes, pc: int) -> None:
+        """Make one store of up to 8 bytes for the instruction or function at ``pc``."""
+        size = len(data)
+        region = self.space.find(address)
+        if region is None or address - region.start + size > region.limit:
+            raise NativeError(f"store of {size} bytes at {address:#x}: nothing is mapped there")
+        self.remember(address, size)
+        try:
+            if region.shared is not None:
+                value = int.from_bytes(data, "little")
+                region.shared.land(address - region.start, size, value, pc)
+            self.space.write(address, data)
+        finally:
+            self.apply_rewrites()
 
     # --- store order ---
 
     def _order_stores(self) -> None:
         """Hook stores into shared memory, and the instructions that drain store buffers."""
         for region in self.space.regions:
-            if region.permissions & WRITE and region.name not in {"stack", "thread variables"}:
+            if region.permissions & WRITE and region.name not in PRIVATE:
                 self._buffer_stores(region)
         for symbol in self.file.functions:
             at = symbol.address
@@ -576,7 +589,7 @@ class Machine:
         thread.context, thread.frozen = engine.context(), False
         engine.save(thread.context)
         thread.pc, thread.sp = address, sp
-        thread.finished = False
+        thread.finished, thread.split = False, None
         thread.depth.clear()
 
     def _reset_tls(self, thread: NativeThread) -> None:
@@ -589,6 +602,7 @@ class Machine:
 
     def interrupt(self, thread: NativeThread, address: int, arguments: Sequence[int]) -> None:
         """Run a signal handler on a thread, which then continues where it was."""
+        self.splitter.finish(thread)
         self.select(thread)
         kept = self.engine.context()
         self.engine.save(kept)
@@ -628,9 +642,15 @@ class Machine:
         self.select(thread)
         self.running = True
         try:
+            if thread.split is not None:
+                self.splitter.finish(thread)
             return self._advance(thread, count)
         finally:
             self.running = False
+
+    def execute(self, thread: NativeThread) -> None:
+        """Run one instruction of the thread that is on the CPU, which does not end with it."""
+        self._advance(thread, 1)
 
     def _advance(self, thread: NativeThread, count: int) -> Stopped | Finished | Blocked:
         self._forget_causes()

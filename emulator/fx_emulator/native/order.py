@@ -13,9 +13,13 @@ from typing import Any
 
 import attrs
 
+from fx_emulator.native.decode import LINE
 from fx_emulator.native.space import Region
 
-__all__ = ["Pending", "StoreBuffers"]
+__all__ = ["PRIVATE", "Pending", "StoreBuffers"]
+
+PRIVATE = frozenset({"stack", "thread variables"})
+"""Regions whose stores are not buffered."""
 
 CAPACITY = 64
 """Capacity of a buffer in stores; one more drains the oldest."""
@@ -74,11 +78,28 @@ class StoreBuffers:
         return self.pending.setdefault(thread, deque())
 
     def on_store(self, region: Region, address: int, size: int, value: int) -> None:
-        """Buffer a store of the running thread."""
+        """Buffer a store of the running thread, in two parts if it crosses a cache line."""
         pc = self.machine.pc()
-        if self.kernel or pc == self.direct or self.owner is None:
+        if self.kernel or pc == self.direct or self.owner is None or address in self.machine.asked:
             return
         value &= (1 << 8 * size) - 1
+        first = LINE - address % LINE
+        if first < size:
+            self._buffer(region, address, first, value & (1 << 8 * first) - 1, pc)
+            self._buffer(region, address + first, size - first, value >> 8 * first, pc)
+        else:
+            self._buffer(region, address, size, value, pc)
+
+    def put(self, address: int, data: bytes, pc: int) -> None:
+        """Make a store of the running thread, of which the engine does not know."""
+        region = self.machine.space.find(address)
+        if region.name not in PRIVATE:
+            self._buffer(region, address, len(data), int.from_bytes(data, "little"), pc)
+        self.machine.remember(address, len(data))
+        self.machine.space.write(address, data)
+
+    def _buffer(self, region: Region, address: int, size: int, value: int, pc: int) -> None:
+        assert self.owner is not None  # noqa: S101 (a thread is running)
         entry = Pending(region, address - region.start, size, value, pc)
         queue = self.waiting(self.owner)
         if len(queue) >= CAPACITY:

@@ -15,7 +15,7 @@ from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.errors import Frame, NativeError
 from fx_emulator.native.heap import Heap
 from fx_emulator.native.machine import BUDGET, Machine, MemoryOrder
-from fx_emulator.native.threads import Finished, NativeThread
+from fx_emulator.native.threads import Finished, NativeThread, Stopped
 from fx_emulator.native.zircon import Handles
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.vmo import Mapping as VmoMapping
@@ -305,11 +305,15 @@ class NativeProgram:
         machine = self.machine
         order = machine.order
         result = None
+        machine.splitter.pause(thread, chance)
+        yield k.Run(chance.below(2))
         while True:
             count = 1 + chance.below(2 * quantum - 1) if quantum > 1 else 1
             if signal is not None and not thread.depth and not chance.below(4):
                 machine.interrupt(thread, signal.address, self.convert(signal.arguments))
             outcome = machine.advance(thread, count)
+            if isinstance(outcome, Stopped):
+                machine.splitter.pause(thread, chance)
             if order is not None:
                 # Drain a random part of the buffer, so that others see some of the stores.
                 finished = isinstance(outcome, Finished)

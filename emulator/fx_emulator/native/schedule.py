@@ -3,6 +3,7 @@
 ``0@17:11f4 1 d0 s1@3:1200 0``: thread 0 runs up to its 17th access to shared memory (stacks are not
 shared), at the instruction at code offset 0x11f4; thread 1 runs until it ends or waits; the oldest
 store in thread 0's buffer drains; a signal interrupts thread 1 at that place; thread 0 continues.
+``0@17:11f4+1``: thread 0 does one part of that instruction too (``split``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Run:
     thread: int
     accesses: int = -1
     pc: int = 0
+    part: int = 0
+    """Number of parts of the instruction at ``pc`` that are done."""
 
 
 @attrs.frozen
@@ -41,7 +44,10 @@ class Signal:
 
 Choice = Run | Drain | Signal
 
-_TOKEN = re.compile(r"(?P<what>[ds]?)(?P<thread>\d+)(?:@(?P<accesses>\d+):(?P<pc>[0-9a-f]+))?")
+_TOKEN = re.compile(
+    r"(?P<what>[ds]?)(?P<thread>\d+)(?:@(?P<accesses>\d+):(?P<pc>[0-9a-f]+)"
+    r"(?:\+(?P<part>\d+))?)?"
+)
 _MAX_CHARS = 1 << 20
 
 
@@ -52,8 +58,9 @@ def write_schedule(path: list[Choice], base: int) -> str:
         match choice:
             case Run(thread, -1):
                 words.append(f"{thread}")
-            case Run(thread, accesses, pc):
-                words.append(f"{thread}@{accesses}:{pc - base:x}")
+            case Run(thread, accesses, pc, part):
+                within = f"+{part}" if part else ""
+                words.append(f"{thread}@{accesses}:{pc - base:x}{within}")
             case Drain(thread):
                 words.append(f"d{thread}")
             case Signal(thread):
@@ -79,5 +86,6 @@ def read_schedule(text: str, base: int, threads: int) -> list[Choice]:
         elif found["pc"] is None:
             path.append(Run(thread))
         else:
-            path.append(Run(thread, int(found["accesses"]), base + int(found["pc"], 16)))
+            pc = base + int(found["pc"], 16)
+            path.append(Run(thread, int(found["accesses"]), pc, int(found["part"] or 0)))
     return path

@@ -33,6 +33,7 @@ class _KeptThread:
     finished: bool
     result: int
     depth: tuple[tuple[Context, int], ...]
+    split: Any
 
 
 @attrs.define
@@ -190,6 +191,7 @@ class State:
                     thread.finished,
                     thread.result,
                     tuple(thread.depth),
+                    thread.split,
                 )
             )
         clock = machine.target.clock
@@ -227,7 +229,7 @@ class State:
             thread.pc, thread.sp = each.pc, each.sp
             thread.stack.view[len(thread.stack.view) - len(each.stack) :] = each.stack
             thread.finished, thread.result = each.finished, each.result
-            thread.depth = list(each.depth)
+            thread.depth, thread.split = list(each.depth), each.split
         self.learned = list(kept.learned)
         while len(self._undo) > kept.versions:
             word, old = self._undo.pop()

@@ -54,6 +54,8 @@ class NativeThread:
     executed: int = 0
     """Instructions granted so far."""
     budget: int = 0
+    split: Any = None
+    """The instruction that it is within (``split.Split``), or None."""
     depth: list[tuple[Context, int]] = attrs.field(factory=list)
     """Registers and pc interrupted by signal handlers, outermost first."""
 

@@ -1,7 +1,6 @@
 """Litmus tests: exactly the outcomes that the memory order allows, no fewer and no more.
 
-What x86-TSO allows is computed by a machine of its own below, which knows nothing of the emulator:
-threads with a queue of stores each, every interleaving.
+What x86-TSO allows is computed by ``litmus``, which knows nothing of the emulator.
 """
 
 from __future__ import annotations
@@ -15,11 +14,12 @@ import pytest
 from fx_emulator.native import explore
 from fx_emulator.target import Target
 
+from . import litmus
 from .building import BUILDS, SOURCES
 from .conftest import Builder
+from .litmus import F, L, R, W
 
 X, Y = 0, 1
-W, R, F, L = "store", "load", "fence", "locked"
 
 # Each thread is a list of: a store (place, value), a load (place, register), a fence, or a locked
 # exchange (place, value).
@@ -81,43 +81,8 @@ SEEN = (X, Y, *range(8, 16))
 
 
 def model(threads: list[list[tuple[Any, ...]]], *, buffered: bool) -> set[tuple[int, ...]]:
-    """Every outcome of a machine with (or without) a queue of stores for each thread."""
-    outcomes = set()
-    seen = set()
-    start = (tuple(0 for _ in threads), tuple(() for _ in threads), tuple(0 for _ in range(16)))
-    todo: list[Any] = [start]
-    while todo:
-        state = todo.pop()
-        if state in seen:
-            continue
-        seen.add(state)
-        at, queues, memory = state
-        if not any(queues) and all(at[n] == len(each) for n, each in enumerate(threads)):
-            outcomes.add(tuple(memory[place] for place in SEEN))
-        for n, queue in enumerate(queues):
-            if queue:
-                (place, value), rest = queue[0], queue[1:]
-                new = (*memory[:place], value, *memory[place + 1 :])
-                todo.append((at, (*queues[:n], rest, *queues[n + 1 :]), new))
-            if at[n] == len(threads[n]):
-                continue
-            on = (*at[:n], at[n] + 1, *at[n + 1 :])
-            kind, *what = threads[n][at[n]]
-            if kind == W and buffered:
-                todo.append((on, (*queues[:n], (*queue, tuple(what)), *queues[n + 1 :]), memory))
-            elif kind == R:
-                place, register = what
-                own = [value for where, value in queue if where == place]
-                value = own[-1] if own else memory[place]
-                new = (*memory[:register], value, *memory[register + 1 :])
-                todo.append((on, queues, new))
-            elif not queue:
-                new = memory
-                if kind in {W, L}:
-                    place, value = what
-                    new = (*memory[:place], value, *memory[place + 1 :])
-                todo.append((on, queues, new))
-    return outcomes
+    everything = litmus.outcomes(threads, buffered=buffered)
+    return {tuple(memory[place] for place in SEEN) for memory in everything}
 
 
 def outcomes(path: Any, names: list[str], order: Any, **options: Any) -> set[tuple[int, ...]]:
