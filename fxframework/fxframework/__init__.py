@@ -7,15 +7,15 @@ imported on first use.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-from fxframework.hookspecs import hookimpl
 from fxframework.kit.lazy import lazy_names
 
+TYPE_CHECKING = False  # imports nothing: until `fxf` handles Ctrl-C, it must not take time
 if TYPE_CHECKING:
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.dataset.batch import BatchReport, batch
     from fxframework.errors import FxError, Severity
+    from fxframework.hookspecs import hookimpl
     from fxframework.host import Host, open
     from fxframework.io.limits import Limits
     from fxframework.model.capture import Capture, Summary
@@ -75,6 +75,7 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.conversion": "ConversionReport SalvageReport",
         "fxframework.dataset.batch": "BatchReport batch",
         "fxframework.errors": "FxError Severity",
+        "fxframework.hookspecs": "hookimpl",
         "fxframework.host": "Host open",
         "fxframework.io.limits": "Limits",
         "fxframework.model.capture": "Capture Summary",

@@ -6,6 +6,7 @@ The lowest layer: it imports no other module of the framework.
 from __future__ import annotations
 
 import difflib
+import errno
 import re
 import shlex
 import sys
@@ -251,10 +252,13 @@ class OutputError(FxError):
     default_code = "FXF0010"
 
     def __init__(self, error: OSError, *, path: str) -> None:
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         super().__init__(
             f"cannot write: {error.strerror or error}",
             path=path,
-            remedy="free some space, or write to another disk",
+            remedy="free some space, or write to another disk"
+            if full
+            else "check the path, its permissions and the disk, or write to another folder",
         )
 
 

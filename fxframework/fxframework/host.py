@@ -575,8 +575,7 @@ class Host:
         )
         limits = limits_of(given)
         budget = budget or Budget(limits)
-        budget.size += source.size
-        source.budget = budget
+        source.bill(budget)
         request = OpenRequest(
             limits=limits,
             budget=budget,

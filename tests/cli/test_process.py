@@ -141,6 +141,33 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+INTERRUPTED_AT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["fxf", "plugins"]
+from fxframework.cli import main
+sys.exit(main())
+"""
+IMPORTED = ["fxframework.cli.app", "click", "pluggy", "fxframework.host", "fxframework.hookspecs",
+            "fxframework.cli.plugins", "fx_trace.plugin"]  # fmt: skip
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.parametrize("module", IMPORTED)
+def test_an_interrupt_while_modules_are_imported_is_quiet(module: str) -> None:
+    code = INTERRUPTED_AT.format(module=module)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode in {130, -signal.SIGINT}
+    assert done.stderr == b""
+
+
 def test_output_is_utf8_whatever_the_locale(fxf: list[str], tmp_path: Path) -> None:
     path = tmp_path / "a.toy"
     path.write_bytes(toy.toy(toy.mark("Zoë", 1)))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import toy
 
-from fxframework.errors import Severity
+from fxframework.errors import LimitError, Severity
 from fxframework.io import source as source_module
+from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.model.diagnostics import Diagnostics
@@ -23,6 +24,23 @@ def test_what_was_spooled_is_a_source(monkeypatch: pytest.MonkeyPatch, limit: in
         source = Source.spooled(spool, name="it")
     assert source.read(0, 100) == b"0123456789" * 3
     assert (source.size, source.name) == (30, "it")
+
+
+@pytest.mark.parametrize("path", ["/proc/self/cmdline", "/proc/version", "/sys/kernel/notes"])
+def test_a_file_whose_size_says_nothing_is_read(path: str) -> None:
+    if not Path(path).exists():
+        pytest.skip(f"this machine has no {path}")
+    assert Source.open(path).data.tobytes() == Path(path).read_bytes() != b""
+
+
+def test_a_device_that_never_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not Path("/dev/zero").is_char_device():
+        pytest.skip("this machine has no /dev/zero")
+    with pytest.raises(LimitError, match=r"/dev/zero: the input has more than 9 bytes .max_memory"):
+        Source.open("/dev/zero", limits=Limits(max_memory=9))
+    monkeypatch.setattr(source_module, "MEMORY_FLOOR", 1 << 20)
+    with pytest.raises(LimitError, match="max_memory"):
+        Source.open("/dev/zero", limits=Limits())
 
 
 def test_nothing_spooled() -> None:

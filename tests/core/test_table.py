@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from fxframework.errors import BadCallError
-from fxframework.model.schema import STANDARD_TABLES
+from fxframework.errors import BadCallError, UsageError
+from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
@@ -92,3 +95,67 @@ def test_batches_make_the_numbers_of_rows_once() -> None:
         list(range(at, min(at + 30, 100))) for at in range(0, 100, 30)
     ]
     assert len(made) == 1
+
+
+TEXTS = {"code": "name", "text": "toy_text"}
+NUMBERS = {"i8": "ts", "u8": "id", "i4": "thread", "f8": "value", "?": "is_int",
+           "bytes": "toy_bytes", "array": "toy_array"}  # fmt: skip
+KINDS = {**TEXTS, **NUMBERS, "unknown": "nmae"}
+WAYS: dict[str, Callable[[Table, str], object]] = {
+    "column": lambda table, name: table[name],
+    "texts": lambda table, name: table.texts(name),
+    "array": lambda table, name: table.array(name),
+    "tuples": lambda table, name: list(table.tuples(name)),
+    "plain": lambda table, name: table.plain(name),
+    "to_arrow": lambda table, name: table.to_arrow([name]),
+}
+REFUSED = {
+    **dict.fromkeys(itertools.product(["texts"], NUMBERS), TypeError),
+    **dict.fromkeys(itertools.product(["array", "tuples"], ["text"]), TypeError),
+    **dict.fromkeys(itertools.product(WAYS, ["unknown"]), UsageError),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 200], ids=["few", "many"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_way_to_take_a_column_suits_its_kind_or_is_refused(
+    kind: str, way: str, rows: int
+) -> None:
+    if way == "to_arrow":
+        pytest.importorskip("pyarrow")
+    schema = STANDARD_TABLES["counters"].extended(
+        Column("toy_text", "text", ""),
+        Column("toy_bytes", "bytes", ""),
+        Column("toy_array", "array", ""),
+    )
+    large = list(range(1 << 40, (1 << 40) + rows))
+    table = Table.of(
+        schema, StringPool(), name=["a"] * rows, ts=large, id=large, value=1e9, is_int=True,
+        thread=1 << 30, toy_text=["b"] * rows, toy_bytes=[[7, 7]] * rows,
+    )  # fmt: skip
+    if refused := REFUSED.get((way, kind)):
+        with pytest.raises(refused, match=rf"counters(\.| has no column '){KINDS[kind]}"):
+            WAYS[way](table, KINDS[kind])
+    else:
+        made = WAYS[way](table, KINDS[kind])
+        assert way == "to_arrow" or len(made) == rows
+
+
+@pytest.mark.parametrize("count", [1, 200], ids=["few", "many"])
+@pytest.mark.parametrize("code", [-2, 2, 1 << 30, -(1 << 31)])
+def test_a_code_that_is_not_in_the_pool_is_refused(code: int, count: int) -> None:
+    pool = StringPool()
+    pool.intern(b"a")
+    codes = np.array([1] * (count - 1) + [code], np.int32)
+    with pytest.raises(BadCallError, match=f"code {code} is not in the pool"):
+        Table.of(STANDARD_TABLES["slices"], pool, name=codes)
+    for take in (pool.take, pool.column, lambda codes: pool.bytes_of(codes[-1])):
+        with pytest.raises(IndexError, match=f"code {code} is not in the pool, which has 2"):
+            take(codes)
+    with pytest.raises(IndexError):
+        pool.pool.bytes_of(code)
+    assert pool.take(np.array([-1, 0, 1])) == [None, "", "a"]
+    for odd in (np.array([1.0]), np.array([True]), np.array(["a"])):
+        with pytest.raises(TypeError, match="string codes are integers"):
+            pool.take(odd)

@@ -131,6 +131,64 @@ def refusing(kind: str, tmp_path: Path) -> Path:
     return tmp_path / "file"
 
 
+PLACES = {
+    "a link in a circle": ("loop", "it already exists"),
+    "a link to nothing": ("dangling", "it already exists"),
+    "a link to a file": ("link", "it already exists"),
+    "a link to a folder": ("link_to_folder", "it is a folder"),
+    "a file": ("file", "it already exists"),
+    "a folder": ("folder", "it is a folder"),
+    "below a file": ("file/x", "cannot write there: Not a directory"),
+    "below a link in a circle": ("loop/x", "cannot write there"),
+    "below nothing": ("missing/x", "cannot write there: No such file"),
+    "too long": ("x" * 300, "cannot write there: File name too long"),
+    "a device that is full": ("/dev/full", "cannot write: No space left"),
+}
+
+
+@pytest.mark.parametrize("force", [False, True], ids=["", "force"])
+@pytest.mark.parametrize("kind", PLACES)
+def test_each_kind_of_name_is_written_or_refused_with_what_is_so(
+    kind: str, force: bool, samples: dict[str, Path], tmp_path: Path
+) -> None:
+    for link, target in {"loop": "pool", "pool": "loop", "dangling": "nothing", "link": "file",
+                         "link_to_folder": "folder"}.items():  # fmt: skip
+        (tmp_path / link).symlink_to(target)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"as it was")
+    name, why = PLACES[kind]
+    out = tmp_path / name
+    words = ["convert", samples["trace"], out, "-t", "csv", *(["--force"] if force else [])]
+    result = run_cli(*words)
+    if force and why == "it already exists":
+        assert result.exit_code == ExitCode.OK
+        assert out.is_file()
+        assert not out.is_symlink()
+    else:
+        assert result.exit_code == ExitCode.FAILED
+        assert why in result.stderr
+        assert f"--> {out}\n" in result.stderr
+        assert ("free some space" in result.stderr) == (kind == "a device that is full")
+    if kind != "a file" or not force:
+        assert (tmp_path / "file").read_bytes() == b"as it was"
+
+
+@pytest.mark.parametrize("name", ["loop/", "dangling/", "link/", "file/", "full_folder/"])
+def test_a_folder_is_only_made_where_nothing_is(
+    name: str, samples: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "file").touch()
+    (tmp_path / "full_folder").mkdir()
+    (tmp_path / "full_folder" / "file").touch()
+    pytest.importorskip("pyarrow")
+    result = run_cli("convert", samples["trace"], f"{tmp_path}/{name}", "-t", "parquet", "--force")
+    assert result.exit_code == ExitCode.FAILED
+    assert "it already exists and is not an empty folder" in result.stderr
+
+
 @pytest.mark.parametrize("kind", ["read-only", "missing", "file"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_place_that_refuses_is_told_before_anything_is_read(
@@ -141,7 +199,7 @@ def test_a_place_that_refuses_is_told_before_anything_is_read(
     assert result.exit_code == ExitCode.FAILED
     assert result.stderr.startswith("error[FXF0002]: cannot write there: ")
     assert f"--> {out}\n" in result.stderr
-    assert "check that the folder exists and is writable" in result.stderr
+    assert "that the folder exists and is writable" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import signal
+import threading
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fxframework.host import Host
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
 
 
 def main(arguments: Sequence[str] | None = None, *, host: Host | None = None) -> int:
@@ -17,6 +23,18 @@ def main(arguments: Sequence[str] | None = None, *, host: Host | None = None) ->
     Errors of commands become messages and statuses, never exceptions. ``host`` replaces the
     installed plugins.
     """
+    default = (
+        arguments is None
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if default:  # Ctrl-C while modules are imported ends the process, without a traceback
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from fxframework.cli.app import run
 
-    return run(arguments, host=host)
+    try:
+        if default:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return run(arguments, host=host)
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from fxframework.cli import complete
+from fxframework.cli import INTERRUPTED, complete
 from fxframework.cli.options import WithGlobalOptions, add_global_options, guarded
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
@@ -52,7 +52,6 @@ COMMANDS = {
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
-INTERRUPTED = 130
 SYSTEM = "check the path, the permissions and the disk"
 """The remedy for errors of the operating system."""
 
@@ -158,13 +157,10 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
                               os.environ["_FXF_COMPLETE"])  # fmt: skip
     try:
         with Interrupts() as interrupts:
-            status = _run(group, session, args, interrupts)
+            return _run(group, session, args, interrupts)
     except BrokenPipeError:
         _discard_output()  # the reader of the pipe has closed it
         return ExitCode.OK
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return status
 
 
 def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) -> int:

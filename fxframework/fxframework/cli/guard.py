@@ -10,7 +10,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from fxframework.errors import ExitCode, LimitError
+from fxframework.errors import ExitCode, FxError
 
 if TYPE_CHECKING:
     from fxframework.cli.render import Screen
@@ -37,7 +37,7 @@ class Guard:
         self._screen = screen
         self._owns_process = owns_process
         self._done = threading.Event()
-        self._error: LimitError | None = None
+        self._error: FxError | None = None
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -55,7 +55,7 @@ class Guard:
                     self._end_process(self._error)
                 return
 
-    def _end_process(self, error: LimitError) -> None:
+    def _end_process(self, error: FxError) -> None:
         with contextlib.suppress(Exception):  # the process must end in any case
             self._screen.error(error)
             sys.stderr.flush()
@@ -72,5 +72,8 @@ class Guard:
             self._done.set()
             if self._thread is not None:
                 self._thread.join()
-        if self._error is not None and (kind is None or kind is KeyboardInterrupt):
+        if self._error is None:
+            self._error = self._budget.fault()
+        ours = kind is None or issubclass(kind, KeyboardInterrupt | FxError)
+        if self._error is not None and ours:
             raise self._error from None

@@ -7,9 +7,14 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from weakref import ref
 
-from fxframework.errors import LimitError
+from fxframework.errors import FxError, LimitError
 from fxframework.io.limits import Limits
+
+if TYPE_CHECKING:
+    from fxframework.io.mapping import Mapping
 
 __all__ = ["MEMORY_FACTOR", "Budget", "memory_in_use"]
 
@@ -40,6 +45,9 @@ class Budget:
         """Bytes of input; the default of ``max_output`` is proportional to it."""
         self.memory_factor = 0
         """Bytes of memory allowed per byte of input if ``max_memory`` is not given; 0: no limit."""
+        self.inputs: list[ref[Mapping]] = []
+        """The mapped files that the operation reads; ``fault`` looks whether they are whole."""
+        self._fault: FxError | None = None
         self.started = time.monotonic()
         self._before = memory_in_use()
         self._next_measurement = 0.0
@@ -50,7 +58,10 @@ class Budget:
         several = list(dict.fromkeys(budgets))
         if len(several) == 1:
             return several[0]
-        return cls(several[0].limits, size=sum(budget.size for budget in several))
+        both = cls(several[0].limits, size=sum(budget.size for budget in several))
+        for budget in several:
+            both.inputs += budget.inputs
+        return both
 
     @property
     def memory(self) -> int:
@@ -76,13 +87,32 @@ class Budget:
         return OUTPUT_FACTOR * self.size + OUTPUT_FLOOR if given is None else given
 
     def check(self, *, path: str | None = None) -> None:
-        """Raise LimitError if the operation has exceeded its time or memory."""
+        """Raise LimitError if the operation has exceeded its time or memory.
+
+        Raises UnreadableError if one of its input files was shortened.
+        """
         error = self.exceeded(path=path)
         if error is not None:
             raise error
 
-    def exceeded(self, *, path: str | None = None) -> LimitError | None:
-        """Return the error that ``check`` would raise; None if no limit is exceeded."""
+    def check_inputs(self) -> None:
+        """Raise UnreadableError if an input file was shortened while it was read."""
+        fault = self.fault()
+        if fault is not None:
+            raise fault
+
+    def fault(self) -> FxError | None:
+        """Return the error for an input file that was shortened; None if there is none."""
+        mappings = (mapping() for mapping in tuple(self.inputs))
+        faults = (mapping.fault() for mapping in mappings if mapping is not None)
+        self._fault = self._fault or next(filter(None, faults), None)
+        return self._fault
+
+    def exceeded(self, *, path: str | None = None) -> FxError | None:
+        """Return the error that ``check`` would raise; None if there is none."""
+        fault = self.fault()
+        if fault is not None:
+            return fault
         most = self.limits.max_time
         memory = self.memory
         if not most and not memory:

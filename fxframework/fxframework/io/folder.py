@@ -35,7 +35,7 @@ class Folder(Sink):
         A folder with files is never replaced, not even with ``force``.
         """
         target = Path(where)
-        taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
+        taken = os.path.lexists(target) and (not target.is_dir() or any(target.iterdir()))
         if taken:
             raise WriteRefusedError(
                 "it already exists and is not an empty folder",

@@ -50,28 +50,32 @@ class Sink:
         """Open a sink for a path or ``-`` (standard output).
 
         Raises WriteRefusedError, without changing anything, if the file exists and ``force`` is
-        not given, or if the folder is not writable.
+        not given, or if the folder is not writable. ``force`` replaces a symbolic link, not what
+        it leads to.
         """
         if os.fspath(where) == "-":
             if sys.stdout is None:
                 raise WriteRefusedError("standard output is closed", path="<stdout>")
             return cls(sys.stdout.buffer, name="<stdout>", force=force)
         target = Path(where)
-        if target.is_dir():
-            raise WriteRefusedError("it is a folder", path=str(target), remedy="name a file in it")
-        if target.exists() and not target.is_file():  # /dev/null or a FIFO
-            return cls(target.open("wb"), name=str(target), force=force)
-        _refuse_existing(target, force=force)
-        packing = packing_of_name(target.name)
-        if packing is not None:
-            packing.check()
         try:
+            if target.is_dir():
+                raise WriteRefusedError(
+                    "it is a folder", path=str(target), remedy="name a file in it"
+                )
+            if target.exists() and not target.is_file():  # /dev/null or a FIFO
+                return cls(target.open("wb"), name=str(target), force=force)
+            _refuse_existing(target, force=force)
+            packing = packing_of_name(target.name)
+            if packing is not None:
+                packing.check()
             pending = PendingFile(target)
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
             raise WriteRefusedError(
-                f"cannot write there: {error.strerror or error}",
+                f"cannot write there: {why or error}",
                 path=str(target),
-                remedy="check that the folder exists and is writable",
+                remedy="check the name, and that the folder exists and is writable",
             ) from error
         file = pending.file
         packed = None if packing is None else packing.packer(file)
@@ -120,11 +124,17 @@ class Sink:
         return self._file.getvalue()
 
     def commit(self) -> None:
-        """Finish the output and name its file atomically. Raises OutputError if writing fails."""
+        """Finish the output and name its file atomically.
+
+        Raises OutputError if writing fails, UnreadableError if an input of the ``budget`` was
+        shortened while it was read.
+        """
         if not self._open:
             return
         self._open = False
         try:
+            if self.budget is not None:
+                self.budget.check_inputs()
             self._finish()
         except BrokenPipeError:
             raise
@@ -187,7 +197,7 @@ class Sink:
 
 
 def _refuse_existing(target: Path, *, force: bool) -> None:
-    if not force and target.exists():
+    if not force and os.path.lexists(target):  # also a symbolic link that leads nowhere
         raise WriteRefusedError(
             "it already exists",
             path=str(target),

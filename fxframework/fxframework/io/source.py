@@ -9,14 +9,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
+from weakref import ref
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError, UnreadableError
-from fxframework.io.budget import Budget
+from fxframework.io.budget import MEMORY_FLOOR, Budget
 from fxframework.io.limits import Limits
+from fxframework.io.mapping import Mapping
 from fxframework.io.packing import PACKINGS, Packing, bare_name, packing_of_bytes
 from fxframework.io.temporary import Spool
 
@@ -76,6 +78,13 @@ class Source:
         """The budget of the operation that reads it, checked by ``passed``."""
         self._mapping = mapping
 
+    def bill(self, budget: Budget) -> None:
+        """Count the input in the budget of the operation that reads it."""
+        self.budget = budget
+        budget.size += self.size
+        if isinstance(self._mapping, Mapping):
+            budget.inputs.append(ref(self._mapping))
+
     @property
     def size(self) -> int:
         """Bytes in the source."""
@@ -121,8 +130,16 @@ class Source:
         if self._mapping is not None and length > 0 and hasattr(mmap, "MADV_DONTNEED"):
             self._mapping.madvise(mmap.MADV_DONTNEED, start, length)
 
+    def check(self) -> None:
+        """Raise UnreadableError if the file has lost bytes since it was opened."""
+        fault = self._mapping.fault() if isinstance(self._mapping, Mapping) else None
+        if fault is not None:
+            raise fault
+
     def close(self) -> None:
         """Release the bytes. The mapping is closed when the last array over it is freed."""
+        if self.budget is not None:
+            self.budget.fault()  # remembered: what was read from it may be in use
         self.data = np.zeros(0, np.uint8)
         self._mapping = None
 
@@ -195,11 +212,13 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return _spool(_pieces(file), name, limits, progress)
-            if status.st_size == 0:
-                return Source(np.zeros(0, np.uint8), name=name, path=path)
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            mapping = _mapped(file, name) if stat.S_ISREG(status.st_mode) else None
+            if mapping is None:
+                # A device may never end, so it may not exceed the memory.
+                option = "max_memory" if stat.S_ISCHR(status.st_mode) else "max_unpacked"
+                source = _spool(_pieces(file), name, limits, progress, option=option)
+                source.path = path if stat.S_ISREG(status.st_mode) else None
+                return source
     except OSError as error:
         raise UnreadableError(
             f"cannot open: {error.strerror or error}",
@@ -209,23 +228,41 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
     return Source(np.frombuffer(mapping, np.uint8), name=name, path=path, mapping=mapping)
 
 
+def _mapped(file: IO[bytes], name: str) -> Mapping | None:
+    """Map a file; None if it must be read: in /proc a size of 0 proves nothing."""
+    try:
+        mapping = Mapping(file.fileno(), name)
+    except (OSError, ValueError):  # no device for mapping, or a size of 0
+        return None
+    return mapping if mapping.safe else None
+
+
 def _pieces(file: IO[bytes]) -> Callable[[], bytes]:
     return lambda: file.read(CHUNK)
 
 
 def _spool(
-    piece: Callable[[], bytes], name: str, limits: Limits, progress: Progress | None
+    piece: Callable[[], bytes],
+    name: str,
+    limits: Limits,
+    progress: Progress | None,
+    *,
+    option: str = "max_unpacked",
 ) -> Source:
-    """Collect pieces in memory, or, if they are large, in an unlinked file that is mapped."""
+    """Collect pieces in memory, or, if they are large, in an unlinked file that is mapped.
+
+    ``option`` names the limit.
+    """
     total = 0
+    most = getattr(limits, option) or (MEMORY_FLOOR if option == "max_memory" else 0)
     with spool_file() as spool:
         while chunk := piece():
             total += len(chunk)
-            if limits.max_unpacked and total > limits.max_unpacked:
+            if most and total > most:
                 raise LimitError(
-                    f"the input unpacks to more than {limits.max_unpacked} bytes",
+                    f"the input has more than {most} bytes ({option})",
                     path=name,
-                    remedy="raise it with -o max_unpacked=BYTES",
+                    remedy=f"raise it with -o {option}=BYTES, or end the input earlier",
                 )
             spool.write(chunk)
             if progress is not None:
@@ -237,6 +274,7 @@ def _unpacked(raw: Source, packing: Packing, limits: Limits, progress: Progress 
     """Unpack all members; keep the bytes before any damage, and record its offset."""
     members = _Members(raw, packing)
     source = _spool(members.piece, raw.name, limits, progress)
+    raw.check()
     if not source.size and members.faults:
         return raw  # not compressed, although the magic matches
     source.path = raw.path

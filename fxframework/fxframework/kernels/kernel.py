@@ -5,7 +5,7 @@ from __future__ import annotations
 try:
     import cython
 except ImportError:  # Cython is only needed to compile
-    from fxframework.kernels import plain as cython
+    from fxframework.io import plain as cython
 
 __all__ = ["Kernel"]
 

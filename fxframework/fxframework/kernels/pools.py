@@ -243,7 +243,9 @@ class Pool:
         return code
 
     def bytes_of(self, code: int) -> bytes:
-        """Return the bytes of a valid code."""
+        """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""
+        if not 0 <= code < self.count:
+            raise IndexError(f"string code {code} is not in the pool, which has {self.count}")
         start = self.starts[code]
         length = self.lengths[code]
         words = self.words[start : start + ((length + 7) >> 3)]

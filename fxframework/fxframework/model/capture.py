@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import Rule, UsageError, did_you_mean
+from fxframework.errors import FxError, Rule, UsageError, did_you_mean
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -339,7 +339,9 @@ class Capture(abc.ABC):
         if name == "diagnostics":
             return self._diagnostics_table()
         self._check(name)
-        return self._table(name)
+        table = self._table(name)
+        self.request.budget.check_inputs()
+        return table
 
     def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
         """Yield the rows of a table in order, at most ``rows`` at a time, in bounded memory."""
@@ -493,8 +495,12 @@ class Capture(abc.ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close it. Raises UnreadableError if the input was shortened while it was read."""
         self.close()
+        fault = self.request.budget.fault()
+        if fault is not None and (kind is None or issubclass(kind, FxError)):
+            raise fault from None
 
 
 class View(Capture):

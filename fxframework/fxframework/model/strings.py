@@ -77,18 +77,35 @@ class StringPool(Sequence[str]):
 
     def bytes_of(self, code: int) -> bytes:
         """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""
-        if not 0 <= code < len(self):
-            raise IndexError(f"string code {code} is not in the pool")
         return self.pool.bytes_of(code)
 
+    def check(self, codes: NDArray[Any], least: int = -1) -> None:
+        """Raise IndexError if a code is not in the pool, TypeError if codes are not integers.
+
+        ``least`` is -1 where null is a code.
+        """
+        if codes.dtype.kind not in "iu":
+            raise TypeError(f"string codes are integers, not {codes.dtype}")
+        for code in (int(codes.min()), int(codes.max())) if codes.size else ():
+            if not least <= code < len(self):
+                raise IndexError(f"string code {code} is not in the pool, which has {len(self)}")
+
     def column(self, codes: NDArray[Any]) -> TextColumn:
-        """Return the strings of these codes, an integer array of shape (n,), as a text column."""
+        """Return the strings of these codes, an integer array of shape (n,), as a text column.
+
+        Raises IndexError for a code that is not in the pool.
+        """
+        self.check(codes, least=0)
         pool = self.pool
         starts, lengths = pool.array("starts")[codes], pool.array("lengths")[codes]
         return TextColumn.gather(pool.array("words").view(np.uint8), 8 * starts, lengths)
 
     def take(self, codes: NDArray[Any]) -> list[str | None]:
-        """Return the texts of these codes, an integer array of shape (n,); None for -1."""
+        """Return the texts of these codes, an integer array of shape (n,); None for -1.
+
+        Raises IndexError for a code that is not in the pool.
+        """
+        self.check(codes)
         texts = self._texts
         if codes.size > 64:
             occurs = np.zeros(len(self) + 1, np.bool_)

@@ -86,7 +86,7 @@ class Table:
                 )
             try:
                 columns[name] = _column(known[name], value, pool)
-            except (TypeError, ValueError, OverflowError, AttributeError) as error:
+            except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
                 raise BadCallError(
                     f"column {name!r} of table {schema.name}, of kind {known[name].kind!r}, "
                     f"cannot hold {reprlib.repr(value)}: {error}",
@@ -164,10 +164,17 @@ class Table:
         return zip(*(self.array(name).tolist() for name in names), strict=True)
 
     def texts(self, name: str) -> list[str | None]:
-        """Return a code or text column as Python strings; None where the code is -1."""
+        """Return a code or text column as Python strings; None where the code is -1.
+
+        Raises TypeError for a column of another kind.
+        """
         column = self[name]
         if isinstance(column, TextColumn):
             return list(column)
+        kind = self.schema.column(name).kind
+        if kind != "code":
+            msg = f"{self.name}.{name} has no texts: it is of kind {kind!r}"
+            raise TypeError(msg)
         return self.pool.take(column)
 
     def plain(self, name: str) -> list[Any]:
@@ -229,8 +236,8 @@ class Table:
         from fxframework.model.arrow import ArrowShape
 
         names = self.columns if columns is None else columns
-        shape = ArrowShape({name: self.schema.column(name).kind for name in names}, self.pool)
         made = {name: self[name] for name in names}
+        shape = ArrowShape({name: self.schema.column(name).kind for name in names}, self.pool)
         shape.see(made)
         return shape.table(made)
 
@@ -296,7 +303,9 @@ def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
             return np.asarray(_code(value, pool), np.int32)
         if not isinstance(value, np.ndarray):
             value = [_code(each, pool) for each in value]
-        return np.asarray(value, np.int32)
+        codes = np.asarray(value, np.int32)
+        pool.check(codes)
+        return codes
     return np.asarray(value, "i8" if column.kind in _PAIRS else column.kind)
 
 

@@ -202,6 +202,7 @@ class _Follower:
             source = given.source if isinstance(given, Capture) else Source.open(given)
             raw = RawColumns(source.data, self.strings, self.limits)
             found = self._tables(TreeRows(raw, self.limits.max_memory))
+            source.check()
         except FxError:
             return "not readable"
         if not source.size or raw.header() is None:

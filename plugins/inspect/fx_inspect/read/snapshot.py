@@ -6,7 +6,6 @@ the generation was even before it and is the same after it.
 
 from __future__ import annotations
 
-import mmap
 import os
 import time
 from pathlib import Path
@@ -29,6 +28,7 @@ from fx_inspect.layout import (
 )
 from fx_inspect.rules import RULES
 from fxframework.errors import UnreadableError
+from fxframework.io.mapping import Mapping
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
@@ -56,7 +56,7 @@ class MappedFile:
         self.path = Path(path)
         self.size = 0
         """Bytes mapped."""
-        self._region: mmap.mmap | None = None
+        self._region: Mapping | None = None
         self._bytes = memoryview(b"")
         self._words = self._bytes.cast("Q")
         try:
@@ -76,7 +76,7 @@ class MappedFile:
             if size != self.size:
                 self._unmap()
                 if size:
-                    self._region = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
+                    self._region = Mapping(self._file.fileno(), str(self.path), size)
                     self._bytes = memoryview(self._region)
                     self._words = self._bytes[: size - size % WORD].cast("Q")
                 self.size = size

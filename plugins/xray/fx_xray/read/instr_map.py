@@ -219,6 +219,13 @@ def read_map(path: str) -> InstrumentationMap:
     Raises UnreadableError for a file that cannot be opened, or that has no map.
     """
     source = Source.open(path)
+    try:
+        return _map_in(source, path)
+    finally:
+        source.check()
+
+
+def _map_in(source: Source, path: str) -> InstrumentationMap:
     head = source.read(0, 256)
     if head.startswith(ELF_MAGIC):
         return _Elf(source, path).read()

@@ -16,7 +16,7 @@ from fxframework.kernels.rows import Rows, columns
 try:
     import cython
 except ImportError:  # only who compiles needs Cython
-    from fxframework.kernels import plain as cython
+    from fxframework.io import plain as cython
 
 __all__ = ["BasicScan", "FdrScan"]
 

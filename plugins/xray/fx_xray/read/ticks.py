@@ -9,7 +9,7 @@ from fxframework.kernels.kernel import Kernel
 try:
     import cython
 except ImportError:  # only who compiles needs Cython
-    from fxframework.kernels import plain as cython
+    from fxframework.io import plain as cython
 
 __all__ = ["Nanoseconds", "Pick"]
 
