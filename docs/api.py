@@ -15,7 +15,7 @@ import attrs
 __all__ = ["ROOMS", "Thing", "modules", "room_text", "things"]
 
 ROOT = Path(__file__).resolve().parents[1] / "fxframework"
-ROOMS = ("model", "io", "registry", "errors", "testing")
+ROOMS = ("model", "io", "registry", "findings", "errors", "testing")
 """Packages and modules of fxframework whose names are documented."""
 HIDDEN = {"fxframework.testing.contracts", "fxframework.testing.pytest_plugin"}
 """Whose names are those of `fxframework.testing`, or fixtures."""

@@ -25,12 +25,13 @@ from fxframework import hookspecs
 from fxframework.cli.app import COMMANDS, EPILOG, HELP, Fxf
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
-from fxframework.errors import FRAMEWORK_RULES, Catalogue
+from fxframework.errors import Catalogue
 from fxframework.host import GROUP, Host
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.registry import LIMIT_OPTIONS, Option, Reference, parse_options
+from fxframework.rules import RULES as FRAMEWORK_RULES
 
 __all__ = ["DOCS", "bundled", "commands", "filled", "hooks", "main", "pages", "parts"]
 

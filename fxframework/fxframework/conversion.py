@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
+from fxframework import rules
 from fxframework.errors import (
-    FRAMEWORK_RULES,
     Catalogue,
     LimitError,
     Severity,
@@ -69,7 +69,6 @@ Target = Writer | Exporter
 T = TypeVar("T", Writer, Exporter)
 UNREADABLE_KINDS = frozenset({"padding", "damaged", "unknown"})
 """Kinds of records without readable contents; a capture of only these is unreadable."""
-INVALID_LINE = "FXF0103"
 RECORDS = "records"
 """The format of records files, whose reader returns captures of other formats."""
 
@@ -661,7 +660,7 @@ class _RecordTarget:
 
 def _refuse_lines(capture: Capture) -> None:
     """Raise UnreadableError for a records file without a valid line."""
-    first = next((f for f in capture.diagnostics if f.code == INVALID_LINE), None)
+    first = next((f for f in capture.diagnostics if f.code == rules.INVALID_LINE.code), None)
     if first is not None:
         raise UnreadableError(
             f"no line of the records file is a record of {capture.format}: {first.message}",
@@ -833,7 +832,7 @@ class Salvage:
 
         for finding in self.capture.diagnostics.sorted():
             if finding.severity >= Severity.DATA_LOSS and (
-                not framework_only or finding.code in FRAMEWORK_RULES
+                not framework_only or finding.code in rules.RULES
             ):
                 yield Loss(finding.offset or 0, 0, "finding", finding.message, finding.code)
 

@@ -1,6 +1,6 @@
-"""Errors: severities, rules and catalogues of findings, exceptions and exit codes.
+"""Errors: exceptions with the code of a rule, exit statuses, and hints for messages.
 
-The lowest layer: it imports no other module of the framework.
+``Catalogue``, ``Refusals``, ``Rule`` and ``Severity`` are here too, for authors of plugins.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import errno
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from types import FrameType
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
-import attrs
+from fxframework import rules
+from fxframework.findings import Catalogue, Refusals, Rule, Severity
 
 __all__ = [
-    "FRAMEWORK_RULES",
     "BadCallError",
     "Catalogue",
     "ExitCode",
@@ -28,6 +28,7 @@ __all__ = [
     "NoReaderError",
     "OutputError",
     "PluginError",
+    "Refusals",
     "Rule",
     "Severity",
     "StrictError",
@@ -37,32 +38,10 @@ __all__ = [
     "did_you_mean",
     "install_line",
     "look_up",
+    "refusal",
 ]
 
 T = TypeVar("T")
-
-
-class Severity(IntEnum):
-    """How much a finding matters."""
-
-    INFO = 0
-    """Worth knowing; changes no exit status."""
-    WARNING = 1
-    """Violates the format; nothing was lost."""
-    DATA_LOSS = 2
-    """Some data could not be read."""
-    ERROR = 3
-    """Reading or writing cannot continue."""
-
-    @property
-    def word(self) -> str:
-        """The name in messages: ``data loss`` for DATA_LOSS."""
-        return self.key.replace("_", " ")
-
-    @property
-    def key(self) -> str:
-        """The name in JSON and in tables: ``data_loss`` for DATA_LOSS."""
-        return self.name.lower()
 
 
 class ExitCode(IntEnum):
@@ -82,81 +61,24 @@ class ExitCode(IntEnum):
     """An optional package is missing."""
 
 
-@attrs.frozen
-class Rule:
-    """A rule of a format's catalogue, as shown by `fxf explain CODE` and in the docs."""
-
-    code: str
-    """The format's prefix and a number, such as ``FXT0104``; it never changes."""
-    severity: Severity
-    """The severity of a finding by this rule."""
-    title: str
-    """The finding in a few words, without values."""
-    section: str
-    """The section of the format's document that requires it."""
-    rule: str
-    """What the format requires."""
-    readers: str = attrs.field(default="", kw_only=True)
-    """What the reference readers do."""
-    ours: str = attrs.field(default="", kw_only=True)
-    """What this reader does."""
-    remedy: str = attrs.field(default="", kw_only=True)
-    """What the user can do."""
-
-    def advice(self, name: str, offset: int | None) -> str:
-        """Return what to do about a finding at an offset of a file: the remedy, or the rule."""
-        if self.remedy or offset is None or name == "-":
-            return self.remedy or self.rule
-        place = shlex.quote(f"{name}@{offset:#x}")
-        return f"{self.rule} `fxf explain {place}` shows what is there."
-
-
-class Catalogue(Mapping[str, Rule]):
-    """A format's rules by code. Raises ValueError for two rules with the same code."""
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules: dict[str, Rule] = {}
-        for rule in rules:
-            if rule.code in self._rules:
-                msg = f"rule {rule.code} is declared twice"
-                raise ValueError(msg)
-            self._rules[rule.code] = rule
-
-    def __getitem__(self, code: str) -> Rule:
-        return self._rules[code]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rules)
-
-    def __len__(self) -> int:
-        return len(self._rules)
-
-    def refusal(self, code: str, message: str) -> WriteRefusedError:
-        """Return the error for a value that cannot be written, with the remedy of its rule."""
-        return WriteRefusedError(message, code=code, remedy=self._rules[code].remedy)
-
-    def refusals(self, prefix: str) -> Callable[[str, str], WriteRefusedError]:
-        """Return ``refusal`` as a function of the code's number (text) and a message."""
-        return lambda number, message: self.refusal(prefix + number, message)
-
-
 class FxError(Exception):
     """An error that stops a command; says what is wrong, where, and what to do.
 
-    ``code`` is that of a rule; ``path``, ``offset`` (bytes) and ``record`` (index) are the place,
-    None if unknown; ``remedy`` says what the user can do.
+    ``code`` is that of ``rule``, by default of the class; ``path``, ``offset`` (bytes) and
+    ``record`` (index) are the place, None if unknown; ``remedy`` says what the user can do, by
+    default what the given rule says.
     """
 
     exit_code: ExitCode = ExitCode.FAILED
     """The exit status of the stopped command."""
-    default_code = "FXF0001"
-    """The default of ``code``."""
+    default_rule: ClassVar[Rule] = rules.UNREADABLE
+    """The rule of an error that names no other."""
 
     def __init__(
         self,
         message: str,
         *,
-        code: str | None = None,
+        rule: Rule | None = None,
         path: str | None = None,
         offset: int | None = None,
         record: int | None = None,
@@ -164,11 +86,11 @@ class FxError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.code = code or self.default_code
+        self.code = (self.default_rule if rule is None else rule).code
         self.path = path
         self.offset = offset
         self.record = record
-        self.remedy = remedy
+        self.remedy = remedy or ("" if rule is None else rule.remedy)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Subclasses have other arguments, so pickle the attributes.
@@ -191,39 +113,44 @@ def _rebuilt(kind: type[FxError], args: tuple[object, ...], fields: dict[str, ob
 class UnreadableError(FxError):
     """The input cannot be opened, or nothing in it can be read (exit 1)."""
 
-    default_code = "FXF0001"
+    default_rule = rules.UNREADABLE
 
 
 class WriteRefusedError(FxError):
     """The format or exporter cannot represent a value; none of it was written (exit 1)."""
 
-    default_code = "FXF0002"
+    default_rule = rules.WRITE_REFUSED
+
+
+def refusal(rule: Rule, message: str) -> WriteRefusedError:
+    """Return the error for a value that a rule does not allow to be written."""
+    return WriteRefusedError(message, rule=rule)
 
 
 class LimitError(FxError):
     """A limit was reached; the user can raise it (exit 1)."""
 
-    default_code = "FXF0003"
+    default_rule = rules.LIMIT_REACHED
 
 
 class StrictError(FxError):
     """The first finding of DATA_LOSS or worse with ``--strict`` (exit 1)."""
 
-    default_code = "FXF0004"
+    default_rule = rules.STRICT
 
 
 class UsageError(FxError):
     """The request names something that does not exist, or contradicts itself (exit 2)."""
 
     exit_code = ExitCode.USAGE
-    default_code = "FXF0005"
+    default_rule = rules.INVALID_REQUEST
 
 
 class NoReaderError(FxError):
     """No reader recognizes the input, or several do equally well (exit 4)."""
 
     exit_code = ExitCode.NO_READER
-    default_code = "FXF0006"
+    default_rule = rules.NO_READER
 
 
 class MissingExtraError(FxError):
@@ -233,7 +160,7 @@ class MissingExtraError(FxError):
     """
 
     exit_code = ExitCode.MISSING_EXTRA
-    default_code = "FXF0007"
+    default_rule = rules.MISSING_EXTRA
 
     def __init__(self, package: str, extra: str, *, purpose: str) -> None:
         super().__init__(
@@ -249,7 +176,7 @@ class MissingExtraError(FxError):
 class OutputError(FxError):
     """Writing the output failed, for example because the disk is full (exit 1)."""
 
-    default_code = "FXF0010"
+    default_rule = rules.OUTPUT_FAILED
 
     def __init__(self, error: OSError, *, path: str) -> None:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -265,7 +192,7 @@ class OutputError(FxError):
 class TemporaryFileError(FxError):
     """A temporary file cannot be made or written, for example because its disk is full (exit 1)."""
 
-    default_code = "FXF0011"
+    default_rule = rules.TEMPORARY_FILE_FAILED
 
     def __init__(self, error: OSError, *, folder: str) -> None:
         super().__init__(
@@ -278,7 +205,7 @@ class TemporaryFileError(FxError):
 class PluginError(FxError):
     """A plugin is faulty: its code raised an exception or lacks something required (exit 1)."""
 
-    default_code = "FXF0009"
+    default_rule = rules.PLUGIN_FAULT
 
 
 class BadCallError(PluginError, ValueError, LookupError):
@@ -346,185 +273,3 @@ def look_up(known: Mapping[str, T], name: str, noun: str) -> T:
         f"there is no {noun} {name!r}{did_you_mean(name, known)}",
         remedy=f"there are: {', '.join(sorted(known)) or 'none'}",
     )
-
-
-FRAMEWORK_RULES = Catalogue(
-    [
-        Rule(
-            code="FXF0000",
-            severity=Severity.ERROR,
-            title="a bug",
-            rule="Whatever the input, a command ends with a result or a coded error.",
-            section="docs, Errors",
-            ours="The command stops with exit status 1; an existing output file stays as it is.",
-            remedy="Report it with the input, or its first kilobytes, and what `-v` prints.",
-        ),
-        Rule(
-            code="FXF0001",
-            severity=Severity.ERROR,
-            title="the input cannot be read",
-            rule="An input is a file, a pipe or bytes that can be opened and that hold at least "
-            "one sound record of the format asked for.",
-            section="docs, Exit statuses",
-            ours="The command stops with exit status 1; nothing is written.",
-            remedy="Check the path and the format; `fxf cat --records` and `fxf convert IN "
-            "OUT.jsonl` keep any bytes, as damaged records.",
-        ),
-        Rule(
-            code="FXF0002",
-            severity=Severity.ERROR,
-            title="the output cannot hold this",
-            rule="A writer or exporter refuses values that its format cannot hold, before it "
-            "writes anything.",
-            section="docs, Command line",
-            ours="Nothing is written; an existing file stays as it is.",
-            remedy="Choose another exporter or file name; `--force` allows an existing file to be "
-            "replaced.",
-        ),
-        Rule(
-            code="FXF0003",
-            severity=Severity.ERROR,
-            title="a limit was reached",
-            rule="Limits keep memory and time in proportion to the input.",
-            section="docs, Limits",
-            ours="The command stops, or the finding says what was left out.",
-            remedy="Raise the named limit with `-o limit=value`.",
-        ),
-        Rule(
-            code="FXF0004",
-            severity=Severity.ERROR,
-            title="stopped at the first loss",
-            rule="With --strict, the first finding of data loss or worse stops the reader.",
-            section="docs, Command line",
-            ours="The command stops with exit status 1; nothing is written.",
-            remedy="Omit --strict to keep the sound records.",
-        ),
-        Rule(
-            code="FXF0005",
-            severity=Severity.ERROR,
-            title="an invalid request",
-            rule="Commands, options, tables, formats and exporters have the names that "
-            "`fxf plugins` and `fxf --help` list.",
-            section="docs, Command line",
-            ours="Nothing is read or written; exit status 2.",
-            remedy="See `fxf COMMAND --help`.",
-        ),
-        Rule(
-            code="FXF0006",
-            severity=Severity.ERROR,
-            title="no reader, or more than one",
-            rule="Exactly one reader must claim the input with the greatest confidence.",
-            section="docs, Plugins",
-            ours="Nothing is read; exit status 4.",
-            remedy="Name the format with -f NAME; `fxf plugins` lists the names.",
-        ),
-        Rule(
-            code="FXF0007",
-            severity=Severity.ERROR,
-            title="an optional package is missing",
-            rule="Some exporters and commands need a package that is not installed by default.",
-            section="docs, Extras",
-            ours="Nothing is written; exit status 5.",
-            remedy="Run the install line that the message gives.",
-        ),
-        Rule(
-            code="FXF0008",
-            severity=Severity.WARNING,
-            title="a plugin failed",
-            rule="A plugin can be imported, implements only hooks that exist, and registers no "
-            "name that another plugin has.",
-            section="docs, Plugins",
-            ours="The failed part is left out and listed; everything else works.",
-            remedy="See `fxf plugins`; FXF_DISABLE_PLUGINS=NAME leaves it out silently.",
-        ),
-        Rule(
-            code="FXF0009",
-            severity=Severity.ERROR,
-            title="a mistake in a plugin",
-            rule="The code of a plugin raises only coded errors, and passes values that fit.",
-            section="docs, Plugins",
-            ours="The command stops with exit status 1; an existing output file stays as it is.",
-            remedy="Report it to the author of the plugin that the message names; `-v` prints the "
-            "traceback.",
-        ),
-        Rule(
-            code="FXF0010",
-            severity=Severity.ERROR,
-            title="the output cannot be written",
-            rule="The disk has room for the output.",
-            section="docs, Command line",
-            ours="The command stops with exit status 1; an existing file stays as it is.",
-            remedy="Free some space, or write to another disk.",
-        ),
-        Rule(
-            code="FXF0011",
-            severity=Severity.ERROR,
-            title="a temporary file cannot be written",
-            rule="The folder of temporary files has room for what does not fit in memory.",
-            section="docs, Command line",
-            ours="The command stops with exit status 1; an existing output file stays as it is.",
-            remedy="Free some space there, or set TMPDIR to a folder on another disk.",
-        ),
-        Rule(
-            code="FXF0101",
-            severity=Severity.DATA_LOSS,
-            title="the compressed stream is damaged",
-            rule="A gzip or zstd input unpacks to its end with matching length and checksum.",
-            section="RFC 1952, RFC 8878",
-            readers="gzip(1), zstd(1) and Perfetto stop at the damage.",
-            ours="The data before the damage is read.",
-            remedy="Fetch the file again; `fxf convert IN OUT` writes the recovered part.",
-        ),
-        Rule(
-            code="FXF0102",
-            severity=Severity.DATA_LOSS,
-            title="the input is empty",
-            rule="A capture holds at least one byte.",
-            section="docs, Exit statuses",
-            ours="The capture is empty.",
-            remedy="Check that the program that writes the file flushed or closed it.",
-        ),
-        Rule(
-            code="FXF0103",
-            severity=Severity.DATA_LOSS,
-            title="invalid line in a records file",
-            rule="Each line of a .jsonl records file is one JSON object with a known `record`, "
-            "after one header line.",
-            section="docs, Records",
-            ours="The line is skipped; the others are read.",
-            remedy="Correct or remove the line at that offset.",
-        ),
-        Rule(
-            code="FXF0104",
-            severity=Severity.INFO,
-            title="more findings than the limit",
-            rule="Each code keeps a bounded number of findings; the counts stay exact.",
-            section="docs, Limits",
-            ours="Further findings of that code are counted, not listed.",
-            remedy="Raise `-o max_findings=N` to list more.",
-        ),
-        Rule(
-            code="FXF0105",
-            severity=Severity.WARNING,
-            title="option of a records file ignored",
-            rule="The header of a records file sets only options about the bytes of the capture. "
-            "Files, patterns and sizes come from the command line.",
-            section="docs, Records",
-            ours="The option keeps its default.",
-            remedy="Write the capture in its own format first (`fxf convert IN.jsonl OUT`), then "
-            "give the option with -o NAME=VALUE.",
-        ),
-        Rule(
-            code="FXF0106",
-            severity=Severity.WARNING,
-            title="clocks that cannot be related",
-            rule="Captures on one timeline are aligned by a clock that both know: the time of day, "
-            "the boot clock or the monotonic clock.",
-            section="docs, One timeline",
-            ours="Each capture keeps its own times, counted from its own 0.",
-            remedy="Give `--align NAME:offset=NS`, or a moment on both clocks: "
-            "`--align NAME:FROM=TO`.",
-        ),
-    ]
-)
-"""The findings and errors of the framework itself (docs/errors.md)."""

@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pluggy
 
-from fxframework import detect, hookspecs
+from fxframework import detect, hookspecs, rules
 from fxframework.admission import descriptor_faults
 from fxframework.containment import contained
 from fxframework.errors import (
-    FRAMEWORK_RULES,
     FxError,
     PluginError,
     Rule,
@@ -413,7 +412,7 @@ class Host:
 
     def rules(self) -> Iterator[tuple[Rule, str]]:
         """Yield all rules of all catalogues with their format (``fxframework`` for our own)."""
-        for rule in FRAMEWORK_RULES.values():
+        for rule in rules.RULES.values():
             yield rule, PROJECT
         for reader, plugin in self._items["readers"]:
             if reader.rules is None:
@@ -591,8 +590,8 @@ class Host:
                 f"the reader of {reader.format} gives {type(capture).__name__}, not a Capture",
                 remedy=f"report it to the authors of {self.owner(reader).distribution}",
             )
-        if not source.size and "FXF0102" not in capture.diagnostics.counts:
-            capture.diagnostics.add("FXF0102", offset=0)
+        if not source.size and rules.EMPTY_INPUT.code not in capture.diagnostics.counts:
+            capture.diagnostics.add(rules.EMPTY_INPUT, 0)
         self.notify("fx_capture_opened", capture=capture)
         return capture
 

@@ -402,7 +402,7 @@ def test_what_the_writer_finds_is_told(
     host: Host, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def close(self: toy.ToyWriter) -> None:
-        self.found.add("TOY0001", "the writer ran out of paint")  # type: ignore[attr-defined]
+        self.found.add(toy.DAMAGED, value="the writer ran out of paint")  # type: ignore[attr-defined]
 
     made = toy.ToyWriter.__init__
 

@@ -15,9 +15,10 @@ from fxframework import hookimpl
 from fxframework.cli import doctor
 from fxframework.cli import text as words
 from fxframework.cli.app import COMMANDS, Fxf
-from fxframework.errors import FRAMEWORK_RULES, ExitCode
+from fxframework.errors import ExitCode
 from fxframework.host import Host
 from fxframework.kernels import native
+from fxframework.rules import RULES as FRAMEWORK_RULES
 from fxframework.testing.cli import run_cli
 
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), bytes(24), toy.record(7), b"odd")

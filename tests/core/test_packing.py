@@ -55,7 +55,9 @@ def test_members_are_unpacked_up_to_the_damage(
         assert with_faults.size == size
     whole = DATA * 2
     assert with_faults.read(0, len(whole)) == whole[: with_faults.size]
-    assert [fault.code for fault in with_faults.faults] == ([] if message is None else ["FXF0101"])
+    assert [fault.rule.code for fault in with_faults.faults] == (
+        [] if message is None else ["FXF0101"]
+    )
     assert all((message or "") in fault.message for fault in with_faults.faults)
 
 

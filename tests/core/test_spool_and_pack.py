@@ -65,12 +65,12 @@ def test_a_gz_sink_compresses_and_is_whole_or_not_there(tmp_path: Path) -> None:
 def test_the_worst_finding_counts_whether_it_is_kept_or_not() -> None:
     found = Diagnostics(toy.RULES, limit=1)
     assert found.worst is None
-    found.add("TOY0003")
+    found.add(toy.ZEROS)
     assert found.worst == Severity.INFO
-    found.add("TOY0003", severity=Severity.ERROR)
+    found.add(toy.ZEROS, severity=Severity.ERROR)
     assert (len(found), found.worst) == (1, Severity.ERROR)
     found.forget(["TOY0003"])
     assert found.worst is None
-    found.add("TOY0002", times=5)
+    found.add(toy.UNDEFINED_KIND, times=5)
     assert found[:1] == [found[0]]
     assert found.counts == {"TOY0002": 5}

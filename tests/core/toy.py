@@ -29,17 +29,14 @@ from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Re
 MAGIC = b"TOYFMT1\n"
 LAYOUT = struct.Struct("<BB6sqq")
 MARK, SPAN, DAMAGE = 1, 2, 9
-RULES = Catalogue(
-    [
-        Rule(code="TOY0001", severity=Severity.DATA_LOSS, title="a record is damaged",
-             rule="Kind 9 is damage.", section="Toys", ours="It is kept as `damaged`.",
-             remedy="Buy another toy."),
-        Rule(code="TOY0002", severity=Severity.WARNING, title="a kind that is not defined",
-             rule="Kinds are 1 and 2.", section="Toys", ours="It is kept as `unknown`."),
-        Rule(code="TOY0003", severity=Severity.INFO, title="zeros between records",
-             rule="Nobody minds.", section="Toys", ours="They are `padding`."),
-    ]
-)  # fmt: skip
+DAMAGED = Rule("TOY0001", Severity.DATA_LOSS, "a record is damaged", "Toys", "Kind 9 is damage.",
+               detail="{value}", ours="It is kept as `damaged`.",
+               remedy="Buy another toy.")  # fmt: skip
+UNDEFINED_KIND = Rule("TOY0002", Severity.WARNING, "a kind that is not defined", "Toys",
+                      "Kinds are 1 and 2.", ours="It is kept as `unknown`.")  # fmt: skip
+ZEROS = Rule("TOY0003", Severity.INFO, "zeros between records", "Toys", "Nobody minds.",
+             ours="They are `padding`.")  # fmt: skip
+RULES = Catalogue.of(globals())
 
 
 def mark(name: str | bytes, ts: int, value: int = 0) -> bytes:
@@ -129,20 +126,20 @@ class ToyCapture(Capture):
         place = at, len(raw), raw
         kind = raw[0]
         if not any(raw):
-            self._find("TOY0003", at, index)
+            self._find(ZEROS, at, index)
             return ToyRecord(*place, "padding")
         if len(raw) < LAYOUT.size or kind == DAMAGE or raw[1] > 6 or any(raw[2 + raw[1] : 8]):
-            self._find("TOY0001", at, index)
+            self._find(DAMAGED, at, index)
             return ToyRecord(*place, "damaged")
         _, length, name, ts, value = LAYOUT.unpack(raw)
         if kind not in {MARK, SPAN}:
-            self._find("TOY0002", at, index)
+            self._find(UNDEFINED_KIND, at, index)
             return ToyRecord(*place, "unknown")
         return ToyRecord(*place, "mark" if kind == MARK else "span", name[:length], ts, value)
 
-    def _find(self, code: str, at: int, index: int) -> None:
+    def _find(self, rule: Rule, at: int, index: int) -> None:
         if not self._scanned:
-            self.diagnostics.add(code, offset=at, record=index)
+            self.diagnostics.add(rule, at, index)
 
     def scan(self) -> None:
         if not self._scanned:

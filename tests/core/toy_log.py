@@ -30,12 +30,9 @@ from fxframework.model.schema import (
 from fxframework.model.table import Table
 from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
 
-RULES = Catalogue(
-    [
-        Rule(code="TLG0001", severity=Severity.DATA_LOSS, title="a line is no log",
-             rule="A line is a JSON object.", section="Toys", ours="It is `damaged`."),
-    ]
-)  # fmt: skip
+NOT_A_LOG = Rule("TLG0001", Severity.DATA_LOSS, "a line is no log", "Toys",
+                 "A line is a JSON object.", detail="{value}", ours="It is `damaged`.")  # fmt: skip
+RULES = Catalogue.of(globals())
 NAMES = {byte: name for name, byte in LOG_LEVELS.items()}
 
 
@@ -125,7 +122,7 @@ class LogToy(Capture):
             for kind, field in (("log", "message"), ("alias", "alias"), ("about", "about")):
                 if field in shown:
                     return LogRecord(at, len(raw), raw, kind, shown)
-        self.diagnostics.add("TLG0001", "no log", offset=at, record=len(self._found or ()))
+        self.diagnostics.add(NOT_A_LOG, at, len(self._found or ()), "no log")
         return LogRecord(at, len(raw), raw, "damaged")
 
     def scan(self) -> None:

@@ -282,7 +282,7 @@ def test_without_a_compiler_zig_is_asked_for(project: Path, tmp_path: Path) -> N
 def test_the_example_of_the_documentation_compiles(project: Path) -> None:
     text = (ROOT / "docs" / "kernels.md").read_text("utf-8")
     package = project / "python" / "fx_loops"
-    for name in ("tally.py", "tally.pxd"):
+    for name in ("tally.py", "tally.pxd", "rules.py"):
         block = re.search(rf"^# {re.escape(name)}\n.*?(?=^```$)", text, re.MULTILINE | re.DOTALL)
         assert block is not None
         (package / name).write_text(block[0])

@@ -131,9 +131,9 @@ class SpecimenCapture(Capture):
         for index, piece in enumerate(self._pieces()):
             offset = piece.offset + ("offset beyond the file" in FAULTS) * (1 << 20)
             if piece.kind == "damaged":
-                self.diagnostics.add("SPC0001", offset=offset, record=index)
+                self.diagnostics.add(rules()["SPC0001"], offset, index)
             elif piece.kind == "beat" and RECORD.unpack(piece.raw)[1] < 0:
-                self.diagnostics.add("SPC0002", offset=offset, record=index)
+                self.diagnostics.add(rules()["SPC0002"], offset, index)
 
     def summary(self) -> Summary:
         kinds: dict[str, int] = {}
@@ -189,8 +189,8 @@ def _refusal(message: str) -> WriteRefusedError:
     if "refuses without a code" in FAULTS:
         return WriteRefusedError(message, remedy="Mend it.")
     if "refuses with a mere warning" in FAULTS:
-        return WriteRefusedError(message, code="SPC0002", remedy="Mend it.")
-    return WriteRefusedError(message, code="SPC0003")
+        return WriteRefusedError(message, rule=rules()["SPC0002"], remedy="Mend it.")
+    return WriteRefusedError(message, rule=rules()["SPC0003"])
 
 
 class SpecimenWriter:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from fxframework import rules
 from fxframework.cli import INTERRUPTED, complete
 from fxframework.cli.options import WithGlobalOptions, add_global_options, guarded
 from fxframework.cli.render import Screen
@@ -202,7 +203,9 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         return ExitCode.FAILED
     except MemoryError:
         screen.error(
-            FxError("there is not enough memory", code="FXF0003", remedy="-o max_memory=BYTES")
+            FxError(
+                "there is not enough memory", rule=rules.LIMIT_REACHED, remedy="-o max_memory=BYTES"
+            )
         )
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 (reported as a bug)

@@ -74,7 +74,8 @@ def _report(session: Session, entry: Entry) -> None:
     """Print the result for a capture: its error, its losses, or its rows."""
     if entry.error is not None:
         why = entry.error
-        error = FxError(why.message, code=why.code, path=entry.file, remedy=why.remedy)
+        error = FxError(why.message, path=entry.file, remedy=why.remedy)
+        error.code = why.code
         session.screen.error(error, stops=False)
     elif entry.outcome == LOSSES:
         codes = ", ".join(f"{code} ×{count:,}" for code, count in entry.findings.items())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from fxframework import rules
 from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
@@ -116,7 +117,9 @@ def show_alignments(session: Session, conversion: Conversion) -> None:
         line = alignment.line
         shift = f"{line.start - line.origin:+,} ns" if line.rate == 1 else f"a rate of {line.rate}"
         if alignment.assumed:
-            session.screen.warn("FXF0106", f"{printable(alignment.name)}: {alignment.reason}")
+            session.screen.warn(
+                rules.UNRELATED_CLOCKS.code, f"{printable(alignment.name)}: {alignment.reason}"
+            )
         elif not line.is_identity:
             session.screen.note(f"{printable(alignment.name)}: {shift} ({alignment.reason})")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework import rules
 from fxframework.cli.progress import Working, spinning
 from fxframework.cli.settings import Settings
 from fxframework.cli.text import (
@@ -27,7 +28,6 @@ from fxframework.cli.text import (
     printable,
 )
 from fxframework.errors import (
-    FRAMEWORK_RULES,
     FxError,
     OutputError,
     Rule,
@@ -171,7 +171,7 @@ class Screen:
             self.note(text)
 
     def warn(self, code: str, text: str) -> None:
-        """Print a warning, once."""
+        """Print a warning with the code of a rule, once."""
         if (code, text) not in self._warned:
             self._warned.add((code, text))
             head = self._painted(f"warning[{code}]", fg="yellow", bold=True)
@@ -183,7 +183,7 @@ class Screen:
         ``stops`` says whether it stops the command, and not only one of many inputs.
         """
         # With --strict, the code is that of the finding, but the consequence is to stop.
-        rule = FRAMEWORK_RULES.get("FXF0004" if isinstance(error, StrictError) else error.code)
+        rule = rules.RULES.get(rules.STRICT.code if isinstance(error, StrictError) else error.code)
         head = self._painted(f"error[{error.code}]", fg="red", bold=True)
         message, *more = error.message.splitlines() or [""]
         lines = [f"{head}: {printable(message)}"]
@@ -204,8 +204,7 @@ class Screen:
         ours = FxError(
             f"this is a bug in fxframework: {type(error).__name__}: {error} "
             f"({where.filename.rpartition('/')[2]}:{where.lineno})",
-            code="FXF0000",
-            remedy=FRAMEWORK_RULES["FXF0000"].remedy,
+            rule=rules.BUG,
         )
         self.error(ours if host is None else host.blame(error) or ours)
         if self.settings.verbose:
@@ -235,7 +234,7 @@ class Screen:
         head = self.paint(f"{found.severity.word}[{found.code}]", fg=colour, bold=True)
         self.print(f"{head}: {printable(found.message)}")
         self.print(f"  --> {place(source.name, found.offset, found.record)}")
-        if found.offset is not None and found.code not in FRAMEWORK_RULES:
+        if found.offset is not None and found.code not in rules.RULES:
             for line in hex_context(source, found.offset):
                 self.print(f"   {line}")
         if explained:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from fxframework import rules
 from fxframework.conversion import check_options, require_readable
 from fxframework.errors import ExitCode, FxError, Severity, UsageError
 from fxframework.registry import Option
@@ -106,7 +107,8 @@ class Session:
         if self._host is not None and not (self.settings.quiet or self.lists_failures):
             for failure in self._host.failures:
                 self.screen.warn(
-                    "FXF0008", f"plugin {failure.plugin} ({failure.distribution}): {failure.error}"
+                    rules.PLUGIN_FAILED.code,
+                    f"plugin {failure.plugin} ({failure.distribution}): {failure.error}",
                 )
 
     def report_prints(self, modules: Iterable[str]) -> None:
@@ -118,7 +120,7 @@ class Session:
         names = {packages.get(module.partition(".")[0]) for module in modules} - {None}
         for name in sorted(map(str, names)):
             self.screen.warn(
-                "FXF0009",
+                rules.PLUGIN_FAULT.code,
                 f"plugin {name} printed to standard output; it is on standard error instead",
             )
 

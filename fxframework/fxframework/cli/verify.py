@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework import rules
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.render import severity_of
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic, Diagnostics
 
-UNLISTED = "FXF0104"
 SHOWN = 3
 """Findings per code that are shown without -v."""
 
@@ -77,9 +77,8 @@ def _all(diagnostics: Diagnostics) -> list[Diagnostic]:
     for code, count in sorted(diagnostics.counts.items()):
         if count > listed[code]:
             more = amount(count - listed[code], "more finding")
-            found.append(
-                Diagnostic(UNLISTED, Severity.INFO, None, None, f"{more} of {code}, not listed")
-            )
+            rule, message = rules.UNLISTED_FINDINGS, f"{more} of {code}, not listed"
+            found.append(Diagnostic(rule.code, rule.severity, None, None, message))
     return found
 
 

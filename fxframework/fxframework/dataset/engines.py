@@ -17,6 +17,7 @@ from multiprocessing import connection
 from types import TracebackType
 from typing import Any, Self
 
+from fxframework import rules
 from fxframework.dataset.inputs import Item
 from fxframework.dataset.manifest import Entry, Fault
 from fxframework.errors import FxError, MissingExtraError, UsageError
@@ -28,7 +29,7 @@ Work = Callable[[Items], list[Entry]]
 AHEAD = 3
 """Tasks submitted ahead per worker, so that workers are never idle."""
 LOST = Fault(
-    code="FXF0003",
+    code=rules.LIMIT_REACHED.code,
     message="the process that read it ended abnormally, twice: it was killed, ran out of "
     "memory, or crashed",
     remedy="convert it alone with `fxf convert`; -o max_memory=BYTES bounds its memory",

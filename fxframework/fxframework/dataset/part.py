@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from fxframework import rules
 from fxframework.conversion import require_readable
 from fxframework.dataset.inputs import Item
 from fxframework.dataset.manifest import LOSSES, OK, Entry, Fault
 from fxframework.dataset.store import Store
-from fxframework.errors import FRAMEWORK_RULES, FxError, Severity
+from fxframework.errors import FxError, Severity
 from fxframework.host import limits_of
 from fxframework.io.budget import MEMORY_FACTOR, Budget
 from fxframework.io.remote import is_address
@@ -72,14 +73,15 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
 def _fault(error: Exception, host: Host) -> Fault:
     """Convert an exception to a Fault of the manifest."""
     if isinstance(error, MemoryError):
-        error = FxError("there is not enough memory", code="FXF0003", remedy="-o max_memory=BYTES")
+        error = FxError(
+            "there is not enough memory", rule=rules.LIMIT_REACHED, remedy="-o max_memory=BYTES"
+        )
     if isinstance(error, OSError):
         error = FxError(error.strerror or str(error), remedy="check the disk and the permissions")
     if not isinstance(error, FxError):
         error = host.blame(error) or FxError(
             f"this is a bug in fxframework: {type(error).__name__}: {error}",
-            code="FXF0000",
-            remedy=FRAMEWORK_RULES["FXF0000"].remedy,
+            rule=rules.BUG,
         )
     return Fault(code=error.code, message=error.message, remedy=error.remedy)
 

@@ -8,6 +8,7 @@ from typing import IO, Any, cast
 import attrs
 import orjson
 
+from fxframework import rules
 from fxframework.errors import (
     FxError,
     LimitError,
@@ -35,8 +36,6 @@ __all__ = ["VERSION", "OpaqueCapture", "RecordsExport", "open_raw_writer", "open
 
 VERSION = 1
 """Version of the records file format, in the header line."""
-INVALID_LINE = "FXF0103"
-IGNORED_OPTION = "FXF0105"
 EXPANSION = 64
 """Bytes of output allowed per byte of a records file, in addition to ``Limits.max_claimed``."""
 
@@ -311,11 +310,11 @@ class _InvalidLines:
 
     def report(self, diagnostics: Diagnostics) -> None:
         for name in self.ignored:
-            diagnostics.add(IGNORED_OPTION, name, offset=0)
+            diagnostics.add(rules.IGNORED_OPTION, 0, value=name)
         for offset, message in self._kept:
-            diagnostics.add(INVALID_LINE, message, offset=offset)
+            diagnostics.add(rules.INVALID_LINE, offset, value=message)
         if self._more:
-            diagnostics.add(INVALID_LINE, times=self._more)
+            diagnostics.add(rules.INVALID_LINE, times=self._more)
 
 
 # --- Bytes of an unknown format ----------------------------------------------------------------
@@ -335,7 +334,7 @@ class OpaqueRecord:
             "record": "damaged",
             "offset": self.offset,
             "nbytes": self.nbytes,
-            "code": INVALID_LINE,
+            "code": rules.INVALID_LINE.code,
             "raw": self.raw.hex(),
         }
 
@@ -350,9 +349,9 @@ class OpaqueCapture(Capture):
         super().__init__(source, request, diagnostics)
         if source.size:
             diagnostics.add(
-                INVALID_LINE,
-                "there is no header line; -o format=NAME names the format of the records",
-                offset=0,
+                rules.INVALID_LINE,
+                0,
+                value="there is no header line; -o format=NAME names the format of the records",
             )
 
     def records(self) -> Iterator[Record]:

@@ -15,7 +15,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import LimitError, UnreadableError
+from fxframework import rules
+from fxframework.errors import LimitError, Rule, UnreadableError
 from fxframework.io.budget import MEMORY_FLOOR, Budget
 from fxframework.io.limits import Limits
 from fxframework.io.mapping import Mapping
@@ -39,8 +40,8 @@ Progress = Callable[[int], None]
 class SourceFault:
     """Damage found while bytes were fetched; readers convert it to a diagnostic."""
 
-    code: str
-    """The code of the framework's finding."""
+    rule: Rule
+    """The framework's rule."""
     offset: int
     """Byte offset in the unpacked input from which bytes are missing or wrong."""
     message: str
@@ -330,5 +331,5 @@ class _Members:
         return True
 
     def _fault(self, message: str) -> bytes:
-        self.faults.append(SourceFault("FXF0101", self._produced, message))
+        self.faults.append(SourceFault(rules.DAMAGED_STREAM, self._produced, message))
         return b""

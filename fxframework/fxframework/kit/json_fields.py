@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 import reprlib
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from fxframework.errors import WriteRefusedError, did_you_mean
+from fxframework.errors import Refusals, Rule, WriteRefusedError, did_you_mean, refusal
 from fxframework.io.words import U64_MAX
 
 __all__ = [
     "CANONICAL_NAN",
     "JsonFields",
-    "Refuse",
     "bits_of",
     "double_of",
     "encodable",
@@ -30,8 +29,6 @@ __all__ = [
     "unfit",
 ]
 
-Refuse = Callable[[str, str], WriteRefusedError]
-"""A function that makes an error from the number of a code, such as ``0402``, and a message."""
 CANONICAL_NAN = 0x7FF8000000000000
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _F64 = struct.Struct("<d")
@@ -55,12 +52,10 @@ def exactly(value: Any) -> Any:
     return _F64.pack(value) if isinstance(value, float) else value
 
 
-def unfit(
-    refuse: Refuse, what: str, name: str, value: int, least: int, most: int
-) -> WriteRefusedError:
+def unfit(rule: Rule, what: str, name: str, value: int, least: int, most: int) -> WriteRefusedError:
     """Return the error for a number that its field cannot hold."""
-    found = reprlib.repr(value)
-    return refuse("0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
+    message = f"{what}: {name} is {reprlib.repr(value)}, but its field holds {least} to {most}"
+    return refusal(rule, message)
 
 
 # --- Values to JSON ------------------------------------------------------------------------------
@@ -103,14 +98,13 @@ def show_double(out: dict[str, Any], key: str, value: float, bits: int | None) -
 class JsonFields:
     """Checked access to the fields of a JSON object; errors name the field.
 
-    The errors have the numbers 0401 (no such name), 0402 (missing or unknown), 0403 (wrong type)
-    and 0404 (out of range), which exist in the catalogues of all formats.
+    ``rules`` are the format's rules for what is wrong with a field.
     """
 
-    def __init__(self, what: str, given: Mapping[str, Any], refuse: Refuse) -> None:
+    def __init__(self, what: str, given: Mapping[str, Any], rules: Refusals) -> None:
         self.what = what
         self.given = given
-        self.refuse = refuse
+        self.rules = rules
         self.used: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
@@ -119,7 +113,7 @@ class JsonFields:
     def wrong(self, key: str, wanted: str) -> WriteRefusedError:
         """Return the error for a value of the wrong type."""
         found = reprlib.repr(self.given[key])
-        return self.refuse("0403", f"{self.what}: {key} must be {wanted}, not {found}")
+        return refusal(self.rules.type, f"{self.what}: {key} must be {wanted}, not {found}")
 
     def need(self, key: str) -> Any:
         """Return the value of a required key."""
@@ -127,7 +121,7 @@ class JsonFields:
         try:
             return self.given[key]
         except KeyError:
-            raise self.refuse("0402", f"{self.what}: {key} is missing") from None
+            raise refusal(self.rules.fields, f"{self.what}: {key} is missing") from None
 
     def number(self, key: str) -> int:
         """Return an integer."""
@@ -140,7 +134,7 @@ class JsonFields:
         """Return an integer in a range."""
         value = self.number(key)
         if not least <= value <= most:
-            raise unfit(self.refuse, self.what, key, value, least, most)
+            raise unfit(self.rules.range, self.what, key, value, least, most)
         return value
 
     def flag(self, key: str) -> bool:
@@ -208,13 +202,13 @@ class JsonFields:
         if isinstance(value, str):
             if value in numbers:
                 return value
-            raise self.refuse(
-                "0401", f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
+            raise refusal(
+                self.rules.name, f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
             )
         if type(value) is not int:
             raise self.wrong(key, "a name or an integer")
         if not 0 <= value <= limit:
-            raise unfit(self.refuse, self.what, key, value, 0, limit)
+            raise unfit(self.rules.range, self.what, key, value, 0, limit)
         return next((name for name, number in numbers.items() if number == value), value)
 
     def finish(self) -> None:
@@ -222,7 +216,7 @@ class JsonFields:
         for key in self.given:
             if key not in self.used:
                 hint = did_you_mean(key, self.used)
-                raise self.refuse("0402", f"{self.what} has no field {key!r}{hint}")
+                raise refusal(self.rules.fields, f"{self.what} has no field {key!r}{hint}")
 
 
 def encodable(value: Any) -> Any:

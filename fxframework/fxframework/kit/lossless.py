@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import attrs
 
-from fxframework.errors import PluginError, WriteRefusedError, did_you_mean
+from fxframework.errors import PluginError, Refusals, did_you_mean, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import JsonFields
 
@@ -91,22 +91,23 @@ def record_of_json(
     given: Any,
     kinds: Mapping[str, type[R]],
     where: str,
-    refuse: Callable[[str, str], WriteRefusedError],
+    rules: Refusals,
 ) -> R:
     """Return the record that a JSON object describes, of one of the ``kinds``, given by name.
 
     ``offset`` and ``nbytes`` are kept if they are integers; padding takes its length from
-    ``nbytes``. Messages name the format as ``where``. Raises the error that ``refuse`` makes from
-    a number and a message: 0401 for an unknown kind, 0402 for a missing or unknown field, 0403 for
-    a value of the wrong type and 0404 for a value out of range.
+    ``nbytes``. Messages name the format as ``where``. Raises WriteRefusedError, by one of the
+    ``rules``.
     """
     if not isinstance(given, Mapping):
-        raise refuse("0401", f"a record must be a JSON object, not {reprlib.repr(given)}")
+        message = f"a record must be a JSON object, not {reprlib.repr(given)}"
+        raise refusal(rules.name, message)
     name = given.get("record")
     if not isinstance(name, str) or name not in kinds:
         hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
-        raise refuse("0401", f"{where} has no record {reprlib.repr(name)}{hint}")
-    form = JsonFields(name, given, refuse)
+        message = f"{where} has no record {reprlib.repr(name)}{hint}"
+        raise refusal(rules.name, message)
+    form = JsonFields(name, given, rules)
     form.used |= {"record", "offset", "nbytes"}
     if name == PADDING:
         form.number("nbytes")

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from fxframework.errors import Rule
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
@@ -36,10 +37,10 @@ class Piece:
     """Its fields, as JSON values."""
     ns: int | None = attrs.field(default=None, kw_only=True)
     """Its time in nanoseconds, if it has one."""
-    code: str = attrs.field(default="", kw_only=True)
-    """The code of the finding about it, or the empty string."""
-    detail: str = attrs.field(default="", kw_only=True)
-    """The detail of the finding, after the title of its rule."""
+    rule: Rule | None = attrs.field(default=None, kw_only=True)
+    """The rule of the finding about it, if there is one."""
+    value: object = attrs.field(default=None, kw_only=True)
+    """The value in the finding's message."""
 
     @property
     def nbytes(self) -> int:
@@ -49,7 +50,7 @@ class Piece:
     def to_json(self) -> dict[str, Any]:
         """Return kind, place and fields, and its bytes in hex if there is a finding about it."""
         shown = {"record": self.record, "offset": self.offset, "nbytes": self.nbytes, **self.fields}
-        return {**shown, "raw": self.raw.hex()} if self.code else shown
+        return {**shown, "raw": self.raw.hex()} if self.rule is not None else shown
 
 
 class PieceCapture(Capture):
@@ -70,8 +71,8 @@ class PieceCapture(Capture):
         """Yield the pieces and report their findings, once."""
         findings = self.record_diagnostics
         for index, piece in enumerate(self.pieces()):
-            if piece.code and findings is not None:
-                findings.add(piece.code, piece.detail, offset=piece.offset, record=index)
+            if piece.rule is not None and findings is not None:
+                findings.add(piece.rule, piece.offset, index, piece.value)
             yield piece
 
     def _table(self, name: str) -> Table:

@@ -1,23 +1,23 @@
 """The scanned capture: the base of readers whose tables come from kernels that scan the file.
 
 A reader supplies the first pass over the file (``FirstPass``), the columns of a stretch of rows,
-and the wording of its findings. This module does the rest: memory check, whole tables and batches,
+and its rules. This module does the rest: memory check, whole tables and batches,
 counts, conversion of a kernel's notes to findings, summary.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import LimitError, PluginError
+from fxframework.errors import Catalogue, LimitError, PluginError, Rule
 from fxframework.io import arena
-from fxframework.io.words import U64_MAX
 from fxframework.kernels.buffers import view
 from fxframework.kernels.columns import SplitCodes, SplitNumbers
 from fxframework.model.capture import Capture, Summary
@@ -80,8 +80,8 @@ class Notes(Protocol):
 class Note(NamedTuple):
     """One finding of a kernel."""
 
-    number: int
-    """The number of the rule: its code without the prefix."""
+    rule: Rule
+    """The rule, of the format's catalogue."""
     offset: int
     """Byte offset in the (unpacked) file."""
     record: int
@@ -89,16 +89,12 @@ class Note(NamedTuple):
     value: int
     """A further number whose meaning depends on the rule."""
 
-    @property
-    def word(self) -> int:
-        """The value as an unsigned number of 64 bits."""
-        return self.value & U64_MAX
 
-
-def listed_notes(notes: Notes) -> Iterator[Note]:
+def listed_notes(notes: Notes, rules: Catalogue) -> Iterator[Note]:
     """Yield the findings that a kernel listed, in the order in which it found them."""
     listed = np.asarray(notes.findings)[: FINDING_FIELDS * int(notes.counts[0])]
-    return (Note(*fields) for fields in listed.reshape(-1, FINDING_FIELDS).tolist())
+    for number, *fields in listed.reshape(-1, FINDING_FIELDS).tolist():
+        yield Note(rules.numbered(number), *fields)
 
 
 @attrs.frozen
@@ -170,19 +166,14 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
 
     A reader supplies ``_run_pass`` (the first pass), ``_parts`` (a second pass, in bounded
     memory), ``_stretch`` (the columns of a table from such a part), ``_facts`` (for its summary),
-    and the class variables below. ``details`` words its findings.
+    and the class variables below.
     """
 
-    code_prefix: ClassVar[str]
-    """Prefix of the codes of its rules: with the prefix ``FXT``, rule 104 is FXT0104."""
     memory_factor: ClassVar[int] = 4
     """The most bytes of columns in whole tables per byte of the file."""
     streamed: ClassVar[frozenset[str] | None] = None
     """Tables that are made part by part; None: all of them. The others are small, and ``_small``
     makes each at once."""
-    details: ClassVar[Mapping[int, str]] = {}
-    """Details of findings by rule number: format strings of ``value`` and ``word``, the same
-    number unsigned."""
 
     _first: PassT | None = None
     _reported = False
@@ -210,9 +201,9 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         """Return the format's facts for the summary, as plain JSON values."""
         return {}
 
-    def _detail(self, note: Note) -> str:
-        """Return the detail of a finding, after the title of its rule."""
-        return self.details.get(note.number, "").format(value=note.value, word=note.word)
+    def _value(self, note: Note) -> object:
+        """Return what the message of a finding shows as its value; None: the title alone."""
+        return note.value
 
     def _record(self, note: Note) -> int | None:
         """Return the index of the record that a finding is about; None if there is none."""
@@ -281,32 +272,26 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
 
     def report_notes(self, notes: Notes) -> None:
         """Convert a kernel's findings to diagnostics; those not listed are only counted."""
-        shown: dict[int, int] = {}
-        for note in listed_notes(notes):
-            shown[note.number] = shown.get(note.number, 0) + 1
-            self.diagnostics.add(
-                f"{self.code_prefix}{note.number:04}",
-                self._detail(note),
-                offset=note.offset,
-                record=self._record(note),
-            )
+        shown: Counter[Rule] = Counter()
+        for note in listed_notes(notes, self.rules):
+            shown[note.rule] += 1
+            self.diagnostics.add(note.rule, note.offset, self._record(note), self._value(note))
         totals = np.asarray(notes.counts)[2:]
         for number in np.flatnonzero(totals).tolist():
-            self.report_more(
-                f"{self.code_prefix}{number:04}", int(totals[number]), shown.get(number, 0)
-            )
+            rule = self.rules.numbered(number)
+            self.report_more(rule, int(totals[number]), shown[rule])
 
-    def report_more(self, code: str, total: int, listed: int) -> None:
-        """Count the findings of a code that were not listed."""
+    def report_more(self, rule: Rule, total: int, listed: int) -> None:
+        """Count the findings by a rule that were not listed."""
         if total > listed:
-            self.diagnostics.add(code, times=total - listed)
+            self.diagnostics.add(rule, times=total - listed)
 
-    def report_offsets(self, code: str, offsets: I64) -> None:
+    def report_offsets(self, rule: Rule, offsets: I64) -> None:
         """Report a finding at each of these offsets, of shape (n,); count those past the limit."""
         limit = self.request.limits.max_findings or offsets.size
         for offset in offsets[:limit].tolist():
-            self.diagnostics.add(code, offset=offset)
-        self.report_more(code, int(offsets.size), min(limit, int(offsets.size)))
+            self.diagnostics.add(rule, offset)
+        self.report_more(rule, int(offsets.size), min(limit, int(offsets.size)))
 
     # --- Tables -----------------------------------------------------------------------------------
 

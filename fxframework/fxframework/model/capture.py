@@ -13,7 +13,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import FxError, Rule, UsageError, did_you_mean
+from fxframework import rules
+from fxframework.errors import Catalogue, FxError, Rule, UsageError, did_you_mean
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -177,8 +178,8 @@ class Capture(abc.ABC):
 
     format: ClassVar[str]
     """The name of the format."""
-    rules: ClassVar[Mapping[str, Rule]] = {}
-    """The rules of the format's findings, by code."""
+    rules: ClassVar[Catalogue] = Catalogue([])
+    """The rules of the format's findings."""
     schemas: ClassVar[Mapping[str, TableSchema]] = {}
     """The tables that the format fills, except `diagnostics`."""
     timed_records: ClassVar[bool] = False
@@ -198,7 +199,7 @@ class Capture(abc.ABC):
         if diagnostics is None:
             diagnostics = request.diagnostics(self.rules, source)
             if not source.size:
-                diagnostics.add("FXF0102", offset=0)
+                diagnostics.add(rules.EMPTY_INPUT, 0)
         self.source = source
         self.request = request
         self.diagnostics = diagnostics
@@ -207,7 +208,7 @@ class Capture(abc.ABC):
         """Progress of the current pass: byte offset of the last row returned in a batch."""
         self._tables: dict[str, Table] = {}
         for fault in source.faults:
-            diagnostics.add(fault.code, fault.message, offset=fault.offset)
+            diagnostics.add(fault.rule, fault.offset, value=fault.message)
 
     @property
     def name(self) -> str:

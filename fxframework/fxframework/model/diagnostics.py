@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, NamedTuple, overload
 
 import attrs
 
-from fxframework.errors import (
-    FRAMEWORK_RULES,
-    BadCallError,
-    Rule,
-    Severity,
-    StrictError,
-    did_you_mean,
-)
+from fxframework import rules
+from fxframework.errors import BadCallError, Rule, Severity, StrictError, did_you_mean
 
-__all__ = ["Diagnostic", "Diagnostics", "finding_message"]
+__all__ = ["Diagnostic", "Diagnostics", "Found"]
 
 
 @attrs.frozen
@@ -37,16 +30,12 @@ class Diagnostic:
     """What is wrong at this place, in one line."""
 
 
-SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|microsecond|slot|tick|word))s\b")
-"""Plurals after the number 1, such as "1 words", which messages correct to the singular."""
+class Found(NamedTuple):
+    """A finding about the record that a decoder is reading; ``report`` adds the record's index."""
 
-
-def finding_message(rule: Rule, detail: str = "") -> str:
-    """Return the message of a finding: the title of its rule, then the detail of this case."""
-    detail = SINGULAR.sub(r"1 \1", detail)
-    if not detail or detail.startswith(rule.title):
-        return detail or rule.title
-    return f"{rule.title}: {detail}"
+    rule: Rule
+    offset: int
+    value: object = None
 
 
 class Diagnostics(Sequence[Diagnostic]):
@@ -58,14 +47,14 @@ class Diagnostics(Sequence[Diagnostic]):
 
     def __init__(
         self,
-        rules: Mapping[str, Rule],
+        catalogue: Mapping[str, Rule],
         *,
         limit: int = 1000,
         strict: bool = False,
         path: str | None = None,
         observer: Callable[[Diagnostic], None] | None = None,
     ) -> None:
-        self._rules = {**FRAMEWORK_RULES, **rules}
+        self._rules = {**rules.RULES, **catalogue}
         self._kept: list[Diagnostic] = []
         self._counts: Counter[str] = Counter()
         self._severities: dict[str, Severity] = {}
@@ -76,34 +65,30 @@ class Diagnostics(Sequence[Diagnostic]):
 
     def add(
         self,
-        code: str,
-        detail: str = "",
-        *,
+        rule: Rule,
         offset: int | None = None,
         record: int | None = None,
+        value: object = None,
+        *,
         severity: Severity | None = None,
         times: int = 1,
+        **values: object,
     ) -> None:
-        """Report a finding with a ``code`` of the catalogue.
+        """Report a finding by a rule of the catalogue, at a byte offset and a record.
 
-        The severity is the rule's unless given. The message consists of the rule's title and
-        ``detail`` (``finding_message``). ``times`` counts that many findings, of which only this
-        one is described. Raises BadCallError for a
-        code that is not in the catalogue, and StrictError in strict mode for DATA_LOSS or worse.
+        The message is ``rule.message(value, **values)``; the severity is the rule's unless given.
+        ``times`` counts that many findings, of which only this one is described. Raises
+        BadCallError for a rule that is not in the catalogue, and StrictError in strict mode for
+        DATA_LOSS or worse.
         """
-        rule = self._rules.get(code)
-        if rule is None:
+        code = getattr(rule, "code", None)
+        if code not in self._rules:
             raise BadCallError(
-                f"the catalogue has no rule {code!r}{did_you_mean(code, self._rules)}",
+                f"the catalogue has no rule {rule!r}{did_you_mean(str(code), self._rules)}",
                 remedy="add the rule to the format's catalogue",
             )
-        finding = Diagnostic(
-            code,
-            rule.severity if severity is None else severity,
-            offset,
-            record,
-            finding_message(rule, detail),
-        )
+        worth = rule.severity if severity is None else severity
+        finding = Diagnostic(code, worth, offset, record, rule.message(value, **values))
         self._counts[code] += times
         self._severities[code] = max(finding.severity, self._severities.get(code, finding.severity))
         if self._counts[code] - times < self._limit:
@@ -113,12 +98,26 @@ class Diagnostics(Sequence[Diagnostic]):
         if self._strict and finding.severity >= Severity.DATA_LOSS:
             raise StrictError(
                 finding.message,
-                code=code,
+                rule=rule,
                 path=self._path,
                 offset=offset,
                 record=record,
                 remedy="omit --strict to keep the sound records",
             )
+
+    def add_text(self, code: str, detail: str = "", **rest: Any) -> None:
+        """Report a finding with a detail that the caller words."""
+        if detail:
+            rest["value"] = detail
+            rule = attrs.evolve(self._rules[code], detail="{value}")
+            self.add(rule, **rest)
+        else:
+            self.add(self._rules[code], **rest)
+
+    def report(self, found: Iterable[Found], record: int | None = None) -> None:
+        """Report findings about the record of an index, if it is known."""
+        for rule, offset, value in found:
+            self.add(rule, offset, record, value)
 
     def has_any(self, codes: Iterable[str]) -> bool:
         """Whether any of these codes was reported, kept or not."""

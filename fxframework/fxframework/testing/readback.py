@@ -18,6 +18,7 @@ import attrs
 
 import fxframework as fxf
 from fxframework.errors import FxError, Severity
+from fxframework.host import default_host
 
 __all__ = ["ReadsBack", "reads_back"]
 
@@ -25,8 +26,6 @@ _STRUCTURAL = frozenset(
     {"BufferExtents", "BufferHeader", "Damaged", "FileHeader", "Padding", "RingHeader"}
 )
 """Records without data, whose contents may change."""
-_PREFIXES = {"trace": "FXT", "log": "FXL", "inspect": "FXI", "xray": "FXX"}
-"""Prefixes of the codes of each family's findings."""
 _KEPT_IMAGES = 64
 
 
@@ -108,7 +107,8 @@ class ReadsBack:
         """Open the detected format of the family, such as a trace buffer, or else ``format``."""
         with contextlib.suppress(FxError):
             capture = fxf.open(data, **self._options)
-            if getattr(capture, "code_prefix", "") == _PREFIXES.get(self.format):
+            rules = default_host().reader(self.format).rules
+            if rules is not None and capture.rules is rules():
                 return capture
             capture.close()
         return fxf.open(data, format=self.format, **self._options)

@@ -2,639 +2,647 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from fx_xray.numbers import KIND_NAMES, OUT_OF_ORDER
-from fxframework.errors import Catalogue, Rule, Severity
-
-__all__ = ["DETAILS", "RULES", "kind_detail"]
+from fx_xray.numbers import KIND_NAMES
+from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
+# --- the file and its header ---
 
-RULES = Catalogue(
-    [
-        # --- the file and its header ---
-        Rule(
-            "FXX0001",
-            DATA_LOSS,
-            "too few bytes for the file header",
-            "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
-            "A trace begins with a header of 32 bytes.",
-            readers="llvm-xray: File '…' too small for XRay.",
-            ours="All of it is one `damaged` record.",
-            remedy="The writer was cut off before it wrote anything; `fxf info` of another file "
-            "of the run may help.",
-        ),
-        Rule(
-            "FXX0002",
-            ERROR,
-            "an undefined version",
-            "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
-            "Versions are 1 to 5, of basic mode 1 to 3.",
-            readers="llvm-xray: Unsupported version; fdr-dump does not look.",
-            ours="Read as the nearest version that we know; what is invalid there is `damaged`.",
-            remedy="Look for a newer fxframework, or give -f xray or -f xray-basic if the file "
-            "is of another kind.",
-        ),
-        Rule(
-            "FXX0003",
-            WARNING,
-            "the header names the other mode",
-            "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
-            "The type is 1 of the flight data recorder, 0 of basic mode.",
-            readers="llvm-xray chooses by it; fdr-dump does not look.",
-            ours="Read as the format that was asked for.",
-        ),
-        Rule(
-            "FXX0004",
-            INFO,
-            "a trace without records",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A trace has records behind its header.",
-            readers="llvm-xray: Not enough bytes for an XRay FDR log, which it then hides behind "
-            "another error.",
-            ours="An empty capture: nothing was recorded, or nothing took long enough.",
-            remedy="XRAY_OPTIONS func_duration_threshold_us=0 keeps short calls too.",
-        ),
-        Rule(
-            "FXX0005",
-            INFO,
-            "the time-stamp counter may not be constant",
-            "XRay FDR format of LLVM, Header bit field; LLVM lib/XRay, compiler-rt lib/xray",
-            "A counter that runs at one rate in every state of the CPU is constant (bit 0).",
-            readers="llvm-xray does not look.",
-            ours="Times are ticks by the one frequency of the header: they may be wrong where "
-            "the rate changed.",
-        ),
-        Rule(
-            "FXX0006",
-            INFO,
-            "the time-stamp counter may have stopped",
-            "XRay FDR format of LLVM, Header bit field; LLVM lib/XRay, compiler-rt lib/xray",
-            "A counter that runs on while the CPU sleeps is nonstop (bit 1).",
-            readers="llvm-xray does not look.",
-            ours="Times leave out what the counter did not count.",
-        ),
-        Rule(
-            "FXX0007",
-            WARNING,
-            "the frequency of the counter is not known",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The header has the ticks per second.",
-            readers="llvm-xray shows ticks.",
-            ours="Ticks are taken for nanoseconds.",
-            remedy="Give the frequency with -o cycle_frequency=HZ.",
-        ),
-        # --- framing of the flight data recorder's records ---
-        Rule(
-            "FXX0101",
-            DATA_LOSS,
-            "a record runs past the end of its buffer",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A record ends within the buffer that its extents bound.",
-            readers="llvm-xray: Buffer over-read; the whole file is refused.",
-            ours="What is left of the buffer is `damaged`; reading goes on with the next buffer.",
-            remedy="compiler-rt counts too few bytes for typed events (up to LLVM 19 at least): "
-            "the end of each such buffer was never written.",
-        ),
-        Rule(
-            "FXX0102",
-            DATA_LOSS,
-            "a record runs past the end of the file",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A record ends within the file.",
-            readers="llvm-xray: Failed reading, or Invalid offset.",
-            ours="The rest is `damaged`.",
-            remedy="The writer was cut off, or the file was; all records before it are sound.",
-        ),
-        Rule(
-            "FXX0103",
-            DATA_LOSS,
-            "a buffer runs past the end of the file",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The extents of a buffer end within the file.",
-            readers="llvm-xray does not notice where the cut falls between records.",
-            ours="Read up to the end of the file.",
-            remedy="The writer was cut off, or the file was; all records before the end are sound.",
-        ),
-        Rule(
-            "FXX0104",
-            DATA_LOSS,
-            "a function record of unknown kind",
-            "XRay FDR format of LLVM, Function Records; LLVM lib/XRay, compiler-rt lib/xray",
-            "Kinds are 0 to 3.",
-            readers="llvm-xray: Unknown function record type; the whole file is refused.",
-            ours="Skipped by its size (`damaged`).",
-        ),
-        Rule(
-            "FXX0105",
-            WARNING,
-            "a metadata record of unknown kind",
-            "XRay FDR format of LLVM, Metadata Records; LLVM lib/XRay, compiler-rt lib/xray",
-            "Kinds are 0 to 9.",
-            readers="llvm-xray: Invalid metadata record type; the whole file is refused.",
-            ours="Skipped by its size (`unknown`).",
-        ),
-        Rule(
-            "FXX0106",
-            DATA_LOSS,
-            "an event of negative size",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The size of an event's payload is positive.",
-            readers="llvm-xray: Invalid size for custom event.",
-            ours="What is left of the buffer is `damaged`.",
-        ),
-        Rule(
-            "FXX0107",
-            WARNING,
-            "an event without payload",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The size of an event's payload is positive.",
-            readers="llvm-xray: Invalid size for custom event; the whole file is refused. The "
-            "runtime writes such events.",
-            ours="Read.",
-        ),
-        Rule(
-            "FXX0108",
-            WARNING,
-            "records outside of a buffer",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "From version 2 on every record lies in a buffer, behind its extents.",
-            readers="llvm-xray up to LLVM 19 skips byte by byte to the next extents where they "
-            "are 0, and else reads on.",
-            ours="Read; the records belong to the buffer before them.",
-            remedy="The extents of that buffer count too few bytes, or extents are missing.",
-        ),
-        Rule(
-            "FXX0109",
-            DATA_LOSS,
-            "bytes that are not records",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Between buffers there is nothing.",
-            readers="llvm-xray: Failed to find the next BufferExtents record, or Invalid metadata"
-            " record type.",
-            ours="They are `damaged`, up to the next buffer.",
-        ),
-        Rule(
-            "FXX0110",
-            WARNING,
-            "an end of buffer in a version that has none",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "EndOfBuffer is a record of version 1 alone.",
-            readers="llvm-xray: End of buffer records are no longer supported starting version 2 "
-            "of the log.",
-            ours="Read, and passed over.",
-        ),
-        Rule(
-            "FXX0111",
-            WARNING,
-            "a record that this version does not have",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Extents are there from version 2 on, process ids and typed events from version 3 on.",
-            readers="llvm-xray reads it.",
-            ours="Read.",
-        ),
-        Rule(
-            "FXX0112",
-            INFO,
-            "a buffer without an end",
-            "XRay FDR format of LLVM, Buffer; LLVM lib/XRay, compiler-rt lib/xray",
-            "In version 1 a buffer ends with EndOfBuffer.",
-            readers="The readers of LLVM 5 and 6: an error. Later ones read on.",
-            ours="Read up to the size of buffers, or to the end of the file.",
-        ),
-        Rule(
-            "FXX0113",
-            INFO,
-            "old bytes behind the end of a buffer",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "In version 1 the space behind EndOfBuffer means nothing.",
-            readers="llvm-xray since LLVM 7 reads it as records.",
-            ours="Kept (`padding` with `raw`), otherwise ignored.",
-        ),
-        Rule(
-            "FXX0114",
-            DATA_LOSS,
-            "a record is over the limit",
-            "docs, Limits",
-            "-o max_record=BYTES bounds the size of one record.",
-            readers="llvm-xray knows no limit.",
-            ours="The record is `damaged`.",
-            remedy="Raise it with -o max_record=BYTES.",
-        ),
-        Rule(
-            "FXX0115",
-            WARNING,
-            "the end of a buffer may be missing",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The extents of a buffer count all of its records.",
-            readers="llvm-xray does not notice where the cut falls between records.",
-            ours="All that is in the file is read. compiler-rt (LLVM 8 to 19 at least) does not "
-            "count the headers of typed events: 16 bytes for each are missing at the end of a "
-            "buffer. It is reported for buffers with typed events whose padding is not zero, as "
-            "compiler-rt writes them.",
-            remedy="Calls near the end of the buffer may lack their exits; record without typed "
-            "events to have all.",
-        ),
-        Rule(
-            "FXX0116",
-            WARNING,
-            "the extents of a buffer reach into the next buffer",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The extents of a buffer count its records and nothing behind them.",
-            readers="llvm-xray takes the next extents for those of the same buffer.",
-            ours="The next buffer begins at its own extents.",
-            remedy="The extents before this offset count too many bytes.",
-        ),
-        Rule(
-            "FXX0117",
-            WARNING,
-            "a wall time whose microseconds are out of range",
-            "XRay FDR format of LLVM, Metadata Records",
-            "Microseconds are 0 to 999,999.",
-            readers="llvm-xray sorts the buffers of a thread by what is there.",
-            ours="Read as it is.",
-        ),
-        # --- order of its records, as llvm-xray's block verifier asks for it ---
-        Rule(
-            "FXX0201",
-            WARNING,
-            "a record that may not follow the one before",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "In a buffer are NewBuffer, WallTime, Pid (from version 3 on), NewCPUId, "
-            "then the body; a CallArgument follows a function record or another "
-            "CallArgument.",
-            readers="llvm-xray: BlockVerifier: Invalid transition; the whole file is refused.",
-            ours="Read as it is.",
-        ),
-        Rule(
-            "FXX0202",
-            WARNING,
-            "a buffer that ends before its body",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A buffer ends behind NewCPUId, TSCWrap, an event, a function record, a "
-            "CallArgument or EndOfBuffer.",
-            readers="llvm-xray: BlockVerifier: Invalid terminal condition, malformed block.",
-            ours="Read as it is.",
-        ),
-        Rule(
-            "FXX0203",
-            DATA_LOSS,
-            "records before any NewCPUId",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The time of a buffer's records is counted from its NewCPUId.",
-            readers="llvm-xray: BlockVerifier: Invalid transition.",
-            ours="Records show no `tsc`; in tables the wall time of the buffer, by the "
-            "counter's frequency, is used for it, so that lengths are right and moments"
-            " about right.",
-        ),
-        Rule(
-            "FXX0204",
-            WARNING,
-            "a buffer without a thread",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A buffer begins with NewBuffer, which names its thread.",
-            readers="llvm-xray: BlockVerifier: Invalid transition.",
-            ours="Its thread is 0.",
-        ),
-        Rule(
-            "FXX0205",
-            DATA_LOSS,
-            "a record that the recorder cut in half",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A NewCPUId or TSCWrap has 16 bytes.",
-            readers="llvm-xray takes what overwrote the second half for the time, and loses the "
-            "record that it is.",
-            ours="Records are shown as they are. In tables the time is mended from the half "
-            "that is there, and the record that was swallowed is read.",
-            remedy="compiler-rt rewinds a tail exit too far when the thread had changed its CPU "
-            "(up to LLVM 19 at least).",
-        ),
-        Rule(
-            "FXX0206",
-            INFO,
-            "a time far from the one before",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A thread's times follow each other.",
-            readers="llvm-xray does not look.",
-            ours="Read as it is.",
-        ),
-        Rule(
-            "FXX0207",
-            INFO,
-            "an argument without a call",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A CallArgument follows the record of its call.",
-            readers="llvm-xray: BlockVerifier: Invalid transition.",
-            ours="It is in `args` with parent -1.",
-        ),
-        # --- basic mode ---
-        Rule(
-            "FXX0401",
-            DATA_LOSS,
-            "an odd number of bytes at the end",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Records of basic mode have 32 bytes.",
-            readers="llvm-xray: Invalid-sized XRay data; the whole file is refused.",
-            ours="They are `damaged`.",
-        ),
-        Rule(
-            "FXX0402",
-            DATA_LOSS,
-            "a record of unknown type",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Types are 0 and 1.",
-            readers="llvm-xray: Unknown record type; the whole file is refused.",
-            ours="The record is `damaged`.",
-        ),
-        Rule(
-            "FXX0403",
-            DATA_LOSS,
-            "a function record of unknown kind",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Kinds are 0 to 3.",
-            readers="llvm-xray: Unknown record kind; the whole file is refused.",
-            ours="The record is `damaged`.",
-        ),
-        Rule(
-            "FXX0404",
-            WARNING,
-            "an argument of another call",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "An argument names the function and the thread of the record before it; from "
-            "version 3 on the process too.",
-            readers="llvm-xray: Corrupted log; the whole file is refused.",
-            ours="It is in `args` with parent -1.",
-        ),
-        Rule(
-            "FXX0405",
-            WARNING,
-            "a kind that this version does not have",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Tail exits are there from version 2 on.",
-            readers="llvm-xray reads it.",
-            ours="Read.",
-        ),
-        # --- calls ---
-        Rule(
-            "FXX0301",
-            INFO,
-            "exits without entries",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Every call is entered before it is left.",
-            readers="llvm-xray account: an error, or with -k left out.",
-            ours="Each is an instant of the category `unmatched_exit`. They were entered "
-            "before the trace begins, or where a buffer was lost.",
-        ),
-        Rule(
-            "FXX0302",
-            INFO,
-            "entries without exits",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Every call is left.",
-            readers="llvm-xray account leaves them out.",
-            ours="Slices that were never closed (length -1). They were still running, or their"
-            " exits were lost.",
-        ),
-        Rule(
-            "FXX0303",
-            INFO,
-            "calls without a record of their exit",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Calls are left in the order opposite to that in which they were entered.",
-            readers="llvm-xray account: an error, with --deduce-sibling-calls as we do.",
-            ours="They end where the call around them does: an exception went through them, or"
-            " records were lost.",
-        ),
-        Rule(
-            "FXX0304",
-            INFO,
-            "a thread's times go back",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A thread's times do not decrease.",
-            readers="llvm-xray sorts them, and loses the order of calls.",
-            ours="Calls are matched in the order of the records.",
-        ),
-        Rule(
-            "FXX0305",
-            DATA_LOSS,
-            "times that 64 bits of nanoseconds cannot hold",
-            "docs, Records",
-            "Times are int64 nanoseconds.",
-            readers="llvm-xray has doubles.",
-            ours="The greatest time is there; `ticks` has the exact one.",
-        ),
-        Rule(
-            "FXX0306",
-            WARNING,
-            "calls nested deeper than the limit",
-            "docs, Limits",
-            "-o max_depth=N bounds the depth that is recorded.",
-            readers="llvm-xray knows no limit.",
-            ours="Deeper calls are kept at this depth.",
-            remedy="Raise it with -o max_depth=N.",
-        ),
-        # --- names of functions ---
-        Rule(
-            "FXX0601",
-            INFO,
-            "functions without names",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "An instrumentation map names the functions of a trace.",
-            readers="llvm-xray shows their numbers.",
-            ours="Their numbers stand for names.",
-            remedy="Give the program, or its map: -o instr_map=FILE.",
-        ),
-        Rule(
-            "FXX0602",
-            WARNING,
-            "the map names fewer functions than the trace has",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Map and trace are of one build of the program.",
-            readers="llvm-xray shows the numbers.",
-            ours="The numbers stand for names.",
-            remedy="Is it the program that wrote the trace? Of shared libraries, name their own "
-            "maps: `-o instr_map=main,1=lib.so`.",
-        ),
-        Rule(
-            "FXX0603",
-            WARNING,
-            "an entry of the map that is invalid",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "An entry has 32 bytes on 64-bit targets: address, function, kind, "
-            "always-instrument, version.",
-            readers="llvm-xray: an error, for typed events too.",
-            ours="The entry is left out.",
-        ),
-        Rule(
-            "FXX0604",
-            WARNING,
-            "the object number may be another's",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "The flight data recorder keeps four of an object's eight bits (LLVM 20).",
-            readers="llvm-xray shows the number.",
-            ours="The objects of the map that share the four bits are one: the first is taken.",
-        ),
-        # --- YAML of llvm-xray ---
-        Rule(
-            "FXX0701",
-            ERROR,
-            "not YAML of llvm-xray",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "`llvm-xray convert -f yaml` writes a header and records.",
-            readers="llvm-xray: Failed loading YAML Data.",
-            ours="Nothing is read.",
-            remedy="Was it written by `llvm-xray convert -f yaml`?",
-        ),
-        Rule(
-            "FXX0702",
-            DATA_LOSS,
-            "a record of the YAML that is invalid",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A record has type, func-id, cpu, thread, kind and tsc.",
-            readers="llvm-xray: Failed loading YAML Data.",
-            ours="The record is left out.",
-        ),
-        Rule(
-            "FXX0703",
-            INFO,
-            "payloads that are cut short in the YAML",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "llvm-xray cuts payloads that are not text at the first byte that is not UTF-8.",
-            ours="What is there is read.",
-            remedy="Convert the trace itself.",
-        ),
-        # --- refusals of the writers ---
-        Rule(
-            "FXX0501",
-            ERROR,
-            "no record of this format",
-            "docs, Records",
-            "A record is a JSON object whose `record` this format has.",
-            ours="Nothing of it is written.",
-            remedy="See the page of the format for the kinds of records; a header comes first.",
-        ),
-        Rule(
-            "FXX0502",
-            ERROR,
-            "a field is missing or unknown",
-            "docs, Records",
-            "A record has the fields of its kind, and no others.",
-            ours="Nothing of it is written.",
-            remedy="See the page of the format for the fields of each kind.",
-        ),
-        Rule(
-            "FXX0503",
-            ERROR,
-            "a value of the wrong type",
-            "docs, Records",
-            "Fields have the types of their kind.",
-            ours="Nothing of it is written.",
-            remedy="Give a value of the kind that the message names.",
-        ),
-        Rule(
-            "FXX0504",
-            ERROR,
-            "a number that its field does not hold",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Fields have the ranges that their bytes hold; function ids have 28 bits.",
-            readers="compiler-rt cuts them off in silence.",
-            ours="Nothing of it is written.",
-            remedy="Give a number of the range that the message names.",
-        ),
-        Rule(
-            "FXX0505",
-            ERROR,
-            "bytes of another size than the record says",
-            "docs, Records",
-            "Padding has as many bytes as the record leaves, a header 32 bytes.",
-            ours="Nothing of it is written.",
-            remedy="Give as many bytes as the message names, or leave them out.",
-        ),
-        Rule(
-            "FXX0506",
-            ERROR,
-            "a version that cannot hold it",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "Typed events are there from version 3 on, custom events in the flight data "
-            "recorder alone, tail exits of basic mode from version 2 on.",
-            readers="compiler-rt of that version did not write it.",
-            ours="Nothing of it is written.",
-            remedy="Write a newer version.",
-        ),
-        Rule(
-            "FXX0507",
-            ERROR,
-            "an event larger than a buffer",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "An event fits into one buffer, behind its preamble.",
-            readers="compiler-rt writes over the neighbouring buffer.",
-            ours="Nothing of it is written.",
-            remedy="Make the buffers larger.",
-        ),
-        Rule(
-            "FXX0508",
-            ERROR,
-            "a buffer too small for its preamble",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A buffer holds its preamble and one record.",
-            readers="compiler-rt writes over the neighbouring buffer.",
-            ours="Nothing is written.",
-            remedy="Give each buffer 128 bytes at least, and no more buffers than the memory has "
-            "room for.",
-        ),
-        Rule(
-            "FXX0509",
-            ERROR,
-            "the exit of a function that the thread is not in",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A call is left by the thread that entered it.",
-            readers="compiler-rt writes the record.",
-            ours="Written with check=False; else nothing of it is.",
-            remedy="Leave it out, or open the recorder with check=False.",
-        ),
-        Rule(
-            "FXX0510",
-            DATA_LOSS,
-            "calls were dropped: no buffer was free",
-            "LLVM lib/XRay, compiler-rt lib/xray",
-            "A recorder whose buffers are all in use drops what comes.",
-            readers="compiler-rt drops them in silence.",
-            ours="They are counted.",
-            remedy="Make the buffers larger, or more of them.",
-        ),
-    ]
+NO_FILE_HEADER = Rule(
+    "FXX0001",
+    DATA_LOSS,
+    "too few bytes for the file header",
+    "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
+    "A trace begins with a header of 32 bytes.",
+    readers="llvm-xray: File '…' too small for XRay.",
+    ours="All of it is one `damaged` record.",
+    remedy="The writer was cut off before it wrote anything; `fxf info` of another file "
+    "of the run may help.",
+)
+UNKNOWN_VERSION = Rule(
+    "FXX0002",
+    ERROR,
+    "an undefined version",
+    "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
+    "Versions are 1 to 5, of basic mode 1 to 3.",
+    readers="llvm-xray: Unsupported version; fdr-dump does not look.",
+    ours="Read as the nearest version that we know; what is invalid there is `damaged`.",
+    remedy="Look for a newer fxframework, or give -f xray or -f xray-basic if the file "
+    "is of another kind.",
+)
+OTHER_MODE = Rule(
+    "FXX0003",
+    WARNING,
+    "the header names the other mode",
+    "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
+    "The type is 1 of the flight data recorder, 0 of basic mode.",
+    readers="llvm-xray chooses by it; fdr-dump does not look.",
+    ours="Read as the format that was asked for.",
+)
+NO_RECORDS = Rule(
+    "FXX0004",
+    INFO,
+    "a trace without records",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A trace has records behind its header.",
+    readers="llvm-xray: Not enough bytes for an XRay FDR log, which it then hides behind "
+    "another error.",
+    ours="An empty capture: nothing was recorded, or nothing took long enough.",
+    remedy="XRAY_OPTIONS func_duration_threshold_us=0 keeps short calls too.",
+)
+TSC_NOT_CONSTANT = Rule(
+    "FXX0005",
+    INFO,
+    "the time-stamp counter may not be constant",
+    "XRay FDR format of LLVM, Header bit field; LLVM lib/XRay, compiler-rt lib/xray",
+    "A counter that runs at one rate in every state of the CPU is constant (bit 0).",
+    readers="llvm-xray does not look.",
+    ours="Times are ticks by the one frequency of the header: they may be wrong where "
+    "the rate changed.",
+)
+TSC_MAY_STOP = Rule(
+    "FXX0006",
+    INFO,
+    "the time-stamp counter may have stopped",
+    "XRay FDR format of LLVM, Header bit field; LLVM lib/XRay, compiler-rt lib/xray",
+    "A counter that runs on while the CPU sleeps is nonstop (bit 1).",
+    readers="llvm-xray does not look.",
+    ours="Times leave out what the counter did not count.",
+)
+NO_FREQUENCY = Rule(
+    "FXX0007",
+    WARNING,
+    "the frequency of the counter is not known",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The header has the ticks per second.",
+    readers="llvm-xray shows ticks.",
+    ours="Ticks are taken for nanoseconds.",
+    remedy="Give the frequency with -o cycle_frequency=HZ.",
 )
 
-DETAILS: Mapping[int, str] = {
-    101: "a record of {value} bytes",
-    102: "a record of {value} bytes",
-    103: "by {word} bytes",
-    104: "kind {value}",
-    105: "kind {value}",
-    106: "size {value}",
-    109: "{value} bytes",
-    113: "{value} bytes",
-    114: "a record of {value} bytes",
-    115: "up to {value} bytes",
-    116: "by {value} bytes",
-    117: "{value} microseconds",
-    205: "its time is {word} ticks",
-    206: "{value:+} ticks",
-    301: "of function {value}",
-    306: "depth {value}",
-    401: "{value} bytes",
-    402: "type {value}",
-    403: "kind {value}",
-    404: "of function {value}",
-}
-"""By number of a rule, what a finding of the kernels says beside the title (``ScannedCapture``)."""
+# --- framing of the flight data recorder's records ---
+
+PAST_BUFFER = Rule(
+    "FXX0101",
+    DATA_LOSS,
+    "a record runs past the end of its buffer",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A record ends within the buffer that its extents bound.",
+    detail="a record of {value} bytes",
+    readers="llvm-xray: Buffer over-read; the whole file is refused.",
+    ours="What is left of the buffer is `damaged`; reading goes on with the next buffer.",
+    remedy="compiler-rt counts too few bytes for typed events (up to LLVM 19 at least): "
+    "the end of each such buffer was never written.",
+)
+PAST_FILE = Rule(
+    "FXX0102",
+    DATA_LOSS,
+    "a record runs past the end of the file",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A record ends within the file.",
+    detail="a record of {value} bytes",
+    readers="llvm-xray: Failed reading, or Invalid offset.",
+    ours="The rest is `damaged`.",
+    remedy="The writer was cut off, or the file was; all records before it are sound.",
+)
+EXTENTS_PAST_FILE = Rule(
+    "FXX0103",
+    DATA_LOSS,
+    "a buffer runs past the end of the file",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The extents of a buffer end within the file.",
+    detail="by {word} bytes",
+    readers="llvm-xray does not notice where the cut falls between records.",
+    ours="Read up to the end of the file.",
+    remedy="The writer was cut off, or the file was; all records before the end are sound.",
+)
+BAD_FUNCTION = Rule(
+    "FXX0104",
+    DATA_LOSS,
+    "a function record of unknown kind",
+    "XRay FDR format of LLVM, Function Records; LLVM lib/XRay, compiler-rt lib/xray",
+    "Kinds are 0 to 3.",
+    detail="kind {value}",
+    readers="llvm-xray: Unknown function record type; the whole file is refused.",
+    ours="Skipped by its size (`damaged`).",
+)
+UNKNOWN_METADATA = Rule(
+    "FXX0105",
+    WARNING,
+    "a metadata record of unknown kind",
+    "XRay FDR format of LLVM, Metadata Records; LLVM lib/XRay, compiler-rt lib/xray",
+    "Kinds are 0 to 9.",
+    detail="kind {value}",
+    readers="llvm-xray: Invalid metadata record type; the whole file is refused.",
+    ours="Skipped by its size (`unknown`).",
+)
+BAD_SIZE = Rule(
+    "FXX0106",
+    DATA_LOSS,
+    "an event of negative size",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The size of an event's payload is positive.",
+    detail="size {value}",
+    readers="llvm-xray: Invalid size for custom event.",
+    ours="What is left of the buffer is `damaged`.",
+)
+EMPTY_EVENT = Rule(
+    "FXX0107",
+    WARNING,
+    "an event without payload",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The size of an event's payload is positive.",
+    readers="llvm-xray: Invalid size for custom event; the whole file is refused. The "
+    "runtime writes such events.",
+    ours="Read.",
+)
+NO_EXTENTS = Rule(
+    "FXX0108",
+    WARNING,
+    "records outside of a buffer",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "From version 2 on every record lies in a buffer, behind its extents.",
+    readers="llvm-xray up to LLVM 19 skips byte by byte to the next extents where they "
+    "are 0, and else reads on.",
+    ours="Read; the records belong to the buffer before them.",
+    remedy="The extents of that buffer count too few bytes, or extents are missing.",
+)
+GARBAGE = Rule(
+    "FXX0109",
+    DATA_LOSS,
+    "bytes that are not records",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Between buffers there is nothing.",
+    detail="{value} bytes",
+    readers="llvm-xray: Failed to find the next BufferExtents record, or Invalid metadata"
+    " record type.",
+    ours="They are `damaged`, up to the next buffer.",
+)
+END_RECORD = Rule(
+    "FXX0110",
+    WARNING,
+    "an end of buffer in a version that has none",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "EndOfBuffer is a record of version 1 alone.",
+    readers="llvm-xray: End of buffer records are no longer supported starting version 2 "
+    "of the log.",
+    ours="Read, and passed over.",
+)
+NEWER_RECORD = Rule(
+    "FXX0111",
+    WARNING,
+    "a record that this version does not have",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Extents are there from version 2 on, process ids and typed events from version 3 on.",
+    detail="{value}",
+    readers="llvm-xray reads it.",
+    ours="Read.",
+)
+NO_END_RECORD = Rule(
+    "FXX0112",
+    INFO,
+    "a buffer without an end",
+    "XRay FDR format of LLVM, Buffer; LLVM lib/XRay, compiler-rt lib/xray",
+    "In version 1 a buffer ends with EndOfBuffer.",
+    readers="The readers of LLVM 5 and 6: an error. Later ones read on.",
+    ours="Read up to the size of buffers, or to the end of the file.",
+)
+STALE_SPACE = Rule(
+    "FXX0113",
+    INFO,
+    "old bytes behind the end of a buffer",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "In version 1 the space behind EndOfBuffer means nothing.",
+    detail="{value} bytes",
+    readers="llvm-xray since LLVM 7 reads it as records.",
+    ours="Kept (`padding` with `raw`), otherwise ignored.",
+)
+RECORD_TOO_LARGE = Rule(
+    "FXX0114",
+    DATA_LOSS,
+    "a record is over the limit",
+    "docs, Limits",
+    "-o max_record=BYTES bounds the size of one record.",
+    detail="a record of {value} bytes",
+    readers="llvm-xray knows no limit.",
+    ours="The record is `damaged`.",
+    remedy="Raise it with -o max_record=BYTES.",
+)
+LOST_TAIL = Rule(
+    "FXX0115",
+    WARNING,
+    "the end of a buffer may be missing",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The extents of a buffer count all of its records.",
+    detail="up to {value} bytes",
+    readers="llvm-xray does not notice where the cut falls between records.",
+    ours="All that is in the file is read. compiler-rt (LLVM 8 to 19 at least) does not "
+    "count the headers of typed events: 16 bytes for each are missing at the end of a "
+    "buffer. It is reported for buffers with typed events whose padding is not zero, as "
+    "compiler-rt writes them.",
+    remedy="Calls near the end of the buffer may lack their exits; record without typed "
+    "events to have all.",
+)
+EXTENTS_OVERLAP = Rule(
+    "FXX0116",
+    WARNING,
+    "the extents of a buffer reach into the next buffer",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The extents of a buffer count its records and nothing behind them.",
+    detail="by {value} bytes",
+    readers="llvm-xray takes the next extents for those of the same buffer.",
+    ours="The next buffer begins at its own extents.",
+    remedy="The extents before this offset count too many bytes.",
+)
+BAD_WALL_TIME = Rule(
+    "FXX0117",
+    WARNING,
+    "a wall time whose microseconds are out of range",
+    "XRay FDR format of LLVM, Metadata Records",
+    "Microseconds are 0 to 999,999.",
+    detail="{value} microseconds",
+    readers="llvm-xray sorts the buffers of a thread by what is there.",
+    ours="Read as it is.",
+)
+
+# --- order of its records, as llvm-xray's block verifier asks for it ---
+
+OUT_OF_ORDER = Rule(
+    "FXX0201",
+    WARNING,
+    "a record that may not follow the one before",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "In a buffer are NewBuffer, WallTime, Pid (from version 3 on), NewCPUId, "
+    "then the body; a CallArgument follows a function record or another "
+    "CallArgument.",
+    detail="{value}",
+    readers="llvm-xray: BlockVerifier: Invalid transition; the whole file is refused.",
+    ours="Read as it is.",
+)
+ENDS_IN_PREAMBLE = Rule(
+    "FXX0202",
+    WARNING,
+    "a buffer that ends before its body",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A buffer ends behind NewCPUId, TSCWrap, an event, a function record, a "
+    "CallArgument or EndOfBuffer.",
+    detail="{value}",
+    readers="llvm-xray: BlockVerifier: Invalid terminal condition, malformed block.",
+    ours="Read as it is.",
+)
+NO_TIME = Rule(
+    "FXX0203",
+    DATA_LOSS,
+    "records before any NewCPUId",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The time of a buffer's records is counted from its NewCPUId.",
+    readers="llvm-xray: BlockVerifier: Invalid transition.",
+    ours="Records show no `tsc`; in tables the wall time of the buffer, by the "
+    "counter's frequency, is used for it, so that lengths are right and moments"
+    " about right.",
+)
+NO_THREAD = Rule(
+    "FXX0204",
+    WARNING,
+    "a buffer without a thread",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A buffer begins with NewBuffer, which names its thread.",
+    readers="llvm-xray: BlockVerifier: Invalid transition.",
+    ours="Its thread is 0.",
+)
+CUT_RECORD = Rule(
+    "FXX0205",
+    DATA_LOSS,
+    "a record that the recorder cut in half",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A NewCPUId or TSCWrap has 16 bytes.",
+    detail="its time is {word} ticks",
+    readers="llvm-xray takes what overwrote the second half for the time, and loses the "
+    "record that it is.",
+    ours="Records are shown as they are. In tables the time is mended from the half "
+    "that is there, and the record that was swallowed is read.",
+    remedy="compiler-rt rewinds a tail exit too far when the thread had changed its CPU "
+    "(up to LLVM 19 at least).",
+)
+TIME_JUMP = Rule(
+    "FXX0206",
+    INFO,
+    "a time far from the one before",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A thread's times follow each other.",
+    detail="{value:+} ticks",
+    readers="llvm-xray does not look.",
+    ours="Read as it is.",
+)
+ORPHAN_ARGUMENT = Rule(
+    "FXX0207",
+    INFO,
+    "an argument without a call",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A CallArgument follows the record of its call.",
+    readers="llvm-xray: BlockVerifier: Invalid transition.",
+    ours="It is in `args` with parent -1.",
+)
+
+# --- basic mode ---
+
+PARTIAL_RECORD = Rule(
+    "FXX0401",
+    DATA_LOSS,
+    "an odd number of bytes at the end",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Records of basic mode have 32 bytes.",
+    detail="{value} bytes",
+    readers="llvm-xray: Invalid-sized XRay data; the whole file is refused.",
+    ours="They are `damaged`.",
+)
+BAD_TYPE = Rule(
+    "FXX0402",
+    DATA_LOSS,
+    "a record of unknown type",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Types are 0 and 1.",
+    detail="type {value}",
+    readers="llvm-xray: Unknown record type; the whole file is refused.",
+    ours="The record is `damaged`.",
+)
+BAD_KIND = Rule(
+    "FXX0403",
+    DATA_LOSS,
+    "a function record of unknown kind",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Kinds are 0 to 3.",
+    detail="kind {value}",
+    readers="llvm-xray: Unknown record kind; the whole file is refused.",
+    ours="The record is `damaged`.",
+)
+BASIC_ORPHAN = Rule(
+    "FXX0404",
+    WARNING,
+    "an argument of another call",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "An argument names the function and the thread of the record before it; from "
+    "version 3 on the process too.",
+    detail="of function {value}",
+    readers="llvm-xray: Corrupted log; the whole file is refused.",
+    ours="It is in `args` with parent -1.",
+)
+BASIC_TAIL_EXIT = Rule(
+    "FXX0405",
+    WARNING,
+    "a kind that this version does not have",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Tail exits are there from version 2 on.",
+    readers="llvm-xray reads it.",
+    ours="Read.",
+)
+
+# --- calls ---
+
+UNMATCHED_EXIT = Rule(
+    "FXX0301",
+    INFO,
+    "exits without entries",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Every call is entered before it is left.",
+    detail="of function {value}",
+    readers="llvm-xray account: an error, or with -k left out.",
+    ours="Each is an instant of the category `unmatched_exit`. They were entered "
+    "before the trace begins, or where a buffer was lost.",
+)
+NEVER_LEFT = Rule(
+    "FXX0302",
+    INFO,
+    "entries without exits",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Every call is left.",
+    readers="llvm-xray account leaves them out.",
+    ours="Slices that were never closed (length -1). They were still running, or their"
+    " exits were lost.",
+)
+UNWOUND_CALL = Rule(
+    "FXX0303",
+    INFO,
+    "calls without a record of their exit",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Calls are left in the order opposite to that in which they were entered.",
+    readers="llvm-xray account: an error, with --deduce-sibling-calls as we do.",
+    ours="They end where the call around them does: an exception went through them, or"
+    " records were lost.",
+)
+TIME_BACK = Rule(
+    "FXX0304",
+    INFO,
+    "a thread's times go back",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A thread's times do not decrease.",
+    readers="llvm-xray sorts them, and loses the order of calls.",
+    ours="Calls are matched in the order of the records.",
+)
+TIME_OVERFLOW = Rule(
+    "FXX0305",
+    DATA_LOSS,
+    "times that 64 bits of nanoseconds cannot hold",
+    "docs, Records",
+    "Times are int64 nanoseconds.",
+    readers="llvm-xray has doubles.",
+    ours="The greatest time is there; `ticks` has the exact one.",
+)
+TOO_DEEP = Rule(
+    "FXX0306",
+    WARNING,
+    "calls nested deeper than the limit",
+    "docs, Limits",
+    "-o max_depth=N bounds the depth that is recorded.",
+    detail="depth {value}",
+    readers="llvm-xray knows no limit.",
+    ours="Deeper calls are kept at this depth.",
+    remedy="Raise it with -o max_depth=N.",
+)
+
+# --- names of functions ---
+
+NO_FUNCTION_NAMES = Rule(
+    "FXX0601",
+    INFO,
+    "functions without names",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "An instrumentation map names the functions of a trace.",
+    readers="llvm-xray shows their numbers.",
+    ours="Their numbers stand for names.",
+    remedy="Give the program, or its map: -o instr_map=FILE.",
+)
+NAMES_MISSING = Rule(
+    "FXX0602",
+    WARNING,
+    "the map names fewer functions than the trace has",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Map and trace are of one build of the program.",
+    readers="llvm-xray shows the numbers.",
+    ours="The numbers stand for names.",
+    remedy="Is it the program that wrote the trace? Of shared libraries, name their own "
+    "maps: `-o instr_map=main,1=lib.so`.",
+)
+INVALID_MAP_ENTRY = Rule(
+    "FXX0603",
+    WARNING,
+    "an entry of the map that is invalid",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "An entry has 32 bytes on 64-bit targets: address, function, kind, always-instrument, version.",
+    readers="llvm-xray: an error, for typed events too.",
+    ours="The entry is left out.",
+)
+AMBIGUOUS_OBJECT = Rule(
+    "FXX0604",
+    WARNING,
+    "the object number may be another's",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "The flight data recorder keeps four of an object's eight bits (LLVM 20).",
+    readers="llvm-xray shows the number.",
+    ours="The objects of the map that share the four bits are one: the first is taken.",
+)
+
+# --- YAML of llvm-xray ---
+
+NOT_YAML = Rule(
+    "FXX0701",
+    ERROR,
+    "not YAML of llvm-xray",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "`llvm-xray convert -f yaml` writes a header and records.",
+    readers="llvm-xray: Failed loading YAML Data.",
+    ours="Nothing is read.",
+    remedy="Was it written by `llvm-xray convert -f yaml`?",
+)
+INVALID_YAML_RECORD = Rule(
+    "FXX0702",
+    DATA_LOSS,
+    "a record of the YAML that is invalid",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A record has type, func-id, cpu, thread, kind and tsc.",
+    readers="llvm-xray: Failed loading YAML Data.",
+    ours="The record is left out.",
+)
+PAYLOADS_CUT_SHORT = Rule(
+    "FXX0703",
+    INFO,
+    "payloads that are cut short in the YAML",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "llvm-xray cuts payloads that are not text at the first byte that is not UTF-8.",
+    ours="What is there is read.",
+    remedy="Convert the trace itself.",
+)
+
+# --- refusals of the writers ---
+
+NO_SUCH_NAME = Rule(
+    "FXX0501",
+    ERROR,
+    "no record of this format",
+    "docs, Records",
+    "A record is a JSON object whose `record` this format has.",
+    ours="Nothing of it is written.",
+    remedy="See the page of the format for the kinds of records; a header comes first.",
+)
+INVALID_FIELDS = Rule(
+    "FXX0502",
+    ERROR,
+    "a field is missing or unknown",
+    "docs, Records",
+    "A record has the fields of its kind, and no others.",
+    ours="Nothing of it is written.",
+    remedy="See the page of the format for the fields of each kind.",
+)
+WRONG_TYPE = Rule(
+    "FXX0503",
+    ERROR,
+    "a value of the wrong type",
+    "docs, Records",
+    "Fields have the types of their kind.",
+    ours="Nothing of it is written.",
+    remedy="Give a value of the kind that the message names.",
+)
+OUT_OF_RANGE = Rule(
+    "FXX0504",
+    ERROR,
+    "a number that its field does not hold",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Fields have the ranges that their bytes hold; function ids have 28 bits.",
+    readers="compiler-rt cuts them off in silence.",
+    ours="Nothing of it is written.",
+    remedy="Give a number of the range that the message names.",
+)
+WRONG_SIZE = Rule(
+    "FXX0505",
+    ERROR,
+    "bytes of another size than the record says",
+    "docs, Records",
+    "Padding has as many bytes as the record leaves, a header 32 bytes.",
+    ours="Nothing of it is written.",
+    remedy="Give as many bytes as the message names, or leave them out.",
+)
+UNSUPPORTED_VERSION = Rule(
+    "FXX0506",
+    ERROR,
+    "a version that cannot hold it",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "Typed events are there from version 3 on, custom events in the flight data "
+    "recorder alone, tail exits of basic mode from version 2 on.",
+    readers="compiler-rt of that version did not write it.",
+    ours="Nothing of it is written.",
+    remedy="Write a newer version.",
+)
+EVENT_TOO_LARGE = Rule(
+    "FXX0507",
+    ERROR,
+    "an event larger than a buffer",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "An event fits into one buffer, behind its preamble.",
+    readers="compiler-rt writes over the neighbouring buffer.",
+    ours="Nothing of it is written.",
+    remedy="Make the buffers larger.",
+)
+BUFFER_TOO_SMALL = Rule(
+    "FXX0508",
+    ERROR,
+    "a buffer too small for its preamble",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A buffer holds its preamble and one record.",
+    readers="compiler-rt writes over the neighbouring buffer.",
+    ours="Nothing is written.",
+    remedy="Give each buffer 128 bytes at least, and no more buffers than the memory has room for.",
+)
+EXIT_WITHOUT_ENTRY = Rule(
+    "FXX0509",
+    ERROR,
+    "the exit of a function that the thread is not in",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A call is left by the thread that entered it.",
+    readers="compiler-rt writes the record.",
+    ours="Written with check=False; else nothing of it is.",
+    remedy="Leave it out, or open the recorder with check=False.",
+)
+CALLS_DROPPED = Rule(
+    "FXX0510",
+    DATA_LOSS,
+    "calls were dropped: no buffer was free",
+    "LLVM lib/XRay, compiler-rt lib/xray",
+    "A recorder whose buffers are all in use drops what comes.",
+    readers="compiler-rt drops them in silence.",
+    ours="They are counted.",
+    remedy="Make the buffers larger, or more of them.",
+)
+
+RULES = Catalogue.of(globals())
+"""All of them, by code."""
+REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
+"""What record JSON is refused by."""
 
 
-def kind_detail(number: int, value: int) -> str:
-    """The same of a rule about kinds of records: 111 and 202 have one, 201 has two."""
+def kind_detail(rule: Rule, value: int) -> str:
+    """Return what a finding says about kinds of records: OUT_OF_ORDER has two in its value."""
     names = (*KIND_NAMES, "nothing")
     kind, last = names[value & 15], names[value >> 8 & 15]
-    return f"{last} to {kind}" if number == OUT_OF_ORDER else kind
+    return f"{last} to {kind}" if rule == OUT_OF_ORDER else kind

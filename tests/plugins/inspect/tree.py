@@ -120,7 +120,7 @@ def build(records: Iterable[InspectRecord], diagnostics: Diagnostics | None = No
     tree = _Builder(records).tree()
     if diagnostics is not None:
         for finding in tree.findings:
-            diagnostics.add(
+            diagnostics.add_text(
                 finding.code, finding.message, offset=finding.offset, record=finding.record
             )
     return tree

@@ -12,7 +12,6 @@ import pytest
 import fx_log
 from fx_log import layout
 from fx_log.read import numbers, tables
-from fx_log.rules import RULES
 from fx_log.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
@@ -116,14 +115,6 @@ def everything(format: str, data: bytes, options: dict[str, Any]) -> dict[str, A
             whole = [text for part in parts for text in part]
             found[f"{name}.{column}, in batches"] = whole if pooled else np.array(whole).tobytes()
     return found
-
-
-def test_the_findings_of_kernels_are_in_the_catalogue() -> None:
-    source = Path(numbers.__file__).read_text("utf-8")
-    found = source.partition("\n# --- Findings")[2].partition("\n\n")[2].splitlines()
-    assert len(found) > 40
-    for line in found:
-        assert f"FXL{int(line.partition(' = ')[2]):04}" in RULES, line
 
 
 def test_kernels_know_strings_kinds_and_types_by_the_right_numbers() -> None:

@@ -26,7 +26,7 @@ def entries(data: bytes, form: str = "log", **options: Any) -> tuple[list[Entry]
     found: list[str] = []
     decoder = RecordDecoder(form, options=options)
     made = [
-        meaning.entry(record, lambda code, _message, _offset: found.append(code))
+        meaning.entry(record, lambda rule, *_: found.append(rule.code))
         for record in decoder.records(data)
     ]
     return [each for each in made if each is not None], found

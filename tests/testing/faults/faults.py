@@ -252,8 +252,8 @@ WRITER = [
           '        """Write what is held back."""\n        self._flush()',
           '        """Write what is held back."""', "bytes differ|differ from"),
     Fault("a refused record leaves a byte", "writer", "writer.py",
-          "            raise WriteRefusedError(", '            self._held += b"!"\n'
-          "            raise WriteRefusedError(", "refused"),
+          "            raise refusal(", '            self._held += b"!"\n'
+          "            raise refusal(", "refused"),
     Fault("numbers are cut to fit", "writer", "writer.py",
           "layout.pack(*(shown[field] for field in fields))",
           "layout.pack(*(shown[f] % (1 << 16) if f != 'time' else shown[f] for f in fields))",
@@ -261,7 +261,7 @@ WRITER = [
     Fault("an error without a code", "writer", "writer.py",
           "except Exception as error:", "except KeyError as error:", "not WriteRefusedError"),
     Fault("a refusal that is a warning", "writer", "writer.py",
-          'code="PUL0003"', 'code="PUL0002"', "refused with PUL0002|is refused with"),
+          '"PUL0003"', '"PUL0002"', "refused with PUL0002|is refused with"),
     Fault("the writer commits the sink", "writer", "writer.py",
           '        """Write what is held back."""\n        self._flush()',
           '        """Write what is held back."""\n        self._flush()\n'

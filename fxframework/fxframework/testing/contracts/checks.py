@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fxframework.errors import FRAMEWORK_RULES, Catalogue, FxError
+from fxframework.errors import Catalogue, FxError
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.registry import Option
+from fxframework.rules import RULES as FRAMEWORK_RULES
 
 __all__ = [
     "EndlessError",

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fxframework.errors import (
-    FRAMEWORK_RULES,
     FxError,
     Severity,
     StrictError,
@@ -26,6 +25,7 @@ from fxframework.model.capture import Capture, Record, kind_of
 from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe
+from fxframework.rules import RULES as FRAMEWORK_RULES
 from fxframework.testing.contracts import agreement
 from fxframework.testing.contracts.base import BATCH_SIZES
 from fxframework.testing.contracts.checks import (

@@ -15,7 +15,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fxframework.errors import (
-    FRAMEWORK_RULES,
     Catalogue,
     FxError,
     Severity,
@@ -31,6 +30,7 @@ from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options
+from fxframework.rules import RULES as FRAMEWORK_RULES
 from fxframework.testing.contracts.base import Sample
 from fxframework.testing.contracts.checks import (
     check_descriptor,

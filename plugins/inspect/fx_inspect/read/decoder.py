@@ -135,7 +135,7 @@ class Walk:
             self.found.insert(0, ("FXI0001", f"it begins with {kind}", 0))
         if self.diagnostics is not None:
             for code, message, offset in self.found:
-                self.diagnostics.add(code, message, offset=offset, record=number)
+                self.diagnostics.add_text(code, message, offset=offset, record=number)
         self.found.clear()
         return record
 

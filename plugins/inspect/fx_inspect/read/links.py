@@ -142,7 +142,7 @@ class _Follower:
             reached = self._reached(wanted, part.contents)
             if isinstance(reached, str):
                 state = reached
-                self.diagnostics.add(
+                self.diagnostics.add_text(
                     _FINDINGS[state], f"its content is {wanted!r}", offset=origin["offset"]
                 )
             else:

@@ -18,7 +18,7 @@ from fx_inspect.read.columns import NO_LIMIT, RawColumns
 from fx_inspect.read.links import JoinedRows, join_linked_trees
 from fx_inspect.read.record_lines import block_lines
 from fx_inspect.read.rows import TreeRows
-from fx_inspect.rules import DETAILS, RULES
+from fx_inspect.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.kernels.notes import Notes
@@ -97,8 +97,6 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
     format = "inspect"
     rules = RULES
     schemas: ClassVar[Mapping[str, TableSchema]] = tables.SCHEMAS
-    code_prefix = "FXI"
-    details = DETAILS
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         _check_links(request.options, source.name)
@@ -141,7 +139,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
             passed.whole = join_linked_trees(tree, self.request, self.diagnostics)
         elif tree.rows_of_links.size:
             first = layout.UNIT * int(passed.raw.link_units(tree.rows_of_links).min())
-            self.diagnostics.add("FXI0605", f"{tree.rows_of_links.size} links", offset=first)
+            self.diagnostics.add_text("FXI0605", f"{tree.rows_of_links.size} links", offset=first)
 
     def _parts(self, passed: InspectPass) -> Iterator[TreeRows | JoinedRows]:
         yield passed.whole

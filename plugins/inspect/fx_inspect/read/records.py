@@ -16,7 +16,7 @@ import attrs
 
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
-from fx_inspect.rules import RULES
+from fx_inspect.rules import OUT_OF_RANGE, REFUSALS, RULES
 from fxframework.errors import WriteRefusedError, did_you_mean
 from fxframework.io.words import U64_MAX, to_i64
 from fxframework.kit.json_fields import (
@@ -64,8 +64,9 @@ _DISPOSITIONS = {name: number for number, name in wire.DISPOSITIONS.items()}
 _INDEXES = frozenset({"parent", "name", "content", "extent", "next_extent", "next_free"})
 
 
-refusal = RULES.refusal
-_refuse = RULES.refusals("FXI")
+def refusal(code: str, message: str) -> WriteRefusedError:
+    """Return the error for a value that cannot be written."""
+    return WriteRefusedError(message, rule=RULES[code])
 
 
 def _check(what: str, name: str, value: Any, least: int, most: int) -> int:
@@ -74,7 +75,7 @@ def _check(what: str, name: str, value: Any, least: int, most: int) -> int:
     if not least <= value <= most:
         if name in _INDEXES and value > most:
             raise refusal("FXI0411", f"{what}: {name} is {value}, but its field holds up to {most}")
-        raise unfit(_refuse, what, name, value, least, most)
+        raise unfit(OUT_OF_RANGE, what, name, value, least, most)
     return value
 
 
@@ -275,7 +276,7 @@ def from_json(given: Any) -> InspectRecord:
     FXI0401 for an unknown record or type, FXI0402 for a missing or unknown field, FXI0403 and
     FXI0404 for a value of the wrong kind or size.
     """
-    return record_of_json(given, _KINDS, "a VMO", _refuse)
+    return record_of_json(given, _KINDS, "a VMO", REFUSALS)
 
 
 # --- Fields: from bytes --------------------------------------------------------------------------
@@ -579,7 +580,7 @@ def _parsed_slots(form: JsonFields, fields: dict[str, Any]) -> None:
     least, most = {"q": (I64_MIN, I64_MAX), "I": (0, U32_MAX)}.get(_SLOTS[entry], (0, U64_MAX))
     slots: list[int | float] = []
     for number, slot in enumerate(given):
-        one = JsonFields(f"{form.what}, slot {number}", {"value": slot}, _refuse)
+        one = JsonFields(f"{form.what}, slot {number}", {"value": slot}, REFUSALS)
         if entry == BlockType.DOUBLE_VALUE:
             slots.append(one.double("value")[0])
         else:

@@ -247,4 +247,4 @@ def _check_header(head: bytes, path: str | None) -> None:
 
 
 def _failed(code: str, message: str, path: str | None, offset: int = 0) -> UnreadableError:
-    return UnreadableError(message, code=code, path=path, offset=offset, remedy=RULES[code].remedy)
+    return UnreadableError(message, rule=RULES[code], path=path, offset=offset)

@@ -14,6 +14,7 @@ import attrs
 
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
+from fx_inspect.rules import RULES
 from fx_inspect.write.heap import NONE, Growth, Heap, order_of
 from fxframework.errors import WriteRefusedError
 from fxframework.io.words import U64_MAX, padding, to_i64
@@ -47,7 +48,7 @@ _HEAD = struct.Struct("<QI").pack
 
 def refused(number: int, message: str, remedy: str = "") -> WriteRefusedError:
     """Return the error of number FXI04xx."""
-    return WriteRefusedError(message, code=f"FXI{number:04}", remedy=remedy)
+    return WriteRefusedError(message, rule=RULES.numbered(number), remedy=remedy)
 
 
 # --- Kinds of numbers -----------------------------------------------------------------------------

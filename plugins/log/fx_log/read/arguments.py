@@ -15,8 +15,9 @@ from typing import Any
 import attrs
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.layout import ArgType
-from fx_log.rules import RULES
+from fxframework.errors import Rule, refusal
 from fxframework.io.words import U64_MAX, WORD, pad8, padding, to_i64
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
@@ -28,8 +29,9 @@ from fxframework.kit.json_fields import (
     show_text,
     unfit,
 )
+from fxframework.model.diagnostics import Found
 
-__all__ = ["DAMAGED", "Argument", "ArgumentReader", "Damage", "Value", "refusal"]
+__all__ = ["DAMAGED", "Argument", "ArgumentReader", "Damage", "Value"]
 
 Value = None | bool | int | float | str | bytes
 
@@ -42,13 +44,9 @@ _ARGUMENT_RESERVED = tuple(
 )
 
 
-refusal = RULES.refusal
-refuse_number = RULES.refusals("FXL")
-
-
 def checked(what: str, name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
-        raise unfit(refuse_number, what, name, value, least, most)
+        raise unfit(rules.OUT_OF_RANGE, what, name, value, least, most)
     return value
 
 
@@ -60,9 +58,11 @@ def encoded(what: str, name: str, text: str, limit: int) -> bytes:
     try:
         data = text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise refusal("FXL0403", f"{what}: {name} holds a lone surrogate: {error}") from None
+        raise refusal(rules.WRONG_TYPE, f"{what}: {name} holds a lone surrogate: {error}") from None
     if len(data) > limit:
-        raise refusal("FXL0405", f"{what}: {name} has {len(data)} bytes; at most {limit} fit")
+        raise refusal(
+            rules.STRING_TOO_LONG, f"{what}: {name} has {len(data)} bytes; at most {limit} fit"
+        )
     return data
 
 
@@ -124,8 +124,10 @@ class Argument:
     def from_json(cls, given: Any, what: str = "argument") -> Argument:
         """Return the argument of a JSON object. Raises WriteRefusedError (FXL0401 to FXL0404)."""
         if not isinstance(given, Mapping):
-            raise refusal("FXL0401", f"{what}: an argument must be an object, not {given!r}")
-        form = JsonFields(what, given, refuse_number)
+            raise refusal(
+                rules.NO_SUCH_NAME, f"{what}: an argument must be an object, not {given!r}"
+            )
+        form = JsonFields(what, given, rules.REFUSALS)
         if given.get("type") == DAMAGED:
             form.used.add("type")
             argument = cls(
@@ -194,9 +196,8 @@ class Argument:
             rest = _U64.pack(checked(what, "value", value, least, most) & U64_MAX)
         words = 1 + (len(name) + padding(len(name)) + len(rest)) // WORD
         if words > wire.ARG_SIZE.limit:
-            raise refusal(
-                "FXL0407", f"{what}: needs {words} words; at most {wire.ARG_SIZE.limit} fit"
-            )  # fmt: skip
+            message = f"{what}: needs {words} words; at most {wire.ARG_SIZE.limit} fit"
+            raise refusal(rules.TOO_LARGE, message)
         return _U64.pack(header | words << wire.ARG_SIZE.low) + pad8(name) + rest
 
     def _bits(self, value: float) -> int:
@@ -207,12 +208,19 @@ class Argument:
     @staticmethod
     def _words(what: str, data: bytes) -> bytes:
         if len(data) % WORD:
-            raise refusal("FXL0404", f"{what}: its value must be a whole number of 8-byte words")
+            raise refusal(
+                rules.OUT_OF_RANGE, f"{what}: its value must be a whole number of 8-byte words"
+            )
         return data
 
 
 class Damage(Exception):  # noqa: N818 (internal: raised and caught within an argument)
-    """The argument cannot be decoded; the first value is the code of the finding."""
+    """The bytes cannot be decoded, by a rule; ``value`` is that of the finding."""
+
+    def __init__(self, rule: Rule, value: object = None) -> None:
+        super().__init__(rule, value)
+        self.rule = rule
+        self.value = value
 
 
 class ArgumentReader:
@@ -224,15 +232,15 @@ class ArgumentReader:
         self.end = end
         self.place = place
         """Maps a position in ``data`` to the byte offset in the file."""
-        self.findings: list[tuple[str, str, int]] = []
+        self.findings: list[Found] = []
         self.reserved: int | None = None
         self.unpadded: int | None = None
         self.messages = 0
         self.start = at
 
-    def find(self, code: str, message: str = "") -> None:
+    def find(self, rule: Rule, value: object = None) -> None:
         """Add a finding about the current argument."""
-        self.findings.append((code, message, self.place(self.start)))
+        self.findings.append(Found(rule, self.place(self.start), value))
 
     def read(self) -> tuple[Argument, ...]:
         """Return all arguments."""
@@ -255,15 +263,14 @@ class ArgumentReader:
         try:
             argument = self.decode(header, number)
         except Damage as damage:
-            code = damage.args[0]
-            self.find(code)
+            self.find(damage.rule)
             size = WORD * wire.ARG_SIZE.get(header)
             self.at = start + size if 0 < size <= self.end - start else self.end
             return Argument(
                 name="",
                 type=DAMAGED,
                 value=self.data[start : self.at].tobytes(),
-                code=code,
+                code=damage.rule.code,
                 offset=self.place(start),
             )
         argument.offset = self.place(start)
@@ -274,40 +281,40 @@ class ArgumentReader:
         start = self.start
         size = WORD * wire.ARG_SIZE.get(header)
         if number > ArgType.BOOL:
-            self.find("FXL0113", f"type {number}")
+            self.find(rules.UNKNOWN_TYPE, number)
         name = self.string(wire.NAME_REF.get(header))
         if not is_utf8(name):
-            self.find("FXL0107", repr(name))
+            self.find(rules.NOT_UTF8, name)
         if not name and number != ArgType.NULL:
-            self.find("FXL0118")
+            self.find(rules.EMPTY_NAME)
         lossy = False
         if name == b"message":
             self.messages += 1
             lossy = self.messages == 1
         argument = Argument(name=text_of(name), type=wire.ARG_NAMES.get(number, number))
         if number == ArgType.NULL:
-            self.find("FXL0110")
+            self.find(rules.NULL_ARGUMENT)
         elif number == ArgType.BOOL:
             argument.value = bool(wire.BOOL_VALUE.get(header))
         elif number == ArgType.STRING:
             data = self.string(wire.VALUE_REF.get(header))
             if not is_utf8(data):
-                code = "FXL0108" if lossy else "FXL0107"
-                self.find(code, "" if name == b"message" else repr(data))
+                rule = rules.MESSAGE_NOT_UTF8 if lossy else rules.NOT_UTF8
+                self.find(rule, None if name == b"message" else data)
             argument.value = text_of(data)
         elif number in wire.ARG_NAMES:
             if self.at == self.end:
-                raise Damage("FXL0115")
+                raise Damage(rules.NUMBER_MISSING)
             self.number(argument, number, self.word())
         else:
             if not self.at <= start + size <= self.end:
-                raise Damage("FXL0116")
+                raise Damage(rules.UNKNOWN_SIZE)
             if number in wire.TRACE_TYPES:
-                self.find("FXL0112", f"type {number}")
+                self.find(rules.TRACE_TYPE, number)
             argument.value = self.data[self.at : start + size].tobytes()
             self.at = start + size
         if header and size != self.at - start:
-            self.find("FXL0104", f"size_words is {size // WORD}")
+            self.find(rules.SIZE_DIFFERS, size // WORD)
         return argument
 
     def number(self, argument: Argument, number: int, word: int) -> None:
@@ -333,13 +340,13 @@ class ArgumentReader:
         if not reference:
             return b""
         if not reference & wire.INLINE:
-            raise Damage("FXL0109")
+            raise Damage(rules.RESERVED_REFERENCE)
         nbytes = reference & wire.MAX_STRING
         if not nbytes:
-            self.find("FXL0117")
+            self.find(rules.EMPTY_INLINE_STRING)
         at, stop = self.at, self.at + nbytes
         if stop > self.end:
-            raise Damage("FXL0114")
+            raise Damage(rules.STRING_TRUNCATED)
         self.at = stop + padding(nbytes)
         if self.unpadded is None and any(self.data[stop : self.at]):
             self.unpadded = self.place(self.start)

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.read.arguments import ArgumentReader, Damage, is_utf8, text_of
 from fx_log.read.entries import Meaning
 from fx_log.read.records import (
     Attribution,
     Damaged,
+    Find,
     LegacyPacket,
     LogFileRecord,
     LogRecord,
@@ -26,10 +28,10 @@ from fx_log.read.records import (
     RingHeader,
     StreamHeader,
 )
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, padding, to_i64, view_of
-from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.diagnostics import Diagnostics, Found
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -178,18 +180,15 @@ class RecordDecoder:
         In file order; a ring is read from its header and oldest entry, with the unused space last.
         """
         meaning = Meaning(self.form, self.options)
-        found: list[tuple[str, str, int]] = []
+        found: list[Found] = []
         for index, record in enumerate(self._framed(view_of(data), found)):
-            meaning.entry(record, lambda *finding: found.append(finding))
+            meaning.entry(record, lambda *finding: found.append(Found(*finding)))
             if self.diagnostics is not None:
-                for code, message, offset in found:
-                    self.diagnostics.add(code, message, offset=offset, record=index)
+                self.diagnostics.report(found, index)
             found.clear()
             yield record
 
-    def _framed(
-        self, view: memoryview, found: list[tuple[str, str, int]]
-    ) -> Iterator[LogFileRecord]:
+    def _framed(self, view: memoryview, found: list[Found]) -> Iterator[LogFileRecord]:
         walk = {
             "log": LogWalk,
             "log-legacy": PacketWalk,
@@ -202,9 +201,7 @@ class RecordDecoder:
 class Walk:
     """Base of the walks through a file. ``found`` receives the findings of the next record."""
 
-    def __init__(
-        self, view: memoryview, found: list[tuple[str, str, int]], decoder: RecordDecoder
-    ) -> None:
+    def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
         self.view = view
         self.found = found
         self.max_record = decoder.limits.max_record
@@ -212,14 +209,14 @@ class Walk:
         self.fidl_limits = bool(decoder.options.get("fidl_limits"))
         self.tagged = False
 
-    def find(self, code: str, message: str, offset: int) -> None:
+    def find(self, rule: Rule, offset: int, value: object = None) -> None:
         """Add a finding about the next record."""
-        self.found.append((code, message, offset))
+        self.found.append(Found(rule, offset, value))
 
-    def damaged(self, code: str, at: int, end: int, message: str = "") -> Damaged:
+    def damaged(self, rule: Rule, at: int, end: int, value: object = None) -> Damaged:
         """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
-        self.find(code, message, at)
-        return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
+        self.find(rule, at, value)
+        return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=self.view[at:end])
 
     def log(
         self, view: memoryview, at: int, end: int, place: Callable[[int], int] = in_place
@@ -241,14 +238,14 @@ class Walk:
         )
         if record.tag_bits and not self.tagged:
             self.tagged = True
-            self.find("FXL0105", f"tag bits {record.tag_bits:#x}", spot)
+            self.find(rules.TAG_BITS, spot, record.tag_bits)
         if record.severity % 0x10 or not 0x10 <= record.severity <= 0x60:
-            self.find("FXL0106", f"severity {record.severity:#04x}", spot)
+            self.find(rules.SEVERITY_NOT_A_LEVEL, spot, record.severity)
         self.found.extend(reading.findings)
         if reading.reserved is not None:
-            self.find("FXL0101", "", reading.reserved)
+            self.find(rules.RESERVED_BITS, reading.reserved)
         if reading.unpadded is not None:
-            self.find("FXL0102", "", reading.unpadded)
+            self.find(rules.PADDING_NOT_ZERO, reading.unpadded)
         if self.fidl_limits:
             self.lint(record)
         data = view[at:end].tobytes()
@@ -259,20 +256,19 @@ class Walk:
     def lint(self, record: LogRecord) -> None:
         """Check a record against the limits of the FIDL reference API."""
         if len(record.args) > wire.FIDL_ARGUMENTS:
-            self.find("FXL0301", f"{len(record.args)} arguments", record.offset)
+            self.find(rules.MANY_ARGUMENTS, record.offset, len(record.args))
         for argument in record.args:
             nbytes = len(argument.name.encode(errors="surrogateescape"))
             if nbytes > wire.FIDL_NAME_BYTES:
-                self.find("FXL0302", f"a name of {nbytes} bytes", argument.offset)
+                self.find(rules.LONG_NAME, argument.offset, nbytes)
 
     def packet(self, at: int, start: int, end: int) -> LegacyPacket | Damaged:
         """Return the packet in bytes ``start`` to ``end``; its record begins at ``at``."""
         data = self.view[start:end]
         try:
-            packet = _packet(data, lambda code, message: self.find(code, message, at))
+            packet = _packet(data, at, self.find)
         except Damage as damage:
-            code, message = damage.args
-            return self.damaged(code, at, end, message)
+            return self.damaged(damage.rule, at, end, damage.value)
         packet.offset, packet.nbytes = at, end - at
         if not _packs_to(packet, data.tobytes()):
             packet.raw = self.view[at:end].tobytes()
@@ -291,45 +287,45 @@ def _packs_to(record: LogFileRecord, data: bytes) -> bool:
         return False
 
 
-def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
+def _packet(data: memoryview, offset: int, find: Find) -> LegacyPacket:
     """Return the legacy packet of these bytes, checked in the order of the reference.
 
-    Raises Damage with a code and a message.
+    Findings are about the record at byte ``offset``. Raises Damage.
     """
     size = len(data)
     if size < wire.MIN_PACKET:
-        raise Damage("FXL0601", f"{size} bytes")
+        raise Damage(rules.PACKET_TOO_SHORT, size)
     if data[-1]:
-        raise Damage("FXL0602", "")
+        raise Damage(rules.PACKET_NOT_TERMINATED)
     pid, tid, time, severity, dropped = _PACKET.unpack_from(data)
     tags: list[bytes] = []
     at = wire.PACKET_HEADER
     while True:
         if at >= size:
-            raise Damage("FXL0605", "")
+            raise Damage(rules.PAST_THE_END)
         nbytes = data[at]
         at += 1
         if not nbytes:
             break
         if len(tags) == wire.MAX_TAGS:
-            raise Damage("FXL0603", "")
+            raise Damage(rules.MANY_TAGS)
         if nbytes > wire.MAX_TAG_BYTES:
-            raise Damage("FXL0604", "")
+            raise Damage(rules.LONG_TAG)
         if at + nbytes > size:
-            raise Damage("FXL0605", "")
+            raise Damage(rules.PAST_THE_END)
         tags.append(data[at : at + nbytes].tobytes())
         at += nbytes
     message, end, rest = data[at:].tobytes().partition(b"\0")
     if not end:
-        raise Damage("FXL0605", "")
+        raise Damage(rules.PAST_THE_END)
     if size > wire.MAX_PACKET:
-        find("FXL0609", f"{size} bytes")
+        find(rules.OVER_A_DATAGRAM, offset, size)
     if severity % 0x10 or not 0x10 <= severity <= 0x60:
-        find("FXL0606", f"severity {severity}")
+        find(rules.SEVERITY_OF_ERAS, offset, severity)
     if rest:
-        find("FXL0607", f"{len(rest)} bytes")
+        find(rules.TRAILING_BYTES, offset, len(rest))
     if not all(map(is_utf8, (*tags, message))):
-        find("FXL0608", "")
+        find(rules.PACKET_NOT_UTF8, offset)
     return LegacyPacket(
         pid=pid,
         tid=tid,
@@ -365,26 +361,26 @@ class LogWalk(Walk):
         view = self.view
         left = len(view) - at
         if left < WORD:
-            return self.damaged("FXL0004", at, len(view), f"{left} bytes")
+            return self.damaged(rules.ODD_BYTES, at, len(view), left)
         (header,) = _U64.unpack_from(view, at)
         size = WORD * wire.SIZE.get(header)
         if not header:
             end = _zeros_end(view, at)
-            self.find("FXL0006", f"{(end - at) // WORD} zero words", at)
+            self.find(rules.ZERO_WORDS, at, (end - at) // WORD)
             return Padding(offset=at, nbytes=end - at)
-        code = None
+        rule, value = None, size // WORD
         if header & wire.TYPE.limit != wire.RECORD_TYPE:
-            code, message = "FXL0001", f"a word of type {header & wire.TYPE.limit}"
+            rule, value = rules.NOT_A_RECORD, header & wire.TYPE.limit
         elif left < 2 * WORD:
-            code, message = "FXL0005", ""
+            rule = rules.TIME_TRUNCATED
         elif size < WORD * wire.MIN_RECORD_WORDS:
-            code, message = "FXL0002", f"a record of {size // WORD} words"
+            rule = rules.RECORD_TOO_SMALL
         elif size > left:
-            code, message = "FXL0003", f"a record of {size // WORD} words"
-        if code is not None:
-            return self.damaged(code, at, _resume(view, at), message)
+            rule = rules.RECORD_TRUNCATED
+        if rule is not None:
+            return self.damaged(rule, at, _resume(view, at), value)
         if self.max_record and size > self.max_record:
-            return self.damaged("FXL0008", at, at + size, f"a record of {size} bytes")
+            return self.damaged(rules.OVER_MAX_RECORD, at, at + size, size)
         return self.log(view, at, at + size)
 
     def attribution(self, at: int) -> Attribution | None:
@@ -398,7 +394,7 @@ class LogWalk(Walk):
         middle = start + moniker + padding(moniker)
         end = middle + url + padding(url)
         if end > len(view):
-            self.find("FXL0210", f"it would take {end - at} bytes", at)
+            self.find(rules.SUFFIX_TRUNCATED, at, end - at)
             return None
         record = Attribution(
             offset=at,
@@ -441,20 +437,20 @@ class StreamWalk(Walk):
         """The packet whose length is at byte ``at``."""
         start, size = at + wire.STREAM_LENGTH, len(self.view)
         if start > size:
-            return self.damaged("FXL0701", at, size)
+            return self.damaged(rules.PACKET_TRUNCATED, at, size)
         (nbytes,) = _LENGTH.unpack_from(self.view, at)
         if nbytes > size - start:
-            return self.damaged("FXL0701", at, size)
+            return self.damaged(rules.PACKET_TRUNCATED, at, size)
         return self.packet(at, start, start + nbytes)
 
     def header(self) -> LogFileRecord:
         """Return the header, or damage in its place."""
         data = self.view[: wire.STREAM_HEADER].tobytes()
         if not data.startswith(StreamHeader().pack()[:12]) or len(data) < wire.STREAM_HEADER:
-            return self.damaged("FXL0702", 0, len(data))
+            return self.damaged(rules.CONTAINER_HEADER, 0, len(data))
         header = StreamHeader(nbytes=len(data))
         if data[12:] != bytes(4):
-            self.find("FXL0101", "", 0)
+            self.find(rules.RESERVED_BITS, 0)
             header.raw = data
         return header
 
@@ -484,7 +480,7 @@ class RingWalk(Walk):
         if not len(view):
             return [], 0
         if len(view) < wire.RING_PAGE:
-            return [self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes")], 0
+            return [self.damaged(rules.INVALID_RING, 0, len(view), rules.ring_detail(len(view)))], 0
         ring = view[wire.RING_PAGE :]
         capacity = len(ring)
         head, tail = _TWO.unpack_from(view)
@@ -492,12 +488,13 @@ class RingWalk(Walk):
         page = view[: wire.RING_PAGE].tobytes()
         if not _packs_to(header, page):
             header.raw = page
-            self.find("FXL0101", "", 0)
+            self.find(rules.RESERVED_BITS, 0)
         if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
-            self.find("FXL0804", f"{capacity} bytes", 0)
+            self.find(rules.RING_SIZE, 0, capacity)
         if not header.sound(capacity):
-            self.find("FXL0801", f"head {head}, tail {tail}, a ring of {capacity} bytes", 0)
-            lost = Damaged(offset=wire.RING_PAGE, nbytes=capacity, code="FXL0801", raw=ring)
+            self.find(rules.INVALID_RING, 0, rules.ring_detail(len(view), head, tail))
+            code = rules.INVALID_RING.code
+            lost = Damaged(offset=wire.RING_PAGE, nbytes=capacity, code=code, raw=ring)
             return [header, lost][: 1 + bool(capacity)], 0
         self.start = start = tail % capacity if capacity else 0
         # A copy that starts at the tail, so that nothing wraps.
@@ -520,13 +517,12 @@ class RingWalk(Walk):
         """Return the entry at ``at``; damage up to the head if there is none."""
         left = used - at
         if left < wire.RING_ENTRY:
-            return self.lost("FXL0802", line[at:used], place(at), "")
+            return self.lost(rules.ENTRY_TOO_SMALL, line[at:used], place(at))
         tag, length = _TWO.unpack_from(line, at)
         start = at + wire.RING_ENTRY
         size = wire.RING_ENTRY + length + padding(length)
         if size > left or size > wire.RING_MAX_ENTRY:
-            message = f"a payload of {length} bytes"
-            return self.lost("FXL0803", line[at:used], place(at), message)
+            return self.lost(rules.ENTRY_TOO_LONG, line[at:used], place(at), length)
         entry = RingEntry(offset=place(at), nbytes=size, tag=tag)
         end = start + length
         record_end = end
@@ -537,25 +533,25 @@ class RingWalk(Walk):
                 record_end = start + nbytes
                 entry.log = self.log(line, start, record_end, place)
         if entry.log is None:
-            self.find("FXL0805", f"{length} bytes", place(at))
+            self.find(rules.ENTRY_WITHOUT_RECORD, place(at), length)
             record_end = start
         elif record_end < end:
-            self.find("FXL0806", f"{end - record_end} bytes", place(at))
+            self.find(rules.ENTRY_TRAILING_BYTES, place(at), end - record_end)
         entry.payload = line[record_end:end].tobytes()
         data = line[at : at + size].tobytes()
         if any(line[end : at + size]):
-            self.find("FXL0807", "", place(at))
+            self.find(rules.ENTRY_PADDING_NOT_ZERO, place(at))
         if not _packs_to(entry, data):
             entry.raw = data
         return entry
 
-    def lost(self, code: str, data: memoryview, offset: int, message: str) -> Damaged:
+    def lost(self, rule: Rule, data: memoryview, offset: int, value: object = None) -> Damaged:
         """Return a damaged stretch of the ring."""
-        self.find(code, message, offset)
-        return Damaged(offset=offset, nbytes=len(data), code=code, raw=data)
+        self.find(rule, offset, value)
+        return Damaged(offset=offset, nbytes=len(data), code=rule.code, raw=data)
 
     def unused(self, data: memoryview, offset: int) -> LogFileRecord:
         """Return the space between head and tail."""
         if any(data):
-            return self.lost("FXL0808", data, offset, f"{len(data)} bytes")
+            return self.lost(rules.STALE_BYTES, data, offset, len(data))
         return Padding(offset=offset, nbytes=len(data))

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.read.arguments import Argument
 from fx_log.read.records import Find, LegacyPacket, LogFileRecord, LogRecord, RingEntry
 from fx_log.severity import LEVELS, Level, legacy_level
@@ -90,12 +91,10 @@ class Meaning:
             entry = self._log(record.log, record.tag, find)
         if entry is not None:
             if self._last is not None and entry.ts < self._last:
-                before = f"the one before it has the time {self._last}"
-                find("FXL0203", before, record.offset)
+                find(rules.TIME_DECREASES, record.offset, self._last)
             self._last = entry.ts
             if entry.dropped or entry.rolled_out:
-                message = f"{entry.dropped or entry.rolled_out} before it"
-                find("FXL0206", message, record.offset)
+                find(rules.LOGS_LOST, record.offset, entry.dropped or entry.rolled_out)
         return entry
 
     def _legacy(self, packet: LegacyPacket) -> Entry:
@@ -152,7 +151,7 @@ class Meaning:
             self.manifests[tag] = found[wire.MANIFEST_MONIKER], found[wire.MANIFEST_URL]
             self._reported.discard(tag)
         else:
-            find("FXL0205", "", record.offset)
+            find(rules.MANIFEST_INCOMPLETE, record.offset)
 
     def _attribute(
         self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument], find: Find
@@ -182,7 +181,7 @@ class Meaning:
             entry.url = "" if entry.url is None else entry.url
             if not record.control and tag not in self._reported:
                 self._reported.add(tag)
-                find("FXL0204", f"tag {tag}", record.offset)
+                find(rules.TAG_NOT_NAMED, record.offset, tag)
 
     # --- arguments ---
 
@@ -214,14 +213,14 @@ class Meaning:
                 entry.rolled_out = argument.value
             elif name not in _TYPES:
                 if name in _ATTRIBUTION:
-                    find("FXL0207", name, argument.offset)
+                    find(rules.ATTRIBUTION_NOT_LAST, argument.offset, name)
                 entry.args.append(argument)
             elif argument.type != _TYPES[name]:
-                find("FXL0201", name, argument.offset)
+                find(rules.WELL_KNOWN_OF_OTHER_TYPE, argument.offset, name)
                 entry.args.append(argument)
             else:
                 if name in seen:
-                    find("FXL0202", name, argument.offset)
+                    find(rules.WELL_KNOWN_TWICE, argument.offset, name)
                 if name != "tag" and name not in _DROPPED:
                     seen.add(name)
                 self._place(entry, name, argument.value)

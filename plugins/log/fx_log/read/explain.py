@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.read.arguments import DAMAGED, Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.records import Damaged, LegacyPacket, LogFileRecord, LogRecord, Padding, RingEntry
@@ -192,7 +193,7 @@ class _Explainer(Explainer):
     def argument(self, argument: Argument, at: int, end: int) -> Iterator[FieldView]:
         """Yield the fields of the argument in bytes ``at`` to ``end``."""
         if argument.type == DAMAGED:
-            yield from self.damaged(at, end, RULES[argument.code or "FXL0109"])
+            yield from self.damaged(at, end, RULES[argument.code or rules.RESERVED_REFERENCE.code])
             return
         word = self.number(at)
         layout = wire.ARGUMENT_LAYOUTS.get(wire.ARG_TYPE.get(word), wire.ARGUMENT)

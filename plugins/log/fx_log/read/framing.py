@@ -8,6 +8,22 @@ bytes.
 from __future__ import annotations
 
 from fx_log.read.numbers import *
+from fx_log.rules import (
+    ENTRY_PADDING_NOT_ZERO,
+    ENTRY_TOO_LONG,
+    ENTRY_TOO_SMALL,
+    ENTRY_TRAILING_BYTES,
+    ENTRY_WITHOUT_RECORD,
+    NOT_A_RECORD,
+    ODD_BYTES,
+    OVER_MAX_RECORD,
+    PACKET_TRUNCATED,
+    RECORD_TOO_SMALL,
+    RECORD_TRUNCATED,
+    SUFFIX_TRUNCATED,
+    TIME_TRUNCATED,
+    ZERO_WORDS,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes

@@ -1,4 +1,4 @@
-"""The numbers of log formats as kernels take them: kinds, types, strings and findings by name.
+"""The numbers of log formats as kernels take them: kinds, types and strings by name.
 
 Those of the format come from ``layout`` and ``severity``, where they are defined once.
 """
@@ -65,54 +65,3 @@ RARE_ROLLED_OUT = tables.ROLLED_OUT
 RARE_VERBOSITY = tables.VERBOSITY
 END, FULL, NOT_PLAIN = range(3)
 """Why a writer of lines stopped: behind the last row, at its bound, at a row that is not plain."""
-
-# --- Findings: the number of a code of ``rules`` ("FXL0104" is 104) -------------------------------
-
-NOT_A_RECORD = 1
-RECORD_TOO_SMALL = 2
-RECORD_TRUNCATED = 3
-ODD_BYTES = 4
-TIME_TRUNCATED = 5
-ZERO_WORDS = 6
-OVER_MAX_RECORD = 8
-RESERVED_BITS = 101
-PADDING_NOT_ZERO = 102
-SIZE_DIFFERS = 104
-TAG_BITS = 105
-SEVERITY_NOT_A_LEVEL = 106
-NOT_UTF8 = 107
-MESSAGE_NOT_UTF8 = 108
-RESERVED_REFERENCE = 109
-NULL_ARGUMENT = 110
-TRACE_TYPE = 112
-UNKNOWN_TYPE = 113
-STRING_TRUNCATED = 114
-NUMBER_MISSING = 115
-UNKNOWN_SIZE = 116
-EMPTY_INLINE_STRING = 117
-EMPTY_NAME = 118
-WELL_KNOWN_OF_OTHER_TYPE = 201
-WELL_KNOWN_TWICE = 202
-TIME_DECREASES = 203
-TAG_NOT_NAMED = 204
-MANIFEST_INCOMPLETE = 205
-LOGS_LOST = 206
-ATTRIBUTION_NOT_LAST = 207
-SUFFIX_TRUNCATED = 210
-MANY_ARGUMENTS = 301
-LONG_NAME = 302
-PACKET_TOO_SHORT = 601
-PACKET_NOT_TERMINATED = 602
-MANY_TAGS = 603
-LONG_TAG = 604
-PAST_THE_END = 605
-SEVERITY_OF_ERAS = 606
-TRAILING_BYTES = 607
-PACKET_NOT_UTF8 = 608
-OVER_A_DATAGRAM = 609
-PACKET_TRUNCATED = 701
-ENTRY_TOO_SMALL = 802
-ENTRY_TOO_LONG = 803
-ENTRY_WITHOUT_RECORD = 805
-ENTRY_TRAILING_BYTES = 806
-ENTRY_PADDING_NOT_ZERO = 807

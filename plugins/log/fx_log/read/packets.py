@@ -9,6 +9,19 @@ from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
 from fx_log.read.numbers import *
 from fx_log.read.row_scan import RowScan
+from fx_log.rules import (
+    LOGS_LOST,
+    LONG_TAG,
+    MANY_TAGS,
+    OVER_A_DATAGRAM,
+    PACKET_NOT_TERMINATED,
+    PACKET_NOT_UTF8,
+    PACKET_TOO_SHORT,
+    PAST_THE_END,
+    SEVERITY_OF_ERAS,
+    TIME_DECREASES,
+    TRAILING_BYTES,
+)
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
 

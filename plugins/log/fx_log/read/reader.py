@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log import layout
+from fx_log import layout, rules
 from fx_log.layout import ArgType
 from fx_log.read.framing import FrameList, Framer
 from fx_log.read.reading import (
@@ -38,7 +38,7 @@ from fx_log.read.tables import (
     VERBOSITY,
     WELL_KNOWN,
 )
-from fx_log.rules import DETAILS, RULES
+from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
@@ -71,6 +71,12 @@ __all__ = [
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
+_ABOUT_NAMES = (
+    rules.WELL_KNOWN_OF_OTHER_TYPE,
+    rules.WELL_KNOWN_TWICE,
+    rules.ATTRIBUTION_NOT_LAST,
+)
+"""Rules whose findings show the name of an argument."""
 FRAMES = 1 << 12
 """Records framed at a time without decoding them."""
 LISTED = 1000
@@ -157,8 +163,6 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
     format = "log"
     rules = RULES
-    code_prefix = "FXL"
-    details = DETAILS
     memory_factor = 6  # of typical logs, one or two
     timed_records = True
     row_table = "logs"
@@ -278,12 +282,12 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
             self._release(released, reading.position)
             released = reading.position
 
-    def _detail(self, note: Note) -> str:
-        if note.number == 107 and note.value:
-            return repr(self.strings.bytes_of(note.value))
-        if note.number in (201, 202, 207):
+    def _value(self, note: Note) -> object:
+        if note.rule == rules.NOT_UTF8:
+            return self.strings.bytes_of(note.value) if note.value else None
+        if note.rule in _ABOUT_NAMES:
             return self.strings[note.value]
-        return super()._detail(note)
+        return note.value
 
     def _stretch(self, name: str, passed: LogPass, part: LogPart) -> Stretch:  # noqa: ARG002
         count, columns = _TABLES[name](part)
@@ -332,12 +336,10 @@ class RingCapture(LogCapture):
         self.tail = int.from_bytes(tail, "little")
         """Bytes ever discarded, according to the image."""
 
-    def _detail(self, note: Note) -> str:
-        if note.number == 801:
-            if self.source.size < layout.RING_PAGE:
-                return f"{self.source.size} bytes"
-            return f"head {self.head}, tail {self.tail}, a ring of {self._capacity} bytes"
-        return super()._detail(note)
+    def _value(self, note: Note) -> object:
+        if note.rule == rules.INVALID_RING:
+            return rules.ring_detail(self.source.size, self.head, self.tail)
+        return super()._value(note)
 
     def resume(self) -> tuple[int, bytes] | None:
         """None: a ring does not grow."""
@@ -368,15 +370,15 @@ class RingCapture(LogCapture):
         )
         if size < layout.RING_PAGE:
             if size:
-                reading.note(801, 0, size)
+                reading.note(rules.INVALID_RING, 0, size)
                 reading.count("damaged")
             return reading
         if self.source.data[16 : layout.RING_PAGE].any():
-            reading.note(101, 0)
+            reading.note(rules.RESERVED_BITS, 0)
         if capacity % layout.RING_PAGE or capacity < layout.RING_MINIMUM:
-            reading.note(804, 0, capacity)
+            reading.note(rules.RING_SIZE, 0, capacity)
         if self._used < 0:
-            reading.note(801, 0)
+            reading.note(rules.INVALID_RING, 0)
         reading.count("ring_header")
         if self._used < 0 and capacity:
             reading.count("damaged")
@@ -396,7 +398,7 @@ class RingCapture(LogCapture):
         begin = (self._start + used) % capacity
         stop = begin + capacity - used
         if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
-            reading.note(808, layout.RING_PAGE + begin, capacity - used)
+            reading.note(rules.STALE_BYTES, layout.RING_PAGE + begin, capacity - used)
             reading.count("damaged")
         else:
             reading.count("padding")
@@ -451,11 +453,11 @@ class StreamCapture(LegacyCapture):
         head = self.source.read(0, layout.STREAM_HEADER)
         version = layout.STREAM_VERSION.to_bytes(4, "little")
         if len(head) < layout.STREAM_HEADER or head[:12] != layout.STREAM_MAGIC + version:
-            reading.note(702, 0)
+            reading.note(rules.CONTAINER_HEADER, 0)
             reading.count("damaged")
         else:
             if any(head[12:]):
-                reading.note(101, 0)
+                reading.note(rules.RESERVED_BITS, 0)
             reading.count("stream_header")
         return reading
 

@@ -14,7 +14,9 @@ from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
 from fx_log.read.framing import Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.packets import PacketScan
 from fx_log.read.scan import LogScan
+from fx_log.rules import RULES
 from fx_log.severity import LEVELS
+from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
@@ -31,8 +33,6 @@ __all__ = [
 
 U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray[Any]]
-CODES: Final = 1000
-"""Findings have numbers below this."""
 WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
 BEGINNING: Final = 1 << 20
@@ -149,9 +149,9 @@ class Reading:
         self.framer.kinds[KINDS.index(kind)] += 1
         self.framer.record += records
 
-    def note(self, code: int, offset: int, value: int = 0) -> None:
+    def note(self, rule: Rule, offset: int, value: int = 0) -> None:
         """Report a finding about the next record."""
-        self.notes.add(code, offset, self.framer.record, value)
+        self.notes.add(rule, offset, self.framer.record, value)
 
     def kinds(self) -> dict[str, int]:
         """Return the number of records of each kind, by the names of record JSON."""
@@ -190,7 +190,7 @@ def log_framer(
     """Return the framer of a file of structured records."""
     most = min(limits.max_record, ENDLESS)
     suffixed = bool(options.get("suffix"))
-    return LogFramer(_words(data), data.size, notes or Notes(CODES, 1), most, suffixed)
+    return LogFramer(_words(data), data.size, notes or Notes(RULES.numbers, 1), most, suffixed)
 
 
 def _scan(
@@ -217,7 +217,7 @@ def _scan(
 
 def read_logs(data: U8, pool: Pool, limits: Limits, options: Mapping[str, Any]) -> Reading:
     """Return a reading of a file of structured records."""
-    notes = Notes(CODES, limits.max_findings)
+    notes = Notes(RULES.numbers, limits.max_findings)
     framer = log_framer(data, limits, options, notes)
     return _scan(framer, data, pool, notes, options, in_entries=False)
 
@@ -239,7 +239,7 @@ def read_ring(
     line = ring[start : start + used]
     if line.size < used:  # copy the used part of a ring that wraps
         line = np.concatenate((line, ring[: used - line.size]))
-    notes = Notes(CODES, limits.max_findings)
+    notes = Notes(RULES.numbers, limits.max_findings)
     wrap = (ring.size - start) // 8
     framer = RingFramer(_words(line), notes, page + start, wrap, ring.size)
     return _scan(framer, line, pool, notes, options, in_entries=True)
@@ -249,7 +249,7 @@ def read_packets(
     data: U8, start: int, pool: Pool, limits: Limits, options: Mapping[str, Any]
 ) -> Reading:
     """Return a reading of a container's packets from byte ``start``, or (-1) of one packet."""
-    notes = Notes(CODES, limits.max_findings)
+    notes = Notes(RULES.numbers, limits.max_findings)
     octets = view(data, np.uint8)
     framer = PacketFramer(octets, notes, start)
     totals = Totals(pool.count)

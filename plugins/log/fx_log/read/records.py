@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import attrs
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.read.arguments import (
     I64_MAX,
     I64_MIN,
     Argument,
     checked,
     encoded,
-    refusal,
-    refuse_number,
 )
+from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, pad8
 from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
@@ -40,8 +40,8 @@ __all__ = [
     "from_json",
 ]
 
-Find = Callable[[str, str, int], None]
-"""Receives a finding: code, message, byte offset."""
+Find = Callable[..., None]
+"""Receives a finding, as ``Found``: rule, byte offset, and a value where the rule shows one."""
 
 U32_MAX = (1 << 32) - 1
 _TWO = struct.Struct("<QQ")
@@ -59,7 +59,7 @@ class LogFileRecord(LosslessRecord):
 
         Raises WriteRefusedError for a value that the format cannot hold.
         """
-        raise refusal("FXL0408", f"{self.record}: can only be written from its raw bytes")
+        raise refusal(rules.RAW_ONLY, f"{self.record}: can only be written from its raw bytes")
 
 
 @attrs.define(kw_only=True)
@@ -126,7 +126,7 @@ class LogRecord(LogFileRecord):
         words = wire.MIN_RECORD_WORDS + len(rest) // WORD
         if words > wire.MAX_RECORD_WORDS:
             raise refusal(
-                "FXL0407",
+                rules.TOO_LARGE,
                 f"log: needs {words} words; a record has at most {wire.MAX_RECORD_WORDS}",
             )
         return _TWO.pack(header | words << wire.SIZE.low, time) + rest
@@ -225,7 +225,7 @@ class LegacyPacket(LogFileRecord):
             one = {"tag": tag}
             if number < len(beside) and beside[number] is not None:
                 one["tag_bytes_hex"] = beside[number]
-            tags.append(JsonFields(f"{form.what}, tag {number}", one, refuse_number).text("tag"))
+            tags.append(JsonFields(f"{form.what}, tag {number}", one, rules.REFUSALS).text("tag"))
         return {
             "pid": form.number("pid"),
             "tid": form.number("tid"),
@@ -245,7 +245,9 @@ class LegacyPacket(LogFileRecord):
         """
         what = self.record
         if len(self.tags) > wire.MAX_TAGS:
-            raise refusal("FXL0406", f"{what}: {len(self.tags)} tags; at most {wire.MAX_TAGS} fit")
+            raise refusal(
+                rules.TOO_MANY, f"{what}: {len(self.tags)} tags; at most {wire.MAX_TAGS} fit"
+            )
         header = _PACKET.pack(
             checked(what, "pid", self.pid, 0, U64_MAX),
             checked(what, "tid", self.tid, 0, U64_MAX),
@@ -257,15 +259,16 @@ class LegacyPacket(LogFileRecord):
         for tag in self.tags:
             data = encoded(what, "a tag", tag, wire.MAX_TAG_BYTES)
             if not data:
-                raise refusal("FXL0403", f"{what}: a tag is empty, which ends the tags")
+                raise refusal(rules.WRONG_TYPE, f"{what}: a tag is empty, which ends the tags")
             tags += bytes([len(data)]) + data
         message = encoded(what, "message", self.message, U32_MAX)
         if b"\0" in message:
-            raise refusal("FXL0403", f"{what}: the message holds a zero byte, which ends it")
+            raise refusal(rules.WRONG_TYPE, f"{what}: the message holds a zero byte, which ends it")
         packet = header + tags + b"\0" + message + b"\0"
         if len(packet) > wire.MAX_PACKET:
             raise refusal(
-                "FXL0407", f"{what}: {len(packet)} bytes; a packet has at most {wire.MAX_PACKET}"
+                rules.TOO_LARGE,
+                f"{what}: {len(packet)} bytes; a packet has at most {wire.MAX_PACKET}",
             )
         return packet
 
@@ -383,7 +386,7 @@ class RingEntry(LogFileRecord):
         given = form.need("log")
         if not isinstance(given, Mapping):
             raise form.wrong("log", "an object")
-        inner = JsonFields(f"{form.what}, log", given, refuse_number)
+        inner = JsonFields(f"{form.what}, log", given, rules.REFUSALS)
         values["log"] = LogRecord(
             raw=inner.octets("raw") if "raw" in inner else None, **LogRecord.parse(inner)
         )
@@ -402,7 +405,7 @@ class RingEntry(LogFileRecord):
         entry = pad8(_TWO.pack(tag, len(payload)) + payload)
         if len(entry) > wire.RING_MAX_ENTRY:
             raise refusal(
-                "FXL0407", f"{self.record}: {len(entry)} bytes, at most {wire.RING_MAX_ENTRY}"
+                rules.TOO_LARGE, f"{self.record}: {len(entry)} bytes, at most {wire.RING_MAX_ENTRY}"
             )
         return entry
 
@@ -441,4 +444,4 @@ def from_json(given: Any) -> LogFileRecord:
     Raises WriteRefusedError: FXL0401 for an unknown record, FXL0402 for a missing or unknown field,
     FXL0403 and FXL0404 for a value of the wrong kind or size.
     """
-    return record_of_json(given, _KINDS, "a log", refuse_number)
+    return record_of_json(given, _KINDS, "a log", rules.REFUSALS)

@@ -10,6 +10,33 @@ from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
 from fx_log.read.framing import Framer
 from fx_log.read.numbers import *
 from fx_log.read.row_scan import RowScan
+from fx_log.rules import (
+    ATTRIBUTION_NOT_LAST,
+    EMPTY_INLINE_STRING,
+    EMPTY_NAME,
+    LOGS_LOST,
+    LONG_NAME,
+    MANIFEST_INCOMPLETE,
+    MANY_ARGUMENTS,
+    MESSAGE_NOT_UTF8,
+    NOT_UTF8,
+    NULL_ARGUMENT,
+    NUMBER_MISSING,
+    PADDING_NOT_ZERO,
+    RESERVED_BITS,
+    RESERVED_REFERENCE,
+    SEVERITY_NOT_A_LEVEL,
+    SIZE_DIFFERS,
+    STRING_TRUNCATED,
+    TAG_BITS,
+    TAG_NOT_NAMED,
+    TIME_DECREASES,
+    TRACE_TYPE,
+    UNKNOWN_SIZE,
+    UNKNOWN_TYPE,
+    WELL_KNOWN_OF_OTHER_TYPE,
+    WELL_KNOWN_TWICE,
+)
 from fxframework.kernels.buffers import room
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes

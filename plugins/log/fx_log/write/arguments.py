@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.layout import ArgType
-from fx_log.read.arguments import refusal
+from fxframework.errors import refusal
 from fxframework.kit.arguments import Double, Int64, Null, String, Typed, Uint64, kind_of
 
 __all__ = [
@@ -100,7 +101,9 @@ def pairs(args: Arguments) -> list[tuple[str, Value]]:
     try:
         return [(name, value) for name, value in args]
     except (TypeError, ValueError) as error:
-        raise refusal("FXL0403", f"keys are names and values, not {reprlib.repr(args)}") from error
+        raise refusal(
+            rules.WRONG_TYPE, f"keys are names and values, not {reprlib.repr(args)}"
+        ) from error
 
 
 def octets(what: str, text: Any) -> bytes:
@@ -111,11 +114,11 @@ def octets(what: str, text: Any) -> bytes:
     if isinstance(text, bytes):
         return text
     if not isinstance(text, str):
-        raise refusal("FXL0403", f"{what} must be a text, not {reprlib.repr(text)}")
+        raise refusal(rules.WRONG_TYPE, f"{what} must be a text, not {reprlib.repr(text)}")
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise refusal("FXL0403", f"{what} holds a lone surrogate: {error}") from None
+        raise refusal(rules.WRONG_TYPE, f"{what} holds a lone surrogate: {error}") from None
 
 
 def whole_number(what: str, value: Any, least: int, most: int) -> int:
@@ -123,9 +126,13 @@ def whole_number(what: str, value: Any, least: int, most: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise refusal("FXL0403", f"{what} is a whole number, not {reprlib.repr(value)}") from None
+        raise refusal(
+            rules.WRONG_TYPE, f"{what} is a whole number, not {reprlib.repr(value)}"
+        ) from None
     if not least <= number <= most:
-        raise refusal("FXL0404", f"{what} is {reprlib.repr(number)}, not {least} to {most}")
+        raise refusal(
+            rules.OUT_OF_RANGE, f"{what} is {reprlib.repr(number)}, not {least} to {most}"
+        )
     return number
 
 
@@ -180,11 +187,14 @@ def name_head(name: str | bytes) -> tuple[int, bytes]:
     length = len(data)
     if length > wire.MAX_STRING:
         raise refusal(
-            "FXL0405", f"a key has {length} bytes, at most {wire.MAX_STRING}: {reprlib.repr(name)}"
+            rules.STRING_TOO_LONG,
+            f"a key has {length} bytes, at most {wire.MAX_STRING}: {reprlib.repr(name)}",
         )
     size = 1 + (length + 7 >> 3)
     if size > MAX_VALUE_WORDS:
-        raise refusal("FXL0407", f"a key has {length} bytes, which leaves it no room in a record")
+        raise refusal(
+            rules.TOO_LARGE, f"a key has {length} bytes, which leaves it no room in a record"
+        )
     ref = wire.INLINE | length if length else 0
     return ref << 16 | size << 4, data + PADDING[length & 7]
 
@@ -204,16 +214,20 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
     if kind == ArgType.NULL:
         return _WORD(head) + data
     if (head >> 4 & 0xFFF) >= MAX_VALUE_WORDS:
-        raise refusal("FXL0407", f"the name of {reprlib.repr(name)} leaves no room for a value")
+        raise refusal(
+            rules.TOO_LARGE, f"the name of {reprlib.repr(name)} leaves no room for a value"
+        )
     pack = _PACKS.get(kind)  # type: ignore[call-overload]
     if pack is None:
-        raise refusal("FXL0410", f"logs have no arguments of type {reprlib.repr(kind)}")
+        raise refusal(
+            rules.UNSUPPORTED_VALUE, f"logs have no arguments of type {reprlib.repr(kind)}"
+        )
     try:
         packed = pack(value)
     except (struct.error, OverflowError, TypeError):
         if kind == ArgType.DOUBLE:
             raise refusal(
-                "FXL0403", f"{_value_of(name)} is not a double: {reprlib.repr(value)}"
+                rules.WRONG_TYPE, f"{_value_of(name)} is not a double: {reprlib.repr(value)}"
             ) from None
         what = f"{_value_of(name)}, {wire.ARG_NAMES[kind]},"
         packed = pack(whole_number(what, value, *_RANGES[ArgType(kind)]))
@@ -230,9 +244,11 @@ def text_argument(head: int, name: bytes, value: bytes) -> bytes:
     if length > wire.MAX_STRING or size > MAX_VALUE_WORDS:
         what = _value_of(name.rstrip(b"\0"))
         if length > wire.MAX_STRING:
-            raise refusal("FXL0405", f"{what} has {length} bytes, at most {wire.MAX_STRING}")
+            raise refusal(
+                rules.STRING_TOO_LONG, f"{what} has {length} bytes, at most {wire.MAX_STRING}"
+            )
         raise refusal(
-            "FXL0407", f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
+            rules.TOO_LARGE, f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
         )
     ref = wire.INLINE | length if length else 0
     header = (head & ~0xFFF0) | size << 4 | ref << 32 | ArgType.STRING
@@ -253,7 +269,8 @@ def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 
     size = wire.MIN_RECORD_WORDS + (len(arguments) >> 3)
     if size > wire.MAX_RECORD_WORDS:
         raise refusal(
-            "FXL0407", f"the record needs {size} words, one has {wire.MAX_RECORD_WORDS} at most"
+            rules.TOO_LARGE,
+            f"the record needs {size} words, one has {wire.MAX_RECORD_WORDS} at most",
         )
     header = wire.RECORD_TYPE | size << 4 | tag_bits << 16 | severity << 56
     return _HEADER(header, time) + arguments

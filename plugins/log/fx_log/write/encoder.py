@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from fx_log import layout as wire
-from fx_log.read.arguments import refusal
+from fx_log import rules
 from fx_log.read.decoder import LogWalk, RecordDecoder, RingWalk, StreamWalk, Walk, in_place
 from fx_log.read.records import (
     Attribution,
@@ -23,6 +23,7 @@ from fx_log.read.records import (
     StreamHeader,
     from_json,
 )
+from fxframework.errors import refusal
 from fxframework.io.words import WORD
 
 __all__ = ["RecordEncoder"]
@@ -67,7 +68,7 @@ class RecordEncoder:
         if isinstance(record, Damaged):
             return bytes(record.raw or b"")
         if type(record) not in _RECORDS[self.form]:
-            raise refusal("FXL0401", f"a {self.form} file has no record {record.record!r}")
+            raise refusal(rules.NO_SUCH_NAME, f"a {self.form} file has no record {record.record!r}")
         if isinstance(record, RingEntry):
             record = _checked_payload(record)
         if record.raw is not None and self._decoded(record, bytes(record.raw)) == record:
@@ -145,11 +146,11 @@ class _RingImage:
 
     def add(self, record: LogFileRecord, data: bytes) -> None:
         """Add a record and its bytes."""
-        self._invalid |= isinstance(record, Damaged) and record.code == "FXL0801"
+        self._invalid |= isinstance(record, Damaged) and record.code == rules.INVALID_RING.code
         if isinstance(record, RingHeader):
             self._header, self._page = record, data
         elif isinstance(record, Padding) or (
-            isinstance(record, Damaged) and record.code == "FXL0808"
+            isinstance(record, Damaged) and record.code == rules.STALE_BYTES.code
         ):
             self._unused.append(data)
         else:
@@ -177,8 +178,10 @@ class _RingImage:
 
 def _zeros(nbytes: int) -> bytes:
     if nbytes < 0:
-        raise refusal("FXL0404", f"padding: invalid nbytes {nbytes}")
+        raise refusal(rules.OUT_OF_RANGE, f"padding: invalid nbytes {nbytes}")
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
-        raise refusal("FXL0404", f"padding: {nbytes} bytes do not fit into memory") from None
+        raise refusal(
+            rules.OUT_OF_RANGE, f"padding: {nbytes} bytes do not fit into memory"
+        ) from None

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.read.reader import LogCapture
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.convert import BEHIND
-from fx_log.write.redaction import NO_HEADER
 from fx_log.write.rewriter import open_any_writer
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
@@ -26,14 +26,10 @@ from fxframework.model.selection import Selection
 __all__ = ["extract", "salvage"]
 
 I64 = NDArray[np.int64]
-STALE = "FXL0808"
-"""Unused bytes of a ring, which are neither extracted nor lost."""
-TRAILING = "FXL0806"
-"""Bytes after the record of an entry."""
 _REPORTED = {
-    "FXL0901": "values redacted",
-    "FXL0902": "logs without their component",
-    "FXL0903": "keys to be redacted that were not there",
+    rules.REDACTED.code: "values redacted",
+    rules.NO_ROOM_FOR_ATTRIBUTION.code: "logs without their component",
+    rules.KEY_NOT_THERE.code: "keys to be redacted that were not there",
 }
 
 
@@ -59,7 +55,7 @@ def extract(
         damaged = capture.summary().kinds.get("damaged", 0)
     else:
         losses = Counter(
-            BEHIND if loss.code == TRAILING else loss.what
+            BEHIND if loss.code == rules.ENTRY_TRAILING_BYTES.code else loss.what
             for loss in _write(window.records(), capture.format, sink, options, found)
         )
         damaged, behind = losses["damaged"], losses[BEHIND]
@@ -108,11 +104,11 @@ def _write(
         loss = _loss(record)
         if loss is not None:
             yield loss
-            if loss.code == NO_HEADER:
+            if loss.code == rules.CONTAINER_HEADER.code:
                 writer.write(StreamHeader())
         elif isinstance(record, RingEntry) and record.payload:
             message = f"{len(record.payload)} bytes after the log of an entry; left out"
-            yield Loss(record.offset, 0, record.record, message, TRAILING)
+            yield Loss(record.offset, 0, record.record, message, rules.ENTRY_TRAILING_BYTES.code)
             writer.write(attrs.evolve(record, payload=b""))
         elif isinstance(record, Padding) and not ring:
             yield lost(record)
@@ -127,7 +123,9 @@ def _loss(record: LogFileRecord) -> Loss | None:
         return lost(record)
     if isinstance(record, RingEntry) and record.log is None:
         message = f"an entry of {record.nbytes} bytes without a log; left out"
-        return Loss(record.offset, record.nbytes, record.record, message, "FXL0805")
+        return Loss(
+            record.offset, record.nbytes, record.record, message, rules.ENTRY_WITHOUT_RECORD.code
+        )
     return None
 
 
@@ -137,11 +135,11 @@ def _in_a_ring(records: Iterable[LogFileRecord]) -> Iterator[LogFileRecord]:
     A ring with an invalid header becomes an empty ring.
     """
     for record in records:
-        if isinstance(record, Damaged) and record.code == STALE:
+        if isinstance(record, Damaged) and record.code == rules.STALE_BYTES.code:
             yield Padding(nbytes=record.nbytes)
         elif isinstance(record, RingEntry | RingHeader):
             yield attrs.evolve(record, raw=None)
-        elif isinstance(record, Damaged) and record.code == "FXL0801":
+        elif isinstance(record, Damaged) and record.code == rules.INVALID_RING.code:
             yield record
             yield RingHeader(head=0, tail=0)
             yield Padding(nbytes=wire.RING_MINIMUM)

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.export.presentation import SIGNED, UNSIGNED, Head, left_out, walk
 from fx_log.layout import ArgType
 from fx_log.read.arguments import Argument
@@ -52,7 +53,10 @@ _WORD: Final = struct.Struct("<Q").pack
 _LENGTH: Final = struct.Struct("<I").pack
 _INT64: Final = struct.Struct("<q").pack
 _UNKNOWN: Final = wire.UNKNOWN_COMPONENT.encode()
-_OF_RINGS: Final = {"FXL0805": NO_LOG, "FXL0806": BEHIND}
+_OF_RINGS: Final = {
+    rules.ENTRY_WITHOUT_RECORD.code: NO_LOG,
+    rules.ENTRY_TRAILING_BYTES.code: BEHIND,
+}
 """Losses of a ring that rows do not show, by the finding that counts them."""
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import attrs
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.read.arguments import Argument
 from fx_log.read.entries import Entry
 from fx_log.read.records import (
@@ -36,10 +37,6 @@ __all__ = ["MASK", "Redactor", "redact"]
 
 MASK: Final = "<redacted>"
 """The replacement of a redacted value."""
-UNUSED: Final = "FXL0808"
-"""Finding of bytes in a ring's unused space, whose size must be kept."""
-NO_HEADER: Final = "FXL0702"
-"""Finding of a container with a damaged header, which is replaced by a sound one."""
 _SYNONYMS: Final[Mapping[str, str]] = {
     wire.MONIKER: wire.MANIFEST_MONIKER,
     wire.URL: wire.MANIFEST_URL,
@@ -88,9 +85,10 @@ class Redactor:
         """Return the redacted record; None if nothing of it can be kept."""
         if isinstance(record, Damaged):
             self.counts["damaged stretches left out"] += 1
-            if record.code == NO_HEADER:
+            if record.code == rules.CONTAINER_HEADER.code:
                 return StreamHeader()
-            return Padding(nbytes=record.nbytes) if record.code == UNUSED else None
+            # The unused space of a ring keeps its size.
+            return Padding(nbytes=record.nbytes) if record.code == rules.STALE_BYTES.code else None
         if isinstance(record, RingEntry):
             return self._entry(record)
         if isinstance(record, Padding):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fx_log import rules
 from fx_log.read.records import Damaged, LogFileRecord, StreamHeader, from_json
-from fx_log.rules import RULES
 from fx_log.write.convert import AttributionConverter
 from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
-from fxframework.errors import Severity
+from fxframework.errors import Rule, Severity
 from fxframework.io.sink import Sink
 from fxframework.kit.lossless import RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
@@ -69,19 +69,23 @@ class LogRewriter(RecordRewriter):
             self._put(self._attribution.finish())
         super().close()
         for what, count in self.redacted.items():
-            self._report("FXL0901", f"{count} {what}", count)
+            self._report(rules.REDACTED, f"{count} {what}", count)
         for key in () if self._redactor is None else self._redactor.absent:
-            self._report("FXL0903", key)
+            self._report(rules.KEY_NOT_THERE, key)
         asked = self._attribution is not None and self._attribution.to == "none"
         for what, count in self.lost.items():
-            self._report("FXL0902", f"{count} {what}", count, Severity.WARNING if asked else None)
+            self._report(
+                rules.NO_ROOM_FOR_ATTRIBUTION,
+                f"{count} {what}",
+                count,
+                Severity.WARNING if asked else None,
+            )
 
     def _report(
-        self, code: str, what: str, times: int = 1, severity: Severity | None = None
+        self, rule: Rule, what: str, times: int = 1, severity: Severity | None = None
     ) -> None:
         if times:
-            message = f"{RULES[code].title}: {what}"
-            self._diagnostics.add(code, message, times=times, severity=severity)
+            self._diagnostics.add(rule, value=what, times=times, severity=severity)
 
     def _put(self, records: Iterable[LogFileRecord]) -> None:
         for record in records:

@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, Self
 import attrs
 
 from fx_log import layout as wire
-from fx_log.read.arguments import refusal
+from fx_log import rules
 from fx_log.read.records import LegacyPacket, StreamHeader
 from fx_log.severity import Level, parse_level
 from fx_log.write.arguments import (
@@ -36,7 +36,7 @@ from fx_log.write.arguments import (
     type_of,
     whole_number,
 )
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, WORD, pad8
 from fxframework.model.target import Clock, DatagramSink, Memory
@@ -132,7 +132,7 @@ def severity_of(severity: Any) -> int:
             try:
                 known = parse_level(severity)
             except UsageError as error:
-                raise refusal("FXL0403", error.message) from None
+                raise refusal(rules.WRONG_TYPE, error.message) from None
             if len(_LEVEL_NAMES) < 64:
                 _LEVEL_NAMES[severity] = known
         return known
@@ -416,7 +416,10 @@ def _shown(key: tuple[Any, Any]) -> tuple[str, Any]:
     name, value = key
     typed = type_of(value)
     if typed is None:
-        raise refusal("FXL0410", f"the value of {reprlib.repr(name)} is a {type(value).__name__}")
+        raise refusal(
+            rules.UNSUPPORTED_VALUE,
+            f"the value of {reprlib.repr(name)} is a {type(value).__name__}",
+        )
     kind, plain = typed
     if kind == wire.ArgType.STRING:
         plain = octets("a value", plain).decode(errors="surrogateescape")
@@ -464,7 +467,9 @@ def texts(given: Iterable[str], what: str = "tags") -> tuple[str, ...]:
             several = tuple(given)
             if all(isinstance(text, str) for text in several):
                 return several
-    raise refusal("FXL0403", f"{what} must be a sequence of texts, not {reprlib.repr(given)}")
+    raise refusal(
+        rules.WRONG_TYPE, f"{what} must be a sequence of texts, not {reprlib.repr(given)}"
+    )
 
 
 # --- The ring of an IOBuffer ---------------------------------------------------------------------
@@ -518,7 +523,7 @@ class RingWriter:
         size = wire.RING_ENTRY + len(payload)
         if size > wire.RING_MAX_ENTRY:
             raise refusal(
-                "FXL0407", f"the entry has {size} bytes; at most {wire.RING_MAX_ENTRY} fit"
+                rules.TOO_LARGE, f"the entry has {size} bytes; at most {wire.RING_MAX_ENTRY} fit"
             )
         entry = pad8(_ENTRY(tag, len(payload)) + payload)
         with self._lock:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypedDict, Unpack
 
 from fx_log import layout as wire
+from fx_log import rules
 from fx_log.layout import ArgType
-from fx_log.read.arguments import refusal
 from fx_log.severity import Level
 from fx_log.write.arguments import (
     MAX_TIME,
@@ -42,7 +42,7 @@ from fx_log.write.sinks import (
     texts,
     time_of,
 )
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX
 from fxframework.model.target import Clock
 
@@ -257,7 +257,7 @@ class LogWriter(Levels, Closing):
                 size += DROPPED_WORDS
             if size > wire.MAX_RECORD_WORDS:
                 raise refusal(
-                    "FXL0407",
+                    rules.TOO_LARGE,
                     f"the record needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
                 )
             try:
@@ -343,7 +343,7 @@ class LogWriter(Levels, Closing):
     def _name(self, name: Any) -> tuple[int, bytes] | None:
         """Return and cache the encoded name; None for one so long that it must be checked."""
         if not isinstance(name, str):
-            raise refusal("FXL0403", f"a key is a text, not {reprlib.repr(name)}")
+            raise refusal(rules.WRONG_TYPE, f"a key is a text, not {reprlib.repr(name)}")
         if len(name) > SHORT >> 2:
             return None
         known = name_head(name)
@@ -393,7 +393,7 @@ class LogWriter(Levels, Closing):
         return args, keyed, tagged
 
 
-_TOO_LARGE = ("FXL0405", "FXL0407")
+_TOO_LARGE = (rules.STRING_TOO_LONG.code, rules.TOO_LARGE.code)
 
 
 def _place(file: str, line: int | None) -> bytes:
@@ -408,7 +408,10 @@ def _place(file: str, line: int | None) -> bytes:
 def _typed(name: Any, value: Any) -> tuple[int, Any]:
     typed = type_of(value)
     if typed is None:
-        raise refusal("FXL0410", f"the value of {reprlib.repr(name)} is a {type(value).__name__}")
+        raise refusal(
+            rules.UNSUPPORTED_VALUE,
+            f"the value of {reprlib.repr(name)} is a {type(value).__name__}",
+        )
     return typed
 
 
@@ -417,7 +420,7 @@ def _listed(args: Iterable[Argument]) -> list[Argument]:
         return [(name, kind, value) for name, kind, value in args]
     except (TypeError, ValueError) as error:
         raise refusal(
-            "FXL0403", f"an argument is name, type and value, not {reprlib.repr(args)}"
+            rules.WRONG_TYPE, f"an argument is name, type and value, not {reprlib.repr(args)}"
         ) from error
 
 
@@ -428,7 +431,9 @@ def _type(kind: int | str) -> int:
     """Return the number of an argument's type, given by number or name."""
     number = _TYPES.get(kind) if isinstance(kind, str) else kind
     if number is None:
-        raise refusal("FXL0410", f"logs have no arguments of type {reprlib.repr(kind)}")
+        raise refusal(
+            rules.UNSUPPORTED_VALUE, f"logs have no arguments of type {reprlib.repr(kind)}"
+        )
     return number
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import attrs
 
 from fx_trace import layout as wire
-from fx_trace.rules import RULES
+from fx_trace.rules import OUT_OF_RANGE, REFUSALS, RULES
 from fxframework.errors import WriteRefusedError
 from fxframework.io.words import U64_MAX, WORD, pad8
 from fxframework.kit.json_fields import (
@@ -37,8 +37,9 @@ class OverrunError(Exception):
         self.end = end
 
 
-refusal = RULES.refusal
-_refuse = RULES.refusals("FXT")
+def refusal(code: str, message: str) -> WriteRefusedError:
+    """Return the error for a value that cannot be written."""
+    return WriteRefusedError(message, rule=RULES[code])
 
 
 def string_marker(index: int) -> str:
@@ -255,7 +256,7 @@ class RecordBuilder:
 
     def unfit(self, name: str, value: int, least: int, most: int) -> WriteRefusedError:
         """The refusal of a number that does not fit."""
-        return unfit(_refuse, self.what, name, value, least, most)
+        return unfit(OUT_OF_RANGE, self.what, name, value, least, most)
 
     def u64(self, name: str, value: int) -> None:
         """Append a word."""
@@ -306,7 +307,7 @@ class TraceFields(JsonFields):
     """A JSON object of a trace being taken apart."""
 
     def __init__(self, what: str, given: Mapping[str, Any]) -> None:
-        super().__init__(what, given, _refuse)
+        super().__init__(what, given, REFUSALS)
 
     def koids(self, key: str) -> Koids:
         """A thread: two koids, or the marker of an index that was never registered."""

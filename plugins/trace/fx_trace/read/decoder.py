@@ -157,7 +157,7 @@ class Reading:
         self.clean = False
         if self.diagnostics is not None:
             for code, message, offset in findings:
-                self.diagnostics.add(code, message, offset=offset, record=index)
+                self.diagnostics.add_text(code, message, offset=offset, record=index)
 
 
 class RecordEncoder:

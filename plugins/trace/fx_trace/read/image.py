@@ -342,7 +342,7 @@ class BufferCapture(TraceCapture):
 
     def _report_image(self) -> None:
         """What is to be said about the image as such, whichever view finds it first."""
-        add = self.diagnostics.add
+        add = self.diagnostics.add_text
         for fault in self.image.faults:
             add("FXT0501", fault.message, offset=min(fault.offset, self.source.size - 1), record=0)
         header = self.header

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout
-from fx_trace import numbers as n
+from fx_trace import layout, rules
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.framing import odd_bytes_detail, overrun_detail
 from fx_trace.read.scanner import Scanner
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
 from fx_trace.read.times import Part, Times
-from fx_trace.rules import DETAILS, RULES
+from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.kit.scanned import Columns, Note, ScannedCapture, Stretch
 from fxframework.model.capture import OpenRequest, Record
@@ -50,8 +49,6 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
     format = "trace"
     rules = RULES
     schemas: ClassVar[Mapping[str, TableSchema]] = SCHEMAS
-    code_prefix = "FXT"
-    details = DETAILS
     streamed = STREAMED
     timed_records = True
     support_records = frozenset({"string", "thread"})
@@ -172,33 +169,32 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
 
     # --- Findings --------------------------------------------------------------------------------
 
-    def _detail(self, note: Note) -> str:
+    def _value(self, note: Note) -> object:
         value = note.value
-        if note.number == n.CONTENTS_OVERRUN:
-            need, words = value >> 32, value & 0xFFFFFFFF
-            return overrun_detail(need, words)
-        if note.number in {n.NOT_UTF8, n.OBJECT_NOT_UTF8} and value:
-            return repr(self.strings.bytes_of(value))
-        if note.number == n.ODD_BYTES:
+        if note.rule == rules.CONTENTS_OVERRUN:
+            return overrun_detail(value >> 32, value & 0xFFFFFFFF)
+        if note.rule in (rules.NOT_UTF8, rules.OBJECT_NOT_UTF8):
+            return self.strings.bytes_of(value) if value else None
+        if note.rule == rules.ODD_BYTES:
             return odd_bytes_detail(value)
-        return super()._detail(note)
+        return value
 
     def _report(self, passed: TracePass) -> None:
         """What is in no note: the missing magic number, times, and slices never closed."""
         begins = not self.source.size or self.source.read(0, 8) in layout.MAGICS
         if self.magic_first and not begins:
-            self.diagnostics.add("FXT0201", offset=0, record=0)
+            self.diagnostics.add_text("FXT0201", offset=0, record=0)
         if passed.out_of_order is not None:
-            self.diagnostics.add("FXT0304", offset=passed.out_of_order)
+            self.diagnostics.add_text("FXT0304", offset=passed.out_of_order)
         for offset, times in passed.outside:
-            self.diagnostics.add("FXT0208", offset=offset, times=times)
+            self.diagnostics.add_text("FXT0208", offset=offset, times=times)
         super()._report(passed)
         most = self.request.limits.max_findings
         total, offsets = passed.open_slices(self._parts(passed), most)
-        self.report_offsets("FXT0303", offsets)
-        self.report_more("FXT0303", total, int(offsets.size))
+        self.report_offsets(RULES["FXT0303"], offsets)
+        self.report_more(RULES["FXT0303"], total, int(offsets.size))
         for code, unpaired in passed.unpaired:
-            self.report_offsets(code, unpaired)
+            self.report_offsets(RULES[code], unpaired)
 
     # --- Tables and summary ----------------------------------------------------------------------
 

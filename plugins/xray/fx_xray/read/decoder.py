@@ -110,7 +110,7 @@ class RecordDecoder:
         """Report what was found when record ``index`` was read."""
         if self.diagnostics is not None:
             for code, message, offset in found:
-                self.diagnostics.add(
+                self.diagnostics.add_text(
                     code,
                     message,
                     offset=offset,

@@ -16,16 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import layout
+from fx_xray import layout, rules
 from fx_xray.numbers import (
     ARGUMENT,
     CUSTOM,
-    CUT_RECORD,
     DATA,
-    ENDS_IN_PREAMBLE,
     EVENT_TYPE,
-    NEWER_RECORD,
-    OUT_OF_ORDER,
     TYPED,
 )
 from fx_xray.read.calls import Matcher, Rows
@@ -38,7 +34,7 @@ from fx_xray.read.records import Dialect, FileHeader
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
 from fx_xray.read.ticks import Pick
-from fx_xray.rules import DETAILS, RULES, kind_detail
+from fx_xray.rules import RULES
 from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -195,8 +191,6 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     """
 
     rules = RULES
-    code_prefix = "FXX"
-    details = DETAILS
     memory_factor = 8  # of typical traces four
     streamed = frozenset({"slices", "instants", "args"})
     timed_records = True
@@ -296,28 +290,28 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
 
     def _report(self, passed: CallPass) -> None:
         for code, detail, offset in self._heading():
-            self.diagnostics.add(code, detail, offset=offset, record=0)
+            self.diagnostics.add_text(code, detail, offset=offset, record=0)
         self._report_faults()
         self._cuts = [
             note.offset
             for notes in passed.notes
-            for note in listed_notes(notes)
-            if note.number == CUT_RECORD
+            for note in listed_notes(notes, RULES)
+            if note.rule == rules.CUT_RECORD
         ]
         super()._report(passed)
-        self.report_offsets("FXX0302", passed.first_open)
-        self.report_more("FXX0302", passed.open_calls, int(passed.first_open.size))
+        self.report_offsets(RULES["FXX0302"], passed.first_open)
+        self.report_more(RULES["FXX0302"], passed.open_calls, int(passed.first_open.size))
         if passed.outside:
-            self.diagnostics.add("FXX0305", offset=passed.outside[0], times=passed.outside[1])
+            self.diagnostics.add_text("FXX0305", offset=passed.outside[0], times=passed.outside[1])
         self._report_names(passed)
 
     def _report_faults(self) -> None:
         """Report what is wrong with the text of a trace; a file of records has none."""
 
-    def _detail(self, note: Note) -> str:
-        if note.number in {NEWER_RECORD, ENDS_IN_PREAMBLE, OUT_OF_ORDER}:
-            return kind_detail(note.number, note.value)
-        return super()._detail(note)
+    def _value(self, note: Note) -> object:
+        if note.rule in (rules.NEWER_RECORD, rules.ENDS_IN_PREAMBLE, rules.OUT_OF_ORDER):
+            return rules.kind_detail(note.rule, note.value)
+        return note.value
 
     def _record(self, note: Note) -> int | None:
         # Records as they are in the file are one less for each that swallowed another.
@@ -329,17 +323,17 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         ids = passed.functions[0]
         if not self.request.options.get("instr_map"):
             if ids.size:
-                self.diagnostics.add("FXX0601", f"{ids.size}")
+                self.diagnostics.add_text("FXX0601", f"{ids.size}")
             return
         for fault in self.symbols.faults:
-            self.diagnostics.add("FXX0603", str(fault))
+            self.diagnostics.add_text("FXX0603", str(fault))
         missing = ids[~self._names.named]
         if missing.size:
             more = f" and {missing.size - 1} more" if missing.size > 1 else ""
-            self.diagnostics.add("FXX0602", f"function {missing[0]}{more} of {ids.size}")
+            self.diagnostics.add_text("FXX0602", f"function {missing[0]}{more} of {ids.size}")
         for id in map(int, ids):
             if self.symbols.ambiguous(id):
-                self.diagnostics.add("FXX0604", f"function {id}")
+                self.diagnostics.add_text("FXX0604", f"function {id}")
 
     # --- Tables ----------------------------------------------------------------------------------
 

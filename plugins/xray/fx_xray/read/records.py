@@ -16,7 +16,7 @@ import attrs
 
 from fx_xray import layout as wire
 from fx_xray.layout import Field, MetadataKind
-from fx_xray.rules import RULES
+from fx_xray.rules import OUT_OF_RANGE, REFUSALS, RULES
 from fxframework.errors import WriteRefusedError
 from fxframework.kit.json_fields import JsonFields, unfit
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
@@ -27,17 +27,14 @@ _KIND_NUMBERS: Final = {name: number for number, name in wire.FUNCTION_NAMES.ite
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-refusal = RULES.refusal
-
-
-def _refuse(number: str, message: str) -> WriteRefusedError:
-    """The refusal by the number that `JsonFields` has for it: 0401 is our FXX0501, and so on."""
-    return refusal(f"FXX05{number[2:]}", message)
+def refusal(code: str, message: str) -> WriteRefusedError:
+    """Return the error for a value that cannot be written."""
+    return WriteRefusedError(message, rule=RULES[code])
 
 
 def _check(what: str, name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
-        raise unfit(_refuse, what, name, value, least, most)
+        raise unfit(OUT_OF_RANGE, what, name, value, least, most)
     return value
 
 
@@ -136,7 +133,7 @@ class Codec:
             half = 1 << (8 * field.nbytes - 1)
             least, most = (-half, half - 1) if field.signed else (0, 2 * half - 1)
             if not least <= value <= most:
-                raise unfit(_refuse, what, field.name, value, least, most)
+                raise unfit(OUT_OF_RANGE, what, field.name, value, least, most)
         data = bytearray(self.packing.pack(*values).ljust(self.nbytes, b"\0"))
         if first is not None:
             data[0] = first
@@ -741,4 +738,4 @@ def from_json(given: Any, form: str = "xray") -> XrayRecord:
     from ``nbytes``. Raises WriteRefusedError: FXX0501 for no such record, FXX0502 for a field that
     is missing or unknown, FXX0503 and FXX0504 for a value of the wrong kind or size.
     """
-    return record_of_json(given, KINDS[form], f"a {form} trace", _refuse)
+    return record_of_json(given, KINDS[form], f"a {form} trace", REFUSALS)

@@ -310,13 +310,13 @@ class YamlCapture(EventCapture):
         fresh = not self.diagnostics.has_any(RULES)
         if fresh:
             for code, message, offset in self._heading():
-                self.diagnostics.add(code, message, offset=offset, record=0)
+                self.diagnostics.add_text(code, message, offset=offset, record=0)
         head = self._head
         if head is not None:
             yield self._header_of(head)
         for index, item in enumerate(self._items(), head is not None):
             if fresh:
-                _report(item, index, self.diagnostics.add)
+                _report(item, index, self.diagnostics.add_text)
             yield self._record_of(item)
 
     def records_json(self) -> Iterator[bytes]:
@@ -330,7 +330,7 @@ class YamlCapture(EventCapture):
         fresh = not self.diagnostics.has_any(RULES)
         if fresh:
             for code, message, offset in self._heading():
-                self.diagnostics.add(code, message, offset=offset, record=0)
+                self.diagnostics.add_text(code, message, offset=offset, record=0)
         size, at, index = self.source.size, head.nbytes, 1
         most = self.request.limits.max_record or size
         plain = PlainLines(_shown_head)
@@ -348,7 +348,7 @@ class YamlCapture(EventCapture):
                 if line is None:
                     item = next(self._items(at))
                     if fresh:
-                        _report(item, index, self.diagnostics.add)
+                        _report(item, index, self.diagnostics.add_text)
                     line, nbytes = orjson.dumps(self._record_of(item).to_json()), item.nbytes
                 made.append(line)
                 at += nbytes
@@ -405,9 +405,9 @@ class YamlCapture(EventCapture):
     def _report_faults(self) -> None:
         gathered = self._gathered
         for item, index in gathered.faults:
-            _report(item, index, self.diagnostics.add)
+            _report(item, index, self.diagnostics.add_text)
         if self._head is not None and not gathered.rows:
-            self.diagnostics.add("FXX0004", offset=self._head.nbytes)
+            self.diagnostics.add_text("FXX0004", offset=self._head.nbytes)
 
     def _report_names(self, passed: CallPass) -> None:
         """Say which functions have no name."""
@@ -416,7 +416,7 @@ class YamlCapture(EventCapture):
             return
         missing = np.count_nonzero(~self._names.named)
         if missing:
-            self.diagnostics.add("FXX0601", f"{missing} of {passed.functions[0].size}")
+            self.diagnostics.add_text("FXX0601", f"{missing} of {passed.functions[0].size}")
 
     def _facts(self, passed: CallPass) -> dict[str, Any]:
         facts = super()._facts(passed)

@@ -99,7 +99,7 @@ class BasicWriter(Recorder["BasicThread"]):
         """Report dropped records (FXX0510)."""
         if self.dropped:
             message = f"{self.dropped:,} entries and exits below {self.depth} calls were dropped"
-            diagnostics.add("FXX0510", message, times=self.dropped)
+            diagnostics.add_text("FXX0510", message, times=self.dropped)
 
     # --- for its threads ---
 

@@ -249,7 +249,7 @@ class FdrWriter(Recorder["FdrThread"]):
         """Report dropped records (FXX0510)."""
         if self.dropped:
             message = f"{self.dropped:,} entries, exits and events were dropped: no buffer was free"
-            diagnostics.add("FXX0510", message, times=self.dropped)
+            diagnostics.add_text("FXX0510", message, times=self.dropped)
 
     # --- for its threads ---
 

@@ -93,7 +93,7 @@ class PulseCapture(Capture):
         findings = self.record_diagnostics
         for index, (record, code) in enumerate(self._records()):
             if code and findings is not None:
-                findings.add(code, offset=record.offset, record=index)
+                findings.add(RULES[code], record.offset, index)
             yield record
 
     def _records(self) -> Iterator[tuple[PulseRecord, str]]:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import refusal
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
-from pulse.plugin import MAGIC
+from pulse.plugin import MAGIC, RULES
 from pulse.reader import LAYOUTS
 
 KINDS = {name: kind for kind, (name, _, _) in LAYOUTS.items()}
@@ -28,7 +28,7 @@ class PulseWriter:
         try:
             data = _packed(shown)
         except Exception as error:
-            raise WriteRefusedError(f"no pulse: {error}", code="PUL0003") from error
+            raise refusal(RULES["PUL0003"], f"no pulse: {error}") from error
         self._held += data
         if len(self._held) > 4096:
             self._flush()

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_chrome_json import rules
 from fx_chrome_json.read.match import enclose, next_slices, pair, ranks
 from fx_chrome_json.read.parse import parse
 from fx_chrome_json.read.rows import ASYNC, COMPLETE, Interpreter, Raw
@@ -19,10 +20,12 @@ from fx_chrome_json.read.scan import SYSTEM, Chunk, Part, Scanner
 from fx_chrome_json.read.sched_text import scheduled
 from fx_chrome_json.read.stacks import EMPTY, FRAMES, SAMPLES, frames, member, samples
 from fx_chrome_json.read.tables import SCHEMAS
+from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kit.scanned import FirstPass
 from fxframework.model.clock import NS_MAX
+from fxframework.model.diagnostics import Found
 from fxframework.model.strings import StringPool
 
 __all__ = ["ChromePass", "Stage"]
@@ -73,10 +76,10 @@ class ChromePass(FirstPass[Stage]):
         self._kinds: Counter[str] = Counter()
         self._rows: Counter[str] = Counter(dict.fromkeys((*SCHEMAS, "ends"), 0))
         self._times: tuple[int, int] | None = None
-        self.found: list[tuple[str, str, int]] = []
-        """Findings that are listed: code, detail, offset."""
-        self.counts: Counter[str] = Counter()
-        """Findings by code, listed or not."""
+        self.found: list[Found] = []
+        """Findings that are listed."""
+        self.counts: Counter[Rule] = Counter()
+        """Findings by rule, listed or not."""
         self.members: dict[str, Any] = {}
         """Small members of the document beside the events, by key."""
         self.stacks: dict[str, Raw] = dict(EMPTY)
@@ -159,12 +162,12 @@ class ChromePass(FirstPass[Stage]):
         if count:
             self._rows.update(first)
             if scanner.unclosed:
-                report("CHJ0108", "", scanner.last)
+                report(rules.DOCUMENT_OPEN, scanner.last)
 
     def _part(self, part: Part, data: memoryview) -> None:
         self._kinds[part.kind] += 1
-        if part.code:
-            self._note(part.code, "", part.start)
+        if part.rule is not None:
+            self._note(part.rule, part.start)
         start, stop = part.value
         if part.key in self.stacks:
             self._later.append(part)
@@ -174,19 +177,21 @@ class ChromePass(FirstPass[Stage]):
             try:
                 self.members[part.key] = json.loads(bytes(data[start:stop]), parse_constant=str)
             except (ValueError, RecursionError):
-                self._note("CHJ0102", f"the member {part.key!a:.40} is not JSON", part.start)
+                self._note(
+                    rules.NOT_AN_EVENT, part.start, f"the member {part.key!a:.40} is not JSON"
+                )
 
     def _stack(self, part: Part, data: memoryview) -> None:
         """Take frames or samples apart, once all threads are known."""
 
         def wrong(what: str) -> None:
-            self._note("CHJ0107", what, part.start)
+            self._note(rules.INVALID_MEMBER, part.start, what)
 
         codes, people = self.interpreter.names, self.interpreter.people
         try:
             value = member(data[slice(*part.value)])
         except ValueError as error:
-            self._note("CHJ0102", f"the member {part.key}: {error}", part.start)
+            self._note(rules.NOT_AN_EVENT, part.start, f"the member {part.key}: {error}")
             return
         if part.key == FRAMES:
             self.stacks[FRAMES] = frames(value, part.start, codes, wrong)
@@ -201,10 +206,10 @@ class ChromePass(FirstPass[Stage]):
                 low, high = self._times or (NS_MAX, -NS_MAX - 1)
                 self._times = min(low, int(raw["ts"].min())), max(high, int(raw["ts"].max()))
 
-    def _note(self, code: str, detail: str, offset: int) -> None:
-        self.counts[code] += 1
-        if not self._limits.max_findings or self.counts[code] <= self._limits.max_findings:
-            self.found.append((code, detail, offset))
+    def _note(self, rule: Rule, offset: int, value: object = None) -> None:
+        self.counts[rule] += 1
+        if not self._limits.max_findings or self.counts[rule] <= self._limits.max_findings:
+            self.found.append(Found(rule, offset, value))
 
     # --- What belongs to what --------------------------------------------------------------------
 
@@ -308,5 +313,5 @@ def _joined(raws: list[Raw]) -> Raw:
     return {key: np.concatenate([raw.pop(key) for raw in raws]) for key in list(raws[0])}
 
 
-def _ignore(code: str, detail: str, offset: int) -> None:
+def _ignore(rule: Rule, offset: int, value: object = None) -> None:
     """Findings of a second reading, which the first one reported."""

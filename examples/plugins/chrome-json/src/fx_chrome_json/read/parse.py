@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from fx_chrome_json import rules
 from fx_chrome_json.read.scan import SEPARATOR, Chunk
 
 __all__ = ["Parsed", "Report", "encoded", "parse"]
@@ -20,8 +21,8 @@ __all__ = ["Parsed", "Report", "encoded", "parse"]
 Event = dict[str, Any]
 DEEPEST = 200
 """Brackets within brackets that every parser takes."""
-Report = Callable[[str, str, int], None]
-"""Takes the code of a finding, its detail, and the byte offset."""
+Report = Callable[..., None]
+"""Takes the rule of a finding, the byte offset, and a value where the rule shows one."""
 KEY = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"([ \t\r\n]*+:)?', re.DOTALL)
 BETWEEN = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+")
 
@@ -93,10 +94,10 @@ def _parse_each(data: memoryview, chunk: Chunk, report: Report) -> Parsed:
             events.append(event)
             kept.append(number)
         if after < end:
-            report("CHJ0103", "", after)
+            report(rules.UNEXPECTED_BYTES, after)
             tiles.append((after, end, None))
         elif number + 1 < len(ends) and not BETWEEN.fullmatch(data, stop, end):
-            report("CHJ0103", "one comma must separate two events", start)
+            report(rules.UNEXPECTED_BYTES, start, "one comma must separate two events")
     starts, stops = chunk.starts[kept], chunk.stops[kept]
     _report_repeated(data, events, starts, stops, report)
     return Parsed(events, starts, stops, tiles, nested=True)
@@ -119,17 +120,17 @@ def _event(raw: bytes, offset: int, report: Report) -> Event | None:
             event = json.loads(text, parse_constant=constant)
         except (ValueError, RecursionError) as error:
             why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            report("CHJ0102", why, offset)
+            report(rules.NOT_AN_EVENT, offset, why)
             return None
         if odd:
-            report("CHJ0105", odd[0], offset)
+            report(rules.NOT_FINITE, offset, odd[0])
         if not raw.isascii() and not _is_utf8(raw):
-            report("CHJ0104", "", offset)
+            report(rules.NOT_UTF8, offset)
     if raw.count(b"[") + raw.count(b"{") > DEEPEST and _depth(event) > DEEPEST:
-        report("CHJ0102", f"more than {DEEPEST} levels of nesting", offset)
+        report(rules.NOT_AN_EVENT, offset, f"more than {DEEPEST} levels of nesting")
         return None
     if not isinstance(event, dict):
-        report("CHJ0102", f"an event is an object, not {type(event).__name__}", offset)
+        report(rules.NOT_AN_EVENT, offset, f"an event is an object, not {type(event).__name__}")
         return None
     return event
 
@@ -175,7 +176,7 @@ def _report_repeated(
 
         json.loads(raw.decode("utf-8", "surrogateescape"), object_pairs_hook=pairs)
         if repeated:
-            report("CHJ0106", ascii(repeated[0][:64]), start)
+            report(rules.REPEATED_KEY, start, ascii(repeated[0][:64]))
 
 
 def encoded(text: str) -> bytes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from fx_chrome_json import rules
 from fx_chrome_json.layout import KINDS
 from fx_chrome_json.read.arguments import argument_columns
 from fx_chrome_json.read.first_pass import STACKS, ChromePass, Stage
@@ -14,7 +16,7 @@ from fx_chrome_json.read.parse import Event, parse
 from fx_chrome_json.read.records import TraceRecord
 from fx_chrome_json.read.scan import Part, Scanner
 from fx_chrome_json.read.tables import SCHEMAS, STREAMED
-from fx_chrome_json.rules import RULES
+from fxframework.errors import Rule
 from fxframework.io.source import Source
 from fxframework.kit.scanned import Columns, ScannedCapture, Stretch
 from fxframework.model.capture import OpenRequest
@@ -37,10 +39,9 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
     """A trace in the Trace Event Format: an array of events, or an object that has one."""
 
     format = "chrome-json"
-    rules = RULES
+    rules = rules.RULES
     schemas = SCHEMAS
     streamed = STREAMED
-    code_prefix = "CHJ"
 
     @property
     def fits_memory(self) -> bool:
@@ -57,15 +58,15 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
         """Every event with the separator behind it, and what is between and around them."""
         found = self.record_diagnostics
 
-        def report(code: str, detail: str, offset: int) -> None:
+        def report(rule: Rule, offset: int, value: object = None) -> None:
             if found is not None:
-                found.add(code, detail, offset=offset)
+                found.add(rule, offset, value=value)
 
         data = self.source.data.data
         for piece in Scanner(self.source.data, self.request.limits.max_record).pieces():
             if isinstance(piece, Part):
-                if piece.code:
-                    report(piece.code, "", piece.start)
+                if piece.rule is not None:
+                    report(piece.rule, piece.start)
                 yield TraceRecord(piece.kind, piece.start, bytes(data[piece.start : piece.stop]))
                 continue
             parsed = parse(data, piece, report)
@@ -86,14 +87,12 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
         return passed.stages()
 
     def _report(self, passed: ChromePass) -> None:
-        listed: dict[str, int] = {}
-        for code, detail, offset in passed.found:
-            listed[code] = listed.get(code, 0) + 1
-            self.diagnostics.add(code, detail, offset=offset)
-        for code, count in passed.counts.items():
-            self.report_more(code, count, listed.get(code, 0))
-        self.report_offsets("CHJ0201", passed.lone_offsets)
-        self.report_offsets("CHJ0202", passed.open_offsets)
+        self.diagnostics.report(passed.found)
+        listed = Counter(found.rule for found in passed.found)
+        for rule, count in passed.counts.items():
+            self.report_more(rule, count, listed[rule])
+        self.report_offsets(rules.END_WITHOUT_BEGIN, passed.lone_offsets)
+        self.report_offsets(rules.BEGIN_WITHOUT_END, passed.open_offsets)
 
     def _stretch(self, name: str, passed: ChromePass, part: Stage) -> Stretch:
         first = part.first[name]

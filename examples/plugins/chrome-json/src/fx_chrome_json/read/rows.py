@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_chrome_json import rules
 from fx_chrome_json.layout import ASYNC_INSTANT, KINDS, NUMBERS, Phase
 from fx_chrome_json.read.arguments import ArgumentRows, leaves
 from fx_chrome_json.read.parse import Parsed, Report
@@ -162,7 +163,7 @@ class Interpreter:
         else:
             args = sum(map(len, given))
         if self.names.cut:
-            self.report("CHJ0111", f"{self.names.cut} strings", int(parsed.starts[0]))
+            self.report(rules.STRING_OVER_LIMIT, int(parsed.starts[0]), f"{self.names.cut} strings")
         if self.names.odd:
             self._report_odd(timed)
         self.names.cut = self.names.odd = 0
@@ -211,7 +212,7 @@ class Interpreter:
                 row += first[tables[owner]]
             made.add(offset, owner, row, members)
         for offset in made.too_large:
-            self.report("CHJ0110", "", offset)
+            self.report(rules.INTEGER_OVERFLOW, offset)
         return made.columns()
 
     # --- What all events have --------------------------------------------------------------------
@@ -232,7 +233,7 @@ class Interpreter:
         counts = np.bincount(numbers, minlength=len(NAMES)).tolist()
         kinds = Counter({name: count for name, count in zip(NAMES, counts, strict=True) if count})
         for row in np.flatnonzero(numbers == 0).tolist():
-            self.report("CHJ0112", f"{letters[row]!a:.40}", int(parsed.starts[row]))
+            self.report(rules.UNKNOWN_PHASE, int(parsed.starts[row]), f"{letters[row]!a:.40}")
         timed = _Timed(parsed.events, parsed.starts, parsed.stops, phase)
         metadata = phase == Phase.METADATA
         if metadata.any():
@@ -243,7 +244,7 @@ class Interpreter:
         if bad:
             for row in bad:
                 value = timed.events[row].get("ts")
-                self.report("CHJ0113", f"ts is {value!a:.40}", int(timed.starts[row]))
+                self.report(rules.NO_TIME, int(timed.starts[row]), f"ts is {value!a:.40}")
             keep = np.setdiff1d(np.arange(ts.size), bad)
             timed, ts = timed.kept(keep), ts[keep]
         timed.ts = ts
@@ -293,7 +294,7 @@ class Interpreter:
             for key in ("cat", "name"):
                 value = event.get(key)
                 if value is not None and not isinstance(value, str):
-                    self.report("CHJ0107", f"{key} is {value!a:.40}", offset)
+                    self.report(rules.INVALID_MEMBER, offset, f"{key} is {value!a:.40}")
 
     def _metadata(self, event: Event, offset: int) -> None:
         """Names of processes and threads, and how viewers show them."""
@@ -369,7 +370,7 @@ class Interpreter:
             bad += np.flatnonzero(lengths < 0).tolist()
             for row in bad:
                 value = of_them.events[row].get("dur")
-                self.report("CHJ0107", f"dur is {value!a:.40}", int(of_them.starts[row]))
+                self.report(rules.INVALID_MEMBER, int(of_them.starts[row]), f"dur is {value!a:.40}")
             lengths[bad] = NOT_GIVEN
             dur[complete] = np.minimum(lengths, NS_MAX - np.maximum(timed.ts[chosen], 0))
         return raw
@@ -434,7 +435,9 @@ class Interpreter:
                 whole.append(_signed(int(number)) if fits else 0)
                 is_int.append(fits)
             if len(events) == before:
-                self.report("CHJ0107", "the counter has no number", int(timed.starts[row]))
+                self.report(
+                    rules.INVALID_MEMBER, int(timed.starts[row]), "the counter has no number"
+                )
         rows = np.array(events, np.int64)
         raw = timed.of(rows) | self._ids_of(timed, rows, "counter")
         raw |= {
@@ -541,7 +544,7 @@ class Interpreter:
             number = number_of(_plain(raw))
             if number is None:
                 if kind in {"async", "flow"} or raw is not None:
-                    self.report("CHJ0107", f"id is {raw!a:.40}", offset)
+                    self.report(rules.INVALID_MEMBER, offset, f"id is {raw!a:.40}")
                 found.append(0)
                 continue
             found.append(self._ids[kind].number(number, *context))

@@ -10,6 +10,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_chrome_json import rules
+from fxframework.errors import Rule
+
 __all__ = ["SYSTEM", "Chunk", "Part", "Piece", "Scanner"]
 
 I64 = NDArray[np.int64]
@@ -42,7 +45,7 @@ class Part:
     """Of a member, its key."""
     value: tuple[int, int] = (0, 0)
     """Of a member, where its value begins and ends."""
-    code: str = ""
+    rule: Rule | None = None
     """Of a damaged stretch, the finding."""
 
 
@@ -88,8 +91,8 @@ class Scanner:
         for piece in self._pieces():
             if isinstance(piece, Chunk):
                 yield from self._bounded(piece)
-            elif not piece.code and piece.stop - piece.start > self._longest:
-                yield Part("damaged", piece.start, piece.stop, code="CHJ0109")
+            elif piece.rule is None and piece.stop - piece.start > self._longest:
+                yield Part("damaged", piece.start, piece.stop, rule=rules.EVENT_OVER_LIMIT)
             else:
                 yield piece
 
@@ -109,7 +112,7 @@ class Scanner:
                 continue
             for row in rows.tolist():
                 start = int(chunk.starts[row])
-                yield Part("damaged", start, int(ends[row]), code="CHJ0109")
+                yield Part("damaged", start, int(ends[row]), rule=rules.EVENT_OVER_LIMIT)
 
     def _pieces(self) -> Iterator[Piece]:
         if not self._size:
@@ -118,7 +121,7 @@ class Scanner:
         at = self._end(SPACE, at)
         first = bytes(self._bytes[at : at + 1])
         if first not in {b"[", b"{"}:
-            yield Part("damaged", 0, self._size, code="CHJ0001")
+            yield Part("damaged", 0, self._size, rule=rules.NOT_A_TRACE)
             return
         at = self._end(SPACE, at + 1)
         yield Part("header", 0, at)
@@ -137,7 +140,7 @@ class Scanner:
         """The closing bracket of the document, and what follows though nothing may."""
         yield Part("close", at, after)
         if after < self._size:
-            yield Part("damaged", after, self._size, code="CHJ0103")
+            yield Part("damaged", after, self._size, rule=rules.UNEXPECTED_BYTES)
 
     # --- The members of the document ------------------------------------------------------------
 
@@ -151,7 +154,7 @@ class Scanner:
             key = STRING.match(self._bytes, at)
             colon = COLON.match(self._bytes, key.end()) if key else None
             if key is None or colon is None:
-                yield Part("damaged", at, self._size, code="CHJ0103")
+                yield Part("damaged", at, self._size, rule=rules.UNEXPECTED_BYTES)
                 return
             name = _text(key[0])
             value = colon.end()
@@ -170,7 +173,7 @@ class Scanner:
             else:
                 stop = self._value_end(value)
                 if stop < 0:
-                    yield Part("damaged", at, self._size, code="CHJ0101")
+                    yield Part("damaged", at, self._size, rule=rules.NOT_CLOSED)
                     return
                 after = self._end(SEPARATOR, stop)
                 yield Part("member", at, after, name, (value, stop))
@@ -211,7 +214,7 @@ class Scanner:
             if whole:
                 begin = int(starts[0])
                 if begin > at:
-                    yield Part("damaged", at, begin, code="CHJ0103")
+                    yield Part("damaged", at, begin, rule=rules.UNEXPECTED_BYTES)
                 last = int(stops[-1])
                 at = min(self._end(SEPARATOR, last), self._size)
                 yield Chunk(starts[:whole], stops, at, counts[0], counts[1], counts[2], system)
@@ -219,19 +222,19 @@ class Scanner:
                 continue
             if closed >= 0:
                 if closed > at:
-                    yield Part("damaged", at, closed, code="CHJ0103")
+                    yield Part("damaged", at, closed, rule=rules.UNEXPECTED_BYTES)
                 return closed
             begin = int(starts[0]) if starts.size else limit
             if begin > at:  # what is neither an event nor a separator
-                yield Part("damaged", at, begin, code="CHJ0103")
+                yield Part("damaged", at, begin, rule=rules.UNEXPECTED_BYTES)
                 at = begin
                 continue
             if limit < self._size and size < self._longest:
                 size *= 2
                 continue
-            code = "CHJ0101" if limit == self._size else "CHJ0109"
+            rule = rules.NOT_CLOSED if limit == self._size else rules.EVENT_OVER_LIMIT
             stop = self._resume(at, limit)
-            yield Part("damaged", at, stop, code=code)
+            yield Part("damaged", at, stop, rule=rule)
             at, size = stop, CHUNK
         return self._size
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
+from fx_ftrace import rules
 from fx_ftrace.read.lines import COMMENT, FRAME, LOST, Line, parsed
 from fx_ftrace.read.rows import SCHEMAS, Rows
-from fx_ftrace.rules import RULES
+from fxframework.errors import Rule
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
@@ -21,11 +22,15 @@ _NAME = re.compile(rb"\b\w++(?=:)")
 """The name of an event."""
 
 
+_FAULTS = {"unknown": rules.UNKNOWN_LINE, "damaged": rules.LINE_OVER_LIMIT}
+"""What is wrong with a line of a kind."""
+
+
 class FtraceCapture(Capture):
     """What the kernel, trace-cmd or perf printed: a record for each line."""
 
     format = "ftrace"
-    rules = RULES
+    rules = rules.RULES
     schemas = SCHEMAS
     timed_records = True
 
@@ -36,9 +41,9 @@ class FtraceCapture(Capture):
         start = 0
         for end in np.unique(ends[ends > 0]).tolist():
             record = self._line(start, self.source.read(start, end - start))
-            code, detail = _fault(record)
-            if code and findings is not None:
-                findings.add(code, detail, offset=start)
+            rule, value = _fault(record)
+            if rule is not None and findings is not None:
+                findings.add(rule, start, value=value)
             yield record
             start = end
 
@@ -62,12 +67,13 @@ class FtraceCapture(Capture):
             if isinstance(record, Line) and record.event is not None:
                 event = record.event
                 if limits.max_string and len(event.body) > limits.max_string:
-                    self.diagnostics.add("FTR0104", offset=record.offset)
+                    self.diagnostics.add(rules.STRING_OVER_LIMIT, record.offset)
                     event = attrs.evolve(event, body=event.body[: limits.max_string])
                 rows.add(event, record.offset)
-        for code, offsets in (("FTR0201", rows.alone), ("FTR0202", rows.open_offsets)):
-            for offset in offsets:
-                self.diagnostics.add(code, offset=offset)
+        for offset in rows.alone:
+            self.diagnostics.add(rules.END_WITHOUT_BEGIN, offset)
+        for offset in rows.open_offsets:
+            self.diagnostics.add(rules.BEGIN_WITHOUT_END, offset)
         return rows
 
     def scan(self) -> None:
@@ -80,11 +86,11 @@ class FtraceCapture(Capture):
         return self._tables[name]
 
 
-def _fault(record: Line) -> tuple[str, str]:
-    """The code of what is wrong with a line, and what to say of it."""
+def _fault(record: Line) -> tuple[Rule | None, str | None]:
+    """Return the rule that a line violates, and the value of the finding."""
     if record.record == "lost":
         found = LOST.match(record.raw)
         assert found is not None
         cpu, count = (each.decode() for each in found.groups())
-        return "FTR0101", f"{count or 'some'} events of CPU {cpu}"
-    return {"unknown": "FTR0102", "damaged": "FTR0103"}.get(record.record, ""), ""
+        return rules.EVENTS_LOST, f"{count or 'some'} events of CPU {cpu}"
+    return _FAULTS.get(record.record), None
