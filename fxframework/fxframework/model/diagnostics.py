@@ -34,8 +34,11 @@ class Found(NamedTuple):
     """A finding about the record that a decoder is reading; ``report`` adds the record's index."""
 
     rule: Rule
+    """The rule."""
     offset: int
+    """Byte offset in the (unpacked) file."""
     value: object = None
+    """What the message shows."""
 
 
 class Diagnostics(Sequence[Diagnostic]):
