@@ -42,6 +42,7 @@ from fxframework.registry import (
 if TYPE_CHECKING:
     from fxframework.host import Host
     from fxframework.io.sink import Sink
+    from fxframework.io.source import Source
     from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
@@ -704,9 +705,13 @@ class SalvageReport:
     records: int
     """Records of the input, valid or not."""
     merged: bool
-    """Whether the output was made from tables, so that records cannot be counted."""
+    """Whether the output was made from tables, so that lost records cannot be counted."""
     out: str = ""
     nbytes: int = 0
+    written: int | None = None
+    """Records of the output, as its reader counts them; None if its format has no reader."""
+    remaining: Mapping[str, int] = attrs.field(factory=dict)
+    """Findings of lost data that the output still has: their number, by code."""
     dropped: Mapping[str, int] = attrs.field(factory=dict)
     losses: list[tuple[Loss, Severity]] = attrs.field(factory=list)
     """The losses in file order: all, or the first ``keep``."""
@@ -783,10 +788,13 @@ class Salvage:
     strict: bool
 
     def run(self, sink: Sink, *, keep: int | None = None) -> SalvageReport:
-        """Write the valid records to a sink, which the caller commits.
+        """Write the valid records to a sink, which the caller commits, and read them back.
 
         ``keep`` limits how many losses the report lists; all are counted.
         """
+        from fxframework.io.sink import Sink
+        from fxframework.io.source import Source, spool_file
+
         capture = self.capture
         sink.budget = capture.request.budget
         report = SalvageReport(
@@ -798,10 +806,33 @@ class Salvage:
             merged=self.target.format != capture.format,
         )
         report.out = sink.name
-        for loss in self._write(sink, report):
-            report.add(loss, self._severity(loss), keep=keep)
+        with spool_file() as spool:
+            draft = Sink(spool, name=sink.name)
+            draft.budget = capture.request.budget
+            for loss in self._write(draft, report):
+                report.add(loss, self._severity(loss), keep=keep)
+            source = Source.spooled(spool, name=sink.name)
+        for piece in source.pieces():
+            sink.write(piece)
         report.nbytes = sink.written
+        self._read_back(source, report)
         return report
+
+    def _read_back(self, source: Source, report: SalvageReport) -> None:
+        """Enter in a report what the reader of the output finds in it; closes the source."""
+        reader = self.host.readers.get(self.target.format)
+        if reader is None:
+            source.close()
+            return
+        with self.host.read(source, reader, budget=self.capture.request.budget) as made:
+            report.written = made.summary().records
+            made.scan()
+            report.remaining = {
+                code: count
+                for code, count in sorted(made.diagnostics.counts.items())
+                if made.diagnostics.rule(code).severity >= Severity.DATA_LOSS
+            }
+        report.lossy = report.lossy or bool(report.remaining)
 
     def _write(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
         capture, writer = self.capture, self.target

@@ -140,6 +140,7 @@ def test_as_json(host: Host, damaged: Path) -> None:
         "records": {"written": 3, "lost": 3},
         "bytes": {"written": 56, "lost": 51},
         "dropped": {},
+        "remaining": {},
     }
     assert losses[0] == {
         "offset": 32,

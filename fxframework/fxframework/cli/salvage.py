@@ -29,7 +29,8 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
     """Write the sound part of a damaged capture, and list what was lost, with offsets.
 
     The suffix of OUT names a format: usually that of IN, which is rewritten record by record, or
-    one that can be written from IN's tables. The exit status is 0 if nothing was lost and 3 if
+    one that can be written from IN's tables. OUT is read back: its records are counted, and lost
+    data that it still shows is reported. The exit status is 0 if nothing was lost and 3 if
     something was. If nothing is sound it is 1, and OUT is not written.
     """
     session.whole("salvage")
@@ -72,21 +73,26 @@ def _show(session: Session, capture: Capture, result: SalvageReport) -> None:
     if result.count > len(result.losses):
         screen.say(f"  … and {amount(result.count - len(result.losses))} more (-v shows all)")
     screen.note(_closing(capture, result))
+    if result.remaining:
+        found = ", ".join(f"{code} ({count:,})" for code, count in result.remaining.items())
+        screen.note(f"{result.out} still has findings of lost data: {found}")
 
 
 def _closing(capture: Capture, result: SalvageReport) -> str:
     """Return the closing line: how much was written, and how much was lost."""
+    written = [amount(result.nbytes, "byte")]
+    if result.written is not None:
+        written.insert(0, amount(result.written, "record"))
     if result.merged:
-        written = f"made from the tables of {capture.name}"
+        written.insert(0, f"made from the tables of {capture.name}")
         lost = amount(result.count, "finding") + " of lost data"
     else:
         size = capture.source.size
-        written = amount(result.records - result.lost_records, "record")
         lost = (
             f"{amount(result.lost_records, 'record')}, {amount(result.lost_bytes, 'byte')} "
             f"({_percent(result.lost_bytes, size)} of {amount(size)})"
         )
-    return f"wrote {result.out}: {written}, {amount(result.nbytes, 'byte')}; lost: {lost}"
+    return f"wrote {result.out}: {', '.join(written)}; lost: {lost}"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -107,7 +113,7 @@ def _document(capture: Capture, result: SalvageReport) -> dict[str, Any]:
         "out": result.out,
         "to": result.to,
         "records": {
-            "written": None if result.merged else result.records - result.lost_records,
+            "written": result.written,
             "lost": None if result.merged else result.lost_records,
         },
         "bytes": {
@@ -115,6 +121,7 @@ def _document(capture: Capture, result: SalvageReport) -> dict[str, Any]:
             "lost": None if result.merged else result.lost_bytes,
         },
         "dropped": result.dropped,
+        "remaining": result.remaining,
         "losses": [
             {
                 "offset": loss.offset,

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class _Core:
     """Decodes one record at a time against the tables so far."""
 
-    def __init__(self, *, big_endian: bool) -> None:
+    def __init__(self, *, big_endian: bool, tables: Tables | None = None) -> None:
         self.big_endian = big_endian
-        self.tables = Tables()
+        self.tables = tables or Tables()
         self.cursor = Cursor(self.tables, big_endian=big_endian)
 
     def read(self, view: memoryview, at: int, end: int, header: int) -> TraceRecord:
@@ -93,22 +93,25 @@ class RecordDecoder:
         """
         return self.begin(data).records()
 
-    def begin(self, data: Data) -> Reading:
-        """A reading from the beginning of ``data``, for callers that read some records."""
-        return Reading(self, data)
+    def begin(self, data: Data, tables: Tables | None = None) -> Reading:
+        """Return a reading from the beginning of ``data``, for callers that read some records.
+
+        ``tables`` resolve references if the caller knows what the records left out registered.
+        """
+        return Reading(self, data, tables)
 
 
 class Reading:
     """A walk through a trace: the tables so far, and the number of the record that comes next."""
 
-    def __init__(self, decoder: RecordDecoder, data: Data) -> None:
+    def __init__(self, decoder: RecordDecoder, data: Data, tables: Tables | None = None) -> None:
         self.framer = Framer(
             data, big_endian=decoder.big_endian, max_record=decoder.limits.max_record
         )
         self.index = 0
         self.big_endian = decoder.big_endian
         self.diagnostics = decoder.diagnostics
-        self._core = _Core(big_endian=decoder.big_endian)
+        self._core = _Core(big_endian=decoder.big_endian, tables=tables)
         self.tables = self._core.tables
         self.clean = True
         """Whether nothing was found about the record read last."""
@@ -169,8 +172,8 @@ class RecordEncoder:
     not edited comes out as it was, and an edit takes effect.
     """
 
-    def __init__(self, *, big_endian: bool = False) -> None:
-        self._core = _Core(big_endian=big_endian)
+    def __init__(self, *, big_endian: bool = False, tables: Tables | None = None) -> None:
+        self._core = _Core(big_endian=big_endian, tables=tables)
 
     def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
         """The record's bytes. Raises WriteRefusedError (FXT0401 to FXT0409), nothing changed."""

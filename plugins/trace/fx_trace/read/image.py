@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fx_trace import layout
 from fx_trace import numbers as n
-from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
     DAMAGED,
     DROPPED_AT,
@@ -28,7 +28,7 @@ from fx_trace.read.buffer import (
     Image,
     Stretch,
 )
-from fx_trace.read.cursor import refusal
+from fx_trace.read.cursor import Tables, refusal
 from fx_trace.read.decoder import Reading, RecordDecoder, RecordEncoder
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.reader import TraceCapture
@@ -47,8 +47,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.kit.salvage import Loss, lost
-from fxframework.model.capture import Capture, OpenRequest, Summary
+from fxframework.model.capture import OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 
@@ -57,7 +56,6 @@ __all__ = [
     "BufferWriter",
     "open_buffer",
     "open_buffer_writer",
-    "salvage",
     "sample",
 ]
 
@@ -133,8 +131,8 @@ class _ImageReading(Reading):
     _part: Stretch
     """The stretch that is read: ``spans`` comes to it."""
 
-    def __init__(self, decoder: RecordDecoder, image: Image) -> None:
-        super().__init__(decoder, image.data)
+    def __init__(self, decoder: RecordDecoder, image: Image, tables: Tables | None) -> None:
+        super().__init__(decoder, image.data, tables)
         self._decoder = decoder
         self._image = image
 
@@ -233,12 +231,12 @@ class BufferCapture(TraceCapture):
 
     # --- Records ---
 
-    def reading(self) -> _ImageReading:
-        """A reading of the header and every record in reading order, unused space included."""
+    def reading(self, tables: Tables | None = None) -> _ImageReading:
+        """Return a reading of the header and every record, unused space included."""
         decoder = self.decoder()
         if decoder.diagnostics is not None:
             self._report_image()
-        return _ImageReading(decoder, self.image)
+        return _ImageReading(decoder, self.image, tables)
 
     # --- Tables ---
 
@@ -452,13 +450,13 @@ class BufferWriter:
     follows. ``image_size`` is the length of an image that is shorter than its header says.
     """
 
-    def __init__(self, sink: Sink, *, image_size: int = 0) -> None:
+    def __init__(self, sink: Sink, *, image_size: int = 0, tables: Tables | None = None) -> None:
         self._sink = sink
         self._closed = False
         self._image_size = image_size
-        self._encoder = RecordEncoder()
+        self._encoder = RecordEncoder(tables=tables)
         self._header: BufferHeader | None = None
-        self._buffers: list[_Buffer] = []
+        self.buffers: list[_Buffer] = []
         self._loose = bytearray()
         """What has no header before it, or is behind the end of the buffer."""
 
@@ -486,9 +484,7 @@ class BufferWriter:
                 raise refusal("FXT0411", f"a {kind} record at byte {offset}, {where}")
             self._loose += self._encoder.encode(record)
             return
-        buffer = next((b for b in self._buffers if b.start <= offset < b.start + b.size), None)
-        if buffer is None:
-            raise refusal("FXT0411", f"byte {offset} of the image lies in none of its buffers")
+        buffer = self.buffer_at(offset)
         behind = isinstance(record, Padding) or (
             isinstance(record, Damaged) and record.code in _BEHIND
         )
@@ -499,6 +495,17 @@ class BufferWriter:
             )
         buffer.add(data, behind=behind)
 
+    def put(self, offset: int, data: bytes) -> None:
+        """Take the bytes of sound records, which were at an offset of one buffer."""
+        self.buffer_at(offset).add(data, behind=False)
+
+    def buffer_at(self, offset: int) -> _Buffer:
+        """Return the buffer that an offset of the image lies in. Raises WriteRefusedError."""
+        for buffer in self.buffers:
+            if buffer.start <= offset < buffer.start + buffer.size:
+                return buffer
+        raise refusal("FXT0411", f"byte {offset} of the image lies in none of its buffers")
+
     def _begin(self, header: BufferHeader) -> None:
         if self._header is not None or self._loose:
             raise refusal("FXT0411", "an image has one buffer_header, before everything else")
@@ -508,7 +515,7 @@ class BufferWriter:
             raise error
         size = self._image_size or header.total_size
         self._header = header
-        self._buffers = [
+        self.buffers = [
             _Buffer(name, start, max(0, min(length, size - start)), end)
             for name, start, length, end in header.buffers()
         ]
@@ -533,7 +540,7 @@ class BufferWriter:
             self._sink.write(self._loose)
             return
         oneshot = header.buffering_mode == BufferingMode.ONESHOT
-        ends = {b.name: b.settle(scanned=oneshot or not b.end) for b in self._buffers}
+        ends = {b.name: b.settle(scanned=oneshot or not b.end) for b in self.buffers}
         _, second = header.rolling_data_end
         header = attrs.evolve(
             header,
@@ -541,7 +548,7 @@ class BufferWriter:
             rolling_data_end=(ends["rolling 0"], ends.get("rolling 1", second)),
         )
         self._sink.write(header.pack())
-        for buffer in self._buffers:
+        for buffer in self.buffers:
             self._sink.write(buffer.used)
             for at in range(0, buffer.gap, CHUNK):
                 self._sink.write(bytes(min(CHUNK, buffer.gap - at)))
@@ -556,46 +563,6 @@ def open_buffer_writer(
 ) -> BufferWriter:
     """A writer of images. Of the options, ``image_size`` is the length of one that was cut."""
     return BufferWriter(sink, image_size=int(options.get("image_size", 0)))
-
-
-def salvage(
-    capture: Capture,
-    sink: Sink,
-    options: Mapping[str, Any],  # noqa: ARG001 (what was cut off becomes unused space)
-) -> Iterator[Loss]:
-    """Write the sound records of an image, as one of full size; give each loss as it is met.
-
-    Unused space, and what is stale in it, is not lost, and stays. Metadata, which has no effect, is
-    left out. References to what was never registered stay too: a buffer may have no room to mend
-    them.
-    """
-    image = Image(capture.source.data)
-    inside = [part for part in image.stretches if part.kind == RECORDS]
-    writer = BufferWriter(sink)
-    for one in capture.records():
-        record = cast("BufferHeader | TraceRecord", one)
-        if isinstance(record, BufferHeader):
-            missing = record.total_size - capture.source.size
-            if missing > 0:
-                message = f"{missing} bytes of the image are missing; written as unused space"
-                yield Loss(capture.source.size, 0, record.record, message, "FXT0502")
-            if any(record.reserved):
-                yield Loss(0, 0, record.record, "reserved bits were set; cleared", "FXT0509")
-            writer.write(attrs.evolve(record, reserved=(0,) * len(BUFFER_HEADER)))
-        elif isinstance(record, Padding):
-            if any(part.start <= record.offset < part.end for part in inside):
-                yield lost(record)
-        elif isinstance(record, Damaged):
-            if record.code == "FXT0505":
-                writer.write(record)
-            else:
-                yield lost(record)
-        elif record.record == "metadata":
-            message = "metadata has no place in a trace buffer; left out"
-            yield Loss(record.offset, record.nbytes, record.record, message, "FXT0507")
-        else:
-            writer.write(record)
-    writer.close()
 
 
 # --- A typical image ---------------------------------------------------------------------------

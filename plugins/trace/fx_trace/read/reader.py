@@ -22,6 +22,7 @@ from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.schema import TableSchema
 
 if TYPE_CHECKING:
+    from fx_trace.read.cursor import Tables
     from fx_trace.read.decoder import Reading, RecordDecoder
 
 __all__ = ["TraceCapture", "open_trace"]
@@ -106,9 +107,12 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
 
         return self.checked_pieces(record_lines(self.reading(), self.source.release))
 
-    def reading(self) -> Reading:
-        """A reading of the capture's records, in reading order."""
-        return self.decoder().begin(self.source.data)
+    def reading(self, tables: Tables | None = None) -> Reading:
+        """Return a reading of the capture's records, in reading order.
+
+        ``tables`` resolve references if the caller reads some of the records only.
+        """
+        return self.decoder().begin(self.source.data, tables)
 
     def decoder(self) -> RecordDecoder:
         """A decoder of the capture's records."""

@@ -15,7 +15,8 @@ SIZE_BITS = 0xFFF
 LARGE_SIZE_BITS = 0xFFFFFFFF
 INLINE = 0x8000
 RUN = SOUND_RUN
-FORM_WIDTH = 7 + 4 * forms.FIELDS
+FIELD_WIDTH = 4
+FORM_WIDTH = 7 + FIELD_WIDTH * forms.FIELDS
 """Numbers of a form in ``RecordBounds.forms``: those before its fields, and its fields."""
 MASK, FORM_VALUE, SOME, MORE, FORM_WORDS, NARGS_AT, TAIL = range(7)
 BYTES, WORDS, STRING, KOIDS = forms.BYTES, forms.WORDS, forms.STRING, forms.KOIDS
@@ -137,7 +138,7 @@ class RecordBounds:
                 end += count
             elif count == 0:
                 end += self.forms[field + 3]
-            field += 4
+            field += FIELD_WIDTH
         count = 0
         if self.forms[row + NARGS_AT] >= 0:
             count = (word >> self.forms[row + NARGS_AT]) & 15

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t
 from fx_trace.read.record_bounds cimport RecordBounds
 from fx_trace.read.rows cimport LargeRows, LinkRows
+from fx_trace.write.registrations cimport Registrations
 from fxframework.kernels.kernel cimport Kernel
 from fxframework.kernels.maps cimport PairMap
 
@@ -18,8 +19,8 @@ cdef int RECORD_INITIALIZATION, RECORD_KERNEL_OBJECT, RECORD_LARGE, RECORD_LOG, 
 cdef int RECORD_PROFILER, RECORD_SCHEDULING, RECORD_STRING, RECORD_THREAD
 cdef int RECORD_USERSPACE_OBJECT, SCHED_KIND_AT, SCHED_LEGACY_SWITCH, SCHED_SWITCH, SCHED_WAKEUP
 cdef int STRING_INDEX_AT, STRING_LENGTH_AT, SWITCH_ARGS_AT, THREAD_INDEX_AT, TRACE_INFO
-cdef int MAYBE, GENERATION_AT, EPOCH_OF, INTRODUCED, CLOCK_OF, NAMED, RUNNING
-cdef long long LOW32, INLINE, WORD_MASK, SIGN
+cdef int MAYBE, NAMED, RUNNING
+cdef long long LOW32, INLINE, SIGN
 
 
 cdef class Needs(Kernel):
@@ -30,11 +31,11 @@ cdef class Needs(Kernel):
     cdef RecordBounds records
     cdef public bint everything, profiles
     cdef public long long max_record
-    cdef PairMap identities, clocks, people, strings, thread_map, objects, providers
-    cdef long long[::1] string_at, thread_at
+    cdef Registrations registrations
+    cdef PairMap identities, clocks, people, objects, clock_of
     cdef readonly LargeRows large
     cdef LinkRows links
-    cdef long long total, epoch, epochs, generation, provider, clock, start, end
+    cdef long long total, provider, clock, start, end
 
     @cython.locals(
         pos=cython.longlong, word=cython.longlong, kind=cython.longlong, size=cython.longlong,
@@ -47,12 +48,9 @@ cdef class Needs(Kernel):
     cdef long long inline_words(self, long long ref) noexcept nogil
     @cython.final
     @cython.locals(at=cython.longlong)
-    cdef long long registered(self, PairMap table, long long index) noexcept nogil
-    @cython.final
-    @cython.locals(entry=cython.longlong, at=cython.longlong)
     cdef long long need_string(self, long long ref) noexcept nogil
     @cython.final
-    @cython.locals(entry=cython.longlong, at=cython.longlong)
+    @cython.locals(at=cython.longlong)
     cdef int need_thread(self, long long index) noexcept nogil
     @cython.final
     @cython.locals(row=cython.longlong)
@@ -85,7 +83,7 @@ cdef class Needs(Kernel):
     @cython.final
     cdef int metadata(self, long long word) except -1 nogil
     @cython.final
-    @cython.locals(epoch=cython.longlong, clock=cython.longlong, again=cython.bint)
+    @cython.locals(clock=cython.longlong)
     cdef int switch(self, long long kind, long long number) except -1 nogil
     @cython.final
     @cython.locals(base=cython.longlong, clock=cython.longlong)

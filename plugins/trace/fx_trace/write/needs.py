@@ -7,7 +7,7 @@ from typing import Any
 from fx_trace.numbers import *
 from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.rows import LargeRows, LinkRows
-from fxframework.kernels.buffers import full
+from fx_trace.write.registrations import Registrations
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 
@@ -17,11 +17,6 @@ LOW32 = 0xFFFFFFFF
 INLINE = 0x8000
 MAYBE = 2
 """Mark of a sound blob, object or large record, which is kept where it is needed or asked for."""
-GENERATION_AT = 40
-"""An entry of a cache is its generation << 40 | the word at which the record begins."""
-WORD_MASK = 0xFFFFFFFFFF
-EPOCH_OF, INTRODUCED, CLOCK_OF = 0, 1, 2
-"""State of a provider id in ``providers``."""
 NAMED, RUNNING = 0, 1
 """Keys of ``people``: whose names are wanted; threads of scheduling records."""
 
@@ -49,23 +44,15 @@ class Needs(Kernel):
         self.identities = PairMap(16)
         self.clocks = PairMap(16)
         self.people = PairMap(16)
-        self.strings = PairMap(64)
-        self.string_at = full(1 << 15, "i8", -1)
-        self.thread_map = PairMap(64)
-        self.thread_at = full(1 << 8, "i8", -1)
+        self.registrations = Registrations()
         self.objects = PairMap(16)
-        self.providers = PairMap(16)
+        self.clock_of = PairMap(16)
         self.large = LargeRows()
         self.links = LinkRows()
-        self.epoch = 0
-        self.epochs = 0
-        self.generation = 0
         self.provider = 0
         self.clock = 0
         self.start = 0
         self.end = 0
-        self.providers.put(0, EPOCH_OF, 0)
-        self.string_at[0] = self.total  # the empty string needs nothing
 
     def enter(self, key: int, numbers: list[int]) -> None:
         """Add koids to ``people``."""
@@ -152,21 +139,11 @@ class Needs(Kernel):
         """Words that a string reference has behind the header."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
 
-    def registered(self, table: PairMap, index: int) -> int:
-        """Where an index was registered, by the provider itself or else by provider 0; or -1."""
-        at = table.get(self.epoch, index)
-        if at < 0:
-            at = table.get(self.providers.get(0, EPOCH_OF), index)
-        return at
-
     def need_string(self, ref: int) -> int:
         """Mark the record that registered a string; gives its word, or -1."""
         if ref == 0 or ref & INLINE:
             return -1
-        entry = self.string_at[ref]
-        at = entry & WORD_MASK
-        if entry >> GENERATION_AT != self.generation:
-            at = self.registered(self.strings, ref)
+        at = self.registrations.string(ref)
         if at >= 0:
             self.mark[at] = 1
         return at
@@ -174,10 +151,7 @@ class Needs(Kernel):
     def need_thread(self, index: int) -> int:
         """Mark the record that registered a thread."""
         if index:
-            entry = self.thread_at[index]
-            at = entry & WORD_MASK
-            if entry >> GENERATION_AT != self.generation:
-                at = self.registered(self.thread_map, index)
+            at = self.registrations.thread(index)
             if at >= 0:
                 self.mark[at] = 1
         return 0
@@ -200,7 +174,7 @@ class Needs(Kernel):
     def refer_string(self, ref: int) -> int:
         """Mark or note the string of a reference."""
         if ref and not ref & INLINE:
-            self.refer(self.registered(self.strings, ref))
+            self.refer(self.registrations.string(ref))
         return 0
 
     def refer_args(self, at: int, count: int, pid: int) -> int:
@@ -241,13 +215,13 @@ class Needs(Kernel):
         """Process koid of a thread reference whose inline form is at word ``at``."""
         if index == 0:
             return self.words[at]
-        found = self.registered(self.thread_map, index)
+        found = self.registrations.thread(index)
         return self.words[found + 1] if found >= 0 else 0
 
     def is_wanted(self, index: int, at: int) -> bool:
         """Whether the thread of a reference, whose inline form is at word ``at``, is wanted."""
         if index:
-            found = self.registered(self.thread_map, index)
+            found = self.registrations.thread(index)
             if found < 0:
                 known = self.identities.get(0, 0)
             else:
@@ -287,16 +261,14 @@ class Needs(Kernel):
         index = (word >> STRING_INDEX_AT) & 0x7FFF
         length = (word >> STRING_LENGTH_AT) & 0x7FFF
         if index and self.start + 1 + ((length + 7) >> 3) <= self.end:
-            self.strings.put(self.epoch, index, self.start)
-            self.string_at[index] = (self.generation << GENERATION_AT) | self.start
+            self.registrations.register_string(index, self.start)
         return 0
 
     def thread_record(self, word: int) -> int:
         """Handle a thread record."""
         index = (word >> THREAD_INDEX_AT) & 0xFF
         if index:
-            self.thread_map.put(self.epoch, index, self.start)
-            self.thread_at[index] = (self.generation << GENERATION_AT) | self.start
+            self.registrations.register_thread(index, self.start)
         if self.people.get(RUNNING, self.words[self.start + 2]) >= 0:
             self.mark[self.start] = 1
         return 0
@@ -316,22 +288,12 @@ class Needs(Kernel):
 
     def switch(self, kind: int, number: int) -> int:
         """Switch to the tables and clock of another provider."""
-        epoch = self.providers.get(number, EPOCH_OF)
-        clock = self.providers.get(number, CLOCK_OF)
-        if epoch < 0 and clock < 0:
+        clock = self.clock_of.get(number, 0)
+        if self.registrations.switch(kind, number) and clock < 0:
             # It starts with the current clock of provider 0.
-            clock = self.providers.get(0, CLOCK_OF)
+            clock = self.clock_of.get(0, 0)
             if clock >= 0:
-                self.providers.put(number, CLOCK_OF, clock)
-        again = kind == PROVIDER_INFO and self.providers.get(number, INTRODUCED) > 0
-        if epoch < 0 or again:
-            self.epochs += 1
-            epoch = self.epochs
-            self.providers.put(number, EPOCH_OF, epoch)
-        if kind == PROVIDER_INFO:
-            self.providers.put(number, INTRODUCED, 1)
-        self.epoch = epoch
-        self.generation += 1
+                self.clock_of.put(number, 0, clock)
         self.provider = number
         self.clock = max(clock, 0)
         return 0
@@ -342,7 +304,7 @@ class Needs(Kernel):
         base = self.words[self.start + 2] if self.end - self.start >= 4 else 0
         clock = self.clocks.get(self.words[self.start + 1], base)
         if clock >= 0:
-            self.providers.put(self.provider, CLOCK_OF, clock)
+            self.clock_of.put(self.provider, 0, clock)
             self.clock = clock
         return 0
 
@@ -377,7 +339,7 @@ class Needs(Kernel):
             pid = self.process_of(process, self.start + 2)
             owner = pid ^ SIGN
             if process:
-                self.refer(self.registered(self.thread_map, process))
+                self.refer(self.registrations.thread(process))
             else:
                 # One word or two: the record's size tells.
                 at += 2

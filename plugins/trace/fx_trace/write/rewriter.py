@@ -7,6 +7,7 @@ from typing import Any
 
 from fx_trace import layout as wire
 from fx_trace.read import records as r
+from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.records import TraceRecord
 from fx_trace.write.checks import encoded_text
@@ -22,9 +23,14 @@ class TraceRewriter(RecordRewriter):
     """Writes trace records; with ``perfetto_safe`` large records become blob records."""
 
     def __init__(
-        self, sink: Sink, *, big_endian: bool = False, perfetto_safe: bool = False
+        self,
+        sink: Sink,
+        *,
+        big_endian: bool = False,
+        perfetto_safe: bool = False,
+        tables: Tables | None = None,
     ) -> None:
-        super().__init__(sink, RecordEncoder(big_endian=big_endian))
+        super().__init__(sink, RecordEncoder(big_endian=big_endian, tables=tables))
         self._perfetto_safe = perfetto_safe
 
     def write(self, record: TraceRecord | Mapping[str, Any]) -> None:

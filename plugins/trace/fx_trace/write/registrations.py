@@ -1,0 +1,84 @@
+"""Registrations: the records that registered the strings and threads in force, for walks."""
+
+from __future__ import annotations
+
+from fx_trace.numbers import *
+from fxframework.kernels.buffers import full
+from fxframework.kernels.maps import PairMap
+
+__all__ = ["Registrations"]
+
+GENERATION_AT = 40
+"""An entry of a cache is its generation << 40 | the word at which the record begins."""
+WORD_MASK = 0xFFFFFFFFFF
+EPOCH_OF, INTRODUCED = 0, 1
+"""State of a provider id in ``providers``."""
+STRINGS = 1 << 15
+THREADS = 1 << 8
+
+
+class Registrations:
+    """Where each index was registered, by provider: the word at which the record begins.
+
+    A provider's own registrations count first, then those of provider 0. A provider that is
+    introduced once more begins with empty tables (an epoch).
+    """
+
+    def __init__(self) -> None:
+        self.strings = PairMap(64)
+        self.string_at = full(STRINGS, "i8", -1)
+        self.threads = PairMap(64)
+        self.thread_at = full(THREADS, "i8", -1)
+        self.providers = PairMap(16)
+        self.epoch = 0
+        self.epochs = 0
+        self.generation = 0
+        self.providers.put(0, EPOCH_OF, 0)
+
+    def lookup(self, table: PairMap, index: int) -> int:
+        """Where an index was registered, by the provider itself or else by provider 0; or -1."""
+        at = table.get(self.epoch, index)
+        if at < 0:
+            at = table.get(self.providers.get(0, EPOCH_OF), index)
+        return at
+
+    def string(self, index: int) -> int:
+        """Where the string of an index from 1 to 32,767 was registered; or -1."""
+        entry = self.string_at[index]
+        if entry >> GENERATION_AT == self.generation:
+            return entry & WORD_MASK
+        return self.lookup(self.strings, index)
+
+    def thread(self, index: int) -> int:
+        """Where the thread of an index from 1 to 255 was registered; or -1."""
+        entry = self.thread_at[index]
+        if entry >> GENERATION_AT == self.generation:
+            return entry & WORD_MASK
+        return self.lookup(self.threads, index)
+
+    def register_string(self, index: int, at: int) -> int:
+        """Register a string by the record at word ``at``."""
+        self.strings.put(self.epoch, index, at)
+        self.string_at[index] = (self.generation << GENERATION_AT) | at
+        return 0
+
+    def register_thread(self, index: int, at: int) -> int:
+        """Register a thread by the record at word ``at``."""
+        self.threads.put(self.epoch, index, at)
+        self.thread_at[index] = (self.generation << GENERATION_AT) | at
+        return 0
+
+    def switch(self, kind: int, number: int) -> bool:
+        """Switch to the tables of a provider; gives whether its id is new."""
+        epoch = self.providers.get(number, EPOCH_OF)
+        known = epoch >= 0
+        again = kind == PROVIDER_INFO and self.providers.get(number, INTRODUCED) > 0
+        if not known or again:
+            self.epochs += 1
+            epoch = self.epochs
+            self.providers.put(number, EPOCH_OF, epoch)
+        if kind == PROVIDER_INFO:
+            self.providers.put(number, INTRODUCED, 1)
+        self.epoch = epoch
+        self.generation += 1
+        return not known

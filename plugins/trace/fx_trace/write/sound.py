@@ -1,0 +1,135 @@
+"""Sound records: the stretches of a trace that salvage copies as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx_trace.numbers import *
+from fx_trace.read.record_bounds import (
+    FIELD_WIDTH,
+    FORM_WIDTH,
+    FORM_WORDS,
+    KOIDS,
+    NARGS_AT,
+    STRING,
+    TAIL,
+    RecordBounds,
+)
+from fx_trace.write.registrations import Registrations
+from fxframework.kernels.kernel import Kernel
+
+__all__ = ["SoundRecords"]
+
+INLINE = 0x8000
+LOW32 = 0xFFFFFFFF
+
+
+class SoundRecords(Kernel):
+    """Passes over records whose contents fill them exactly and whose references are registered.
+
+    ``run`` returns the word of the first record that is not so, or that switches providers, or the
+    end of the words; ``pos`` is behind the last record passed. The caller handles that record,
+    calls ``register`` if it is framed, and sets ``pos`` behind it. ``count`` is the number of
+    records passed, ``max_record`` a limit in bytes, 0 for none.
+    """
+
+    def __init__(self, words: Any) -> None:
+        self.words = memoryview(words)
+        self.total = len(self.words)
+        self.records = RecordBounds(words)
+        self.registrations = Registrations()
+        self.max_record = 0
+        self.pos = 0
+        self.count = 0
+
+    def step(self) -> int:
+        """Pass over sound records."""
+        while self.pos < self.total:
+            word = self.words[self.pos]
+            kind = word & 15
+            size = self.records.sound_size(self.pos)
+            if size == 0 or kind == RECORD_METADATA:
+                break
+            if self.max_record and 8 * size > self.max_record:
+                break
+            form = self.form_of(self.pos, self.pos + size)
+            if form < 0 or not self.is_resolved(self.pos, form):
+                break
+            if kind == RECORD_STRING or kind == RECORD_THREAD:
+                self.register(self.pos)
+            self.pos += size
+            self.count += 1
+        return self.pos
+
+    def limit(self, end: int) -> int:
+        """Look for records before word ``end`` only."""
+        self.total = end
+        self.records.total = end
+        return 0
+
+    def form_of(self, at: int, end: int) -> int:
+        """The form whose contents fill the record from word ``at`` to ``end``; or -1."""
+        kind = self.words[at] & 15
+        form = self.records.first_form[kind]
+        while form < self.records.first_form[kind + 1]:
+            if self.records.contents_end(at, form) == end:
+                return form
+            form += 1
+        return -1
+
+    def is_resolved(self, at: int, form: int) -> bool:
+        """Return whether all strings and threads that a record refers to are registered."""
+        word = self.words[at]
+        row = form * FORM_WIDTH
+        end = at + self.records.forms[row + FORM_WORDS]
+        field = row + TAIL + 1
+        while field < row + FORM_WIDTH:
+            kind = self.records.forms[field]
+            value = (word >> self.records.forms[field + 1]) & self.records.forms[field + 2]
+            if kind == STRING:
+                if not self.has_string(value):
+                    return False
+                end += self.records.inline_words(value)
+            elif kind == KOIDS:
+                if value and self.registrations.thread(value) < 0:
+                    return False
+                if value == 0:
+                    end += self.records.forms[field + 3]
+            field += FIELD_WIDTH
+        if self.records.forms[row + NARGS_AT] >= 0:
+            count = (word >> self.records.forms[row + NARGS_AT]) & 15
+            while count > 0:
+                word = self.words[end]
+                if not self.has_string((word >> ARG_NAME_AT) & 0xFFFF):
+                    return False
+                if word & 15 == ARG_STRING:
+                    if not self.has_string((word >> ARG_VALUE_AT) & 0xFFFF):
+                        return False
+                end += (word >> SIZE_AT) & 0xFFF
+                count -= 1
+        return True
+
+    def has_string(self, ref: int) -> bool:
+        """Return whether a string reference is empty, inline, or registered."""
+        return ref == 0 or ref & INLINE != 0 or self.registrations.string(ref) >= 0
+
+    def register(self, at: int) -> int:
+        """Enter what the framed record at word ``at`` registers: a string, thread or provider."""
+        word = self.words[at]
+        kind = word & 15
+        end = at + self.records.size_of(word)
+        if kind == RECORD_STRING:
+            index = (word >> STRING_INDEX_AT) & 0x7FFF
+            words = (((word >> STRING_LENGTH_AT) & 0x7FFF) + 7) >> 3
+            if index and at + 1 + words <= end:
+                self.registrations.register_string(index, at)
+        elif kind == RECORD_THREAD:
+            index = (word >> THREAD_INDEX_AT) & 0xFF
+            if index and at + 3 <= end:
+                self.registrations.register_thread(index, at)
+        elif kind == RECORD_METADATA:
+            kind = (word >> METADATA_KIND_AT) & 15
+            words = (((word >> PROVIDER_NAME_LENGTH_AT) & 0xFF) + 7) >> 3
+            if kind == PROVIDER_SECTION or (kind == PROVIDER_INFO and at + 1 + words <= end):
+                self.registrations.switch(kind, (word >> PROVIDER_ID_AT) & LOW32)
+        return 0
