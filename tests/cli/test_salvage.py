@@ -302,4 +302,28 @@ def test_a_format_may_bring_its_own(
     assert result.exit_code == ExitCode.FINDINGS
     assert out.read_bytes() == b"mended"
     assert "  0x00000008  0 bytes, TOY0001 mark: \\x1b[mended" in result.stderr
-    assert "5 records, 6 bytes; lost: 1 record, 24 bytes (22.43 % of 107)" in result.stderr
+    assert "1 record, 6 bytes; lost: 1 record, 24 bytes (22.43 % of 107)" in result.stderr
+    # What it wrote is read back: no record of the format.
+    assert f"{out} still has findings of lost data: TOY0001 (1)" in result.stderr
+
+
+def test_what_a_salvage_leaves_is_reported_and_makes_the_exit_status(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the format's own salvage says nothing."""
+
+    def own(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+        sink.write(b"odd")
+        yield from ()
+
+    monkeypatch.setattr(toy, "WRITER", attrs.evolve(toy.WRITER, salvage=own))
+    host = Host(discover=False)
+    host.register(toy, name="toy", distribution="toys", version="2.0")
+    sound = tmp_path / "sound.toy"
+    sound.write_bytes(toy.toy(MARK, toy.record(9)))
+    out = tmp_path / "out.toy"
+    result = run_cli("salvage", "--json", sound, out, host=host)
+    assert result.exit_code == ExitCode.FINDINGS
+    document = result.json()
+    assert document["remaining"]
+    assert document["records"]["written"] == 1

@@ -179,7 +179,6 @@ def fx_writers() -> Iterable[Writer]:
             exempt={
                 "many_records_come_back": "an image has an end",
                 "memory_does_not_grow_with_what_was_written": "an image is put together first",
-                "salvaged_files_are_sound": "an image may have no room to mend a reference",
             },
             salvage=lazy("fx_trace.write.salvage:salvage_image"),
             options=(

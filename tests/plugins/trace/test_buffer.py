@@ -23,8 +23,9 @@ from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import BufferHeader, Image
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.framing import frames
-from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer, salvage, sample
+from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer, sample
 from fx_trace.write.buffer import TraceBuffer
+from fx_trace.write.salvage import salvage_image
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
@@ -810,13 +811,36 @@ def test_records_without_a_place_are_refused(
 def test_what_is_salvaged_is_sound(data: bytes, losses: list[str]) -> None:
     sink = Sink.memory()
     with opened(data) as capture:
-        assert [loss.code for loss in salvage(capture, sink, {})] == losses
+        assert [loss.code for loss in salvage_image(capture, sink, {})] == losses
         ticks = capture.table("instants").array("ticks").tolist()
     with opened(sink.getvalue()) as capture:
         capture.scan()
         assert capture.diagnostics.worst in (None, Severity.INFO)
         assert capture.table("instants").array("ticks").tolist() == ticks
         assert len(sink.getvalue()) == 4096
+
+
+@pytest.mark.parametrize(("free", "kept"), [(0, 0), (8, 1), (56, 4)])
+def test_an_index_that_nothing_registered_is_registered_where_there_is_room(
+    free: int, kept: int
+) -> None:
+    """Otherwise the record is left out; the report says either."""
+    dangling = struct.pack("<2Q", 4 | 2 << 4 | 3 << 24 | 1 << 32 | 2 << 48, 5)
+    size = BufferHeader.for_size(4096, "circular").rolling_buffer_size
+    filler = {"record": "blob", "name": "b", "blob_type": 1, "size": 0, "payload_hex": ""}
+    used = len(RecordEncoder().encode(filler)) + 4 * len(dangling) + free
+    filler |= {"size": size - used, "payload_hex": "00" * (size - used)}
+    data = stopped(RecordEncoder().encode(filler), *[dangling] * 4)
+    sink = Sink.memory()
+    with opened(data) as capture:
+        losses = list(salvage_image(capture, sink, {}))
+    assert {loss.code for loss in losses} <= {"FXT0104", "FXT0105"}
+    assert sum(loss.nbytes for loss in losses) == (4 - kept) * len(dangling)
+    with opened(sink.getvalue()) as capture:
+        capture.scan()
+        assert capture.diagnostics.worst in (None, Severity.INFO)
+        assert len(capture.table("instants")) == kept
+        assert len(capture.table("blobs")) == 1
 
 
 # --- Images that nobody meant --------------------------------------------------------------------
@@ -920,8 +944,7 @@ class TestBufferWriter(WriterContract):
     plugin = "fx_trace.plugin"
     format = "trace-buffer"
     examples = 40
-    # The record is whole: its time is out of range, or there may be no room to mend a reference.
-    salvage_leaves = frozenset({"FXT0208", "FXT0104", "FXT0105"})
+    salvage_leaves = frozenset({"FXT0208"})  # the record is whole: its time is out of range
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("running.tbuf", circular(90, stop=False))

@@ -200,18 +200,18 @@ def test_the_magic_number_is_put_in_front() -> None:
     assert salvaged(b"junk" * 2 + MAGIC + 3 * event)[0] == MAGIC + 3 * event
 
 
-def test_a_string_that_was_never_registered_goes_inline() -> None:
+def test_a_string_that_was_never_registered_is_registered_once() -> None:
     argument = Argument(name="<str#9>", type="string", value="v", refs={"name": 9})
     event = Event(**{**EVENT, "name": "<str#7>", "refs": {"name": 7}, "args": (argument,)})
-    out, losses = salvaged(packed(event))
-    (found,) = [record for record in opened(out).records() if isinstance(record, Event)]
-    assert (found.name, found.args[0].name) == ("<str#7>", "<str#9>")
-    assert found.refs is found.args[0].refs is None
+    out, losses = salvaged(packed(event, event))
+    assert out == packed(
+        StringRecord(index=7, value="<str#7>"), StringRecord(index=9, value="<str#9>"), event, event
+    )
     assert [(loss.offset, loss.nbytes, loss.what, loss.code) for loss in losses] == [
-        (8, 0, "event", "FXT0104"),
-        (8, 0, "event", "FXT0104"),
+        (8, 0, "string", "FXT0104"),
+        (8, 0, "string", "FXT0104"),
     ]
-    assert losses[0].message == "name: string 7 was never registered; written as <str#7>"
+    assert losses[0].message == "name: string 7 was never registered; registered as <str#7>"
     assert losses[1].message.startswith("name of argument 0: string 9 ")
 
 
@@ -232,9 +232,12 @@ def test_a_thread_that_was_never_registered_is_nobody() -> None:
         outgoing_priority=0, incoming_priority=0, refs={"outgoing": 5},
     )  # fmt: skip
     out, losses = salvaged(packed(event, shell, switch))
-    _, first, second, third = opened(out).records()
+    first, second, third = [
+        record for record in opened(out).records() if not isinstance(record, ThreadRecord)
+    ][1:]
     assert (first.thread, second.process, second.thread) == ((0, 0), 0, None)  # type: ignore[attr-defined]
     assert (third.outgoing, third.incoming) == ((0, 0), (8, 9))  # type: ignore[attr-defined]
+    assert len(out) == len(packed(event, shell, switch)) + 3 * 24
     assert [loss.code for loss in losses] == ["FXT0105"] * 3
     assert "thread 3 was never registered" in losses[0].message
 
@@ -263,6 +266,28 @@ def test_a_full_record_keeps_its_bytes() -> None:
     assert out.endswith(event.pack())
     assert worst_of(out) == {}
     assert len(losses) == 2
+
+
+def test_what_provider_0_registers_later_counts_again() -> None:
+    """The record that was put in for provider 1 must not hide it."""
+    event = Event(**{**EVENT, "name": "<str#7>", "refs": {"name": 7}}).pack()
+    data = b"".join(
+        (
+            MAGIC,
+            ProviderInfo(id=1, name="one").pack(),
+            event,
+            ProviderSection(id=0).pack(),
+            StringRecord(index=7, value="seven").pack(),
+            ProviderSection(id=1).pack(),
+            event,
+            event,
+        )
+    )
+    out, losses = salvaged(data)
+    assert [record.name for record in opened(out).records() if isinstance(record, Event)] == [
+        "<str#7>", "seven", "seven",
+    ]  # fmt: skip
+    assert len(losses) == 1
 
 
 def test_what_another_provider_registered_does_not_help() -> None:

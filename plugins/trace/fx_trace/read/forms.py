@@ -9,7 +9,7 @@ from fx_trace import layout as wire
 from fx_trace.layout import EventType, MetadataType, ProfilerType, RecordType, SchedulingType
 from fxframework.io.words import WordLayout
 
-__all__ = ["BYTES", "FIELDS", "FORMS", "KOIDS", "STRING", "WORDS", "Field", "Form"]
+__all__ = ["BYTES", "FIELDS", "FLAT_FORMS", "FORMS", "KOIDS", "STRING", "WORDS", "Field", "Form"]
 
 BYTES, WORDS, STRING, KOIDS = range(4)
 """What a field of a header is: a count of bytes that follow, or of words, a string reference, or a
@@ -142,3 +142,13 @@ def _forms() -> Iterator[Form]:
 FORMS = tuple(sorted(_forms(), key=lambda form: form.value & 15))
 """By the type of the record. The document's large records are not among them: what they hold is
 counted in a word of their own."""
+FIELD_WIDTH: Final = len(Field._fields)
+MASK, FORM_VALUE, SOME, MORE, FORM_WORDS, NARGS_AT, TAIL = range(7)
+FORM_WIDTH: Final = TAIL + 1 + FIELD_WIDTH * FIELDS
+"""Numbers of a form in ``FLAT_FORMS``: those before its fields, and its fields."""
+FLAT_FORMS: Final = [
+    number - (1 << 64) if number >> 63 == 1 else number
+    for form in FORMS
+    for number in (*form[:-1], *(part for field in form.fields for part in field))
+]
+"""The forms for kernels, as int64."""

@@ -233,7 +233,7 @@ class BufferCapture(TraceCapture):
 
     def reading(self, tables: Tables | None = None) -> _ImageReading:
         """Return a reading of the header and every record, unused space included."""
-        decoder = self.decoder()
+        decoder = self.decoder(quiet=tables is not None)
         if decoder.diagnostics is not None:
             self._report_image()
         return _ImageReading(decoder, self.image, tables)
@@ -408,6 +408,8 @@ class _Buffer:
     used: bytearray = attrs.field(factory=bytearray)
     behind: bytearray = attrs.field(factory=bytearray)
     """Padding and stale bytes behind the last record so far."""
+    changed: bool = False
+    """Whether records were added to those of the image that was read."""
 
     def add(self, data: bytes, *, behind: bool) -> None:
         """Take the bytes of the next record."""
@@ -426,7 +428,7 @@ class _Buffer:
                 "FXT0411",
                 f"the records of {self.name} take {len(self.used)} bytes, and it has {self.size}",
             )
-        if room == len(self.behind):
+        if room == len(self.behind) and not self.changed:
             return self.end
         if room < len(self.behind):
             del self.behind[: len(self.behind) - room]

@@ -110,17 +110,18 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
     def reading(self, tables: Tables | None = None) -> Reading:
         """Return a reading of the capture's records, in reading order.
 
-        ``tables`` resolve references if the caller reads some of the records only.
+        ``tables`` resolve references if the caller reads some of the records only; then nothing
+        is reported.
         """
-        return self.decoder().begin(self.source.data, tables)
+        return self.decoder(quiet=tables is not None).begin(self.source.data, tables)
 
-    def decoder(self) -> RecordDecoder:
-        """A decoder of the capture's records."""
+    def decoder(self, *, quiet: bool = False) -> RecordDecoder:
+        """Return a decoder of the capture's records; a ``quiet`` one reports nothing."""
         from fx_trace.read.decoder import RecordDecoder
 
         return RecordDecoder(
             big_endian=self.big_endian,
-            diagnostics=self.record_diagnostics,
+            diagnostics=None if quiet else self.record_diagnostics,
             limits=self.request.limits,
         )
 

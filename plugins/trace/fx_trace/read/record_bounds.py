@@ -6,7 +6,22 @@ from typing import Any
 
 from fx_trace.layout import MINIMUM_WORDS, SOUND_RUN
 from fx_trace.numbers import *
-from fx_trace.read import forms
+from fx_trace.read.forms import (
+    BYTES,
+    FIELD_WIDTH,
+    FLAT_FORMS,
+    FORM_VALUE,
+    FORM_WIDTH,
+    FORM_WORDS,
+    FORMS,
+    MASK,
+    MORE,
+    NARGS_AT,
+    SOME,
+    STRING,
+    TAIL,
+    WORDS,
+)
 from fxframework.kernels.buffers import view
 
 __all__ = ["RecordBounds"]
@@ -15,16 +30,6 @@ SIZE_BITS = 0xFFF
 LARGE_SIZE_BITS = 0xFFFFFFFF
 INLINE = 0x8000
 RUN = SOUND_RUN
-FIELD_WIDTH = 4
-FORM_WIDTH = 7 + FIELD_WIDTH * forms.FIELDS
-"""Numbers of a form in ``RecordBounds.forms``: those before its fields, and its fields."""
-MASK, FORM_VALUE, SOME, MORE, FORM_WORDS, NARGS_AT, TAIL = range(7)
-BYTES, WORDS, STRING, KOIDS = forms.BYTES, forms.WORDS, forms.STRING, forms.KOIDS
-FLAT_FORMS = [
-    number - (1 << 64) if number >> 63 == 1 else number
-    for form in forms.FORMS
-    for number in (*form[:-1], *(part for field in form.fields for part in field))
-]
 _LEAST = {int(kind): words for kind, words in MINIMUM_WORDS.items()}
 
 
@@ -40,7 +45,7 @@ class RecordBounds:
         self.least = view([_LEAST.get(kind, 0) for kind in range(16)], "i8")
         self.forms = view(FLAT_FORMS, "i8")
         self.first_form = view(
-            [sum(form.value & 15 < kind for form in forms.FORMS) for kind in range(17)], "i8"
+            [sum(form.value & 15 < kind for form in FORMS) for kind in range(17)], "i8"
         )
 
     def size_of(self, word: int) -> int:

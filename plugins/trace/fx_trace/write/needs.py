@@ -44,7 +44,7 @@ class Needs(Kernel):
         self.identities = PairMap(16)
         self.clocks = PairMap(16)
         self.people = PairMap(16)
-        self.registrations = Registrations()
+        self.registrations = Registrations(self.total)
         self.objects = PairMap(16)
         self.clock_of = PairMap(16)
         self.large = LargeRows()

@@ -9,14 +9,18 @@ cdef long long WORD_MASK
 cdef class Registrations:
     cdef PairMap strings, threads, providers
     cdef long long[::1] string_at, thread_at
-    cdef long long epoch, epochs, generation
+    cdef long long made, epoch, epochs, generation
 
-    @cython.locals(at=cython.longlong)
+    @cython.locals(at=cython.longlong, found=cython.longlong)
     cdef long long lookup(self, PairMap table, long long index) noexcept nogil
     @cython.locals(entry=cython.longlong)
     cpdef long long string(self, long long index) noexcept nogil
     @cython.locals(entry=cython.longlong)
     cpdef long long thread(self, long long index) noexcept nogil
+    @cython.locals(at=cython.longlong)
+    cdef bint is_hidden(self, PairMap table, long long index) noexcept nogil
+    cpdef bint has_string(self, long long index) noexcept nogil
+    cpdef bint has_thread(self, long long index) noexcept nogil
     cpdef int register_string(self, long long index, long long at) except -1 nogil
     cpdef int register_thread(self, long long index, long long at) except -1 nogil
     @cython.locals(epoch=cython.longlong, known=cython.bint, again=cython.bint)

@@ -21,10 +21,12 @@ class Registrations:
     """Where each index was registered, by provider: the word at which the record begins.
 
     A provider's own registrations count first, then those of provider 0. A provider that is
-    introduced once more begins with empty tables (an epoch).
+    introduced once more begins with empty tables (an epoch). Words from ``made`` on are those of
+    records that salvage put in for a provider: what provider 0 registered counts before them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, made: int) -> None:
+        self.made = made
         self.strings = PairMap(64)
         self.string_at = full(STRINGS, "i8", -1)
         self.threads = PairMap(64)
@@ -38,8 +40,10 @@ class Registrations:
     def lookup(self, table: PairMap, index: int) -> int:
         """Where an index was registered, by the provider itself or else by provider 0; or -1."""
         at = table.get(self.epoch, index)
-        if at < 0:
-            at = table.get(self.providers.get(0, EPOCH_OF), index)
+        if at < 0 or at >= self.made:
+            found = table.get(self.providers.get(0, EPOCH_OF), index)
+            if at < 0 or 0 <= found < self.made:
+                at = found
         return at
 
     def string(self, index: int) -> int:
@@ -56,16 +60,35 @@ class Registrations:
             return entry & WORD_MASK
         return self.lookup(self.threads, index)
 
+    def is_hidden(self, table: PairMap, index: int) -> bool:
+        """Return whether a record put in hides what provider 0 registered at an index since."""
+        at = table.get(self.epoch, index)
+        return at >= self.made and self.lookup(table, index) < self.made
+
+    def has_string(self, index: int) -> bool:
+        """Return whether a string is registered, and in what is written too."""
+        if self.string_at[index] >> GENERATION_AT == self.generation:
+            return True
+        return self.lookup(self.strings, index) >= 0 and not self.is_hidden(self.strings, index)
+
+    def has_thread(self, index: int) -> bool:
+        """Return whether a thread is registered, and in what is written too."""
+        if self.thread_at[index] >> GENERATION_AT == self.generation:
+            return True
+        return self.lookup(self.threads, index) >= 0 and not self.is_hidden(self.threads, index)
+
     def register_string(self, index: int, at: int) -> int:
         """Register a string by the record at word ``at``."""
         self.strings.put(self.epoch, index, at)
-        self.string_at[index] = (self.generation << GENERATION_AT) | at
+        if at < self.made:
+            self.string_at[index] = (self.generation << GENERATION_AT) | at
         return 0
 
     def register_thread(self, index: int, at: int) -> int:
         """Register a thread by the record at word ``at``."""
         self.threads.put(self.epoch, index, at)
-        self.thread_at[index] = (self.generation << GENERATION_AT) | at
+        if at < self.made:
+            self.thread_at[index] = (self.generation << GENERATION_AT) | at
         return 0
 
     def switch(self, kind: int, number: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -27,7 +27,6 @@ from fx_trace.read.records import (
     ThreadRecord,
     TraceInfo,
     TraceRecord,
-    UserspaceObject,
 )
 from fx_trace.write.rewriter import TraceRewriter
 from fx_trace.write.sound import SoundRecords
@@ -48,15 +47,15 @@ PIECE = 1 << 22
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
     """Write the sound records of a trace. Yield each loss (``registry.Writer``).
 
-    A record that was kept but changed is a loss of 0 bytes. The output begins with the magic
-    number, and all its references can be resolved.
+    An index that was never registered is registered before its first use, which is a loss of 0
+    bytes. The output begins with the magic number.
     """
     assert isinstance(capture, TraceCapture)  # noqa: S101 (the host asks for no other)
     big_endian = bool(options.get("big_endian", False))
     perfetto_safe = bool(options.get("perfetto_safe", False))
     walk = _Walk(capture, copies=big_endian == capture.big_endian and not perfetto_safe)
     writer = TraceRewriter(
-        sink, big_endian=big_endian, perfetto_safe=perfetto_safe, tables=walk.output
+        sink, big_endian=big_endian, perfetto_safe=perfetto_safe, tables=walk.tables
     )
     begun = False
     for one in walk.run():
@@ -71,7 +70,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         if isinstance(one, range):
             writer.put(capture.source.read(one.start, len(one)))
         else:
-            yield from _write_archived(one, walk, writer)
+            yield from _write(one, walk, writer)
     writer.close()
 
 
@@ -88,7 +87,7 @@ def salvage_image(
     """
     assert isinstance(capture, BufferCapture)  # noqa: S101 (the host asks for no other)
     walk = _Walk(capture, copies=True)
-    writer = BufferWriter(sink, tables=walk.output)
+    writer = BufferWriter(sink, tables=walk.tables)
     image = _ImageSalvage(capture, walk, writer)
     for one in walk.run():
         yield from image.write(one)
@@ -104,61 +103,52 @@ class _FileTables(Tables):
     def __init__(self, capture: TraceCapture, sound: SoundRecords) -> None:
         super().__init__()
         self._registrations = sound.registrations
+        self._made = capture.words.size
         self._reading = RecordDecoder(big_endian=capture.big_endian).begin(capture.source.data)
-        self._strings: dict[int, str] = {}
-        self._threads: dict[int, tuple[int, int]] = {}
 
     def string(self, index: int) -> str | None:
-        """The string registered at an index, or None."""
-        record = self._record(self._registrations.string(index))
-        if isinstance(record, StringRecord):
-            return record.value
-        found = super().string(index)
-        return self._strings.get(index) if found is None else found
+        """Return the string registered at an index, or None."""
+        at = self._registrations.string(index)
+        if not 0 <= at < self._made:
+            return None if at < 0 else string_marker(index)
+        return cast("StringRecord", self._reading.record(at * WORD)).value
 
     def thread(self, index: int) -> tuple[int, int] | None:
-        """The thread registered at an index, or None."""
-        record = self._record(self._registrations.thread(index))
-        if isinstance(record, ThreadRecord):
-            return record.pid, record.tid
-        found = super().thread(index)
-        return self._threads.get(index) if found is None else found
-
-    def keep(self) -> None:
-        """Keep what the last record written registered, for indices that the file does not."""
-        self._strings.update(self.current.strings)
-        self._threads.update(self.current.threads)
-        self.forget()
+        """Return the thread registered at an index, or None."""
+        at = self._registrations.thread(index)
+        if not 0 <= at < self._made:
+            return None if at < 0 else NOBODY
+        record = cast("ThreadRecord", self._reading.record(at * WORD))
+        return record.pid, record.tid
 
     def forget(self) -> None:
-        """Forget what the last record read or written registered: the file has it, or nothing."""
+        """Forget what the last record read or written registered: the file has it."""
         self.current.strings = NO_STRINGS
         self.current.threads = NO_THREADS
-
-    def _record(self, word: int) -> TraceRecord | None:
-        return None if word < 0 else self._reading.record(word * WORD)
 
 
 class _Walk:
     """A walk over a capture: stretches to copy, and the records that need a look.
 
-    ``tables`` are those of the input, ``output`` those of what is written.
+    ``tables`` are in force at the place of the walk, for the writer of the records.
     """
 
     def __init__(self, capture: TraceCapture, *, copies: bool) -> None:
         self.capture = capture
-        self.sound = SoundRecords(capture.words)
-        self.sound.max_record = capture.request.limits.max_record or 0
-        self.tables = _FileTables(capture, self.sound)
-        self.output = _FileTables(capture, self.sound)
         self.at = 0
         """First byte of what ``run`` gave last."""
+        self._sound = SoundRecords(capture.words)
+        self._sound.max_record = capture.request.limits.max_record or 0
+        self._registrations = self._sound.registrations
+        self._made = capture.words.size
         self._copies = copies
         self._image = isinstance(capture, BufferCapture)
+        self._again = False
+        self.tables = _FileTables(capture, self._sound)
 
     def run(self) -> Iterator[Any]:
         """Yield byte ranges of sound records, and every other record."""
-        sound, reading = self.sound, self.capture.reading(self.tables)
+        sound, reading = self._sound, self.capture.reading(_FileTables(self.capture, self._sound))
         passed = 0
         for start, end, has_records in reading.spans():
             sound.limit(end // WORD)
@@ -177,17 +167,83 @@ class _Walk:
                     self.at = at
                     reading.index = sound.count
                     record = reading.record(at)
-                    sound.count += 1
                     yield record
-                    self._register(record)
-                    at += record.nbytes
+                    at = self._behind(record)
+                    cast("_FileTables", reading.tables).forget()
+                    self.tables.forget()
 
-    def _register(self, record: Any) -> None:
-        """Enter what a record registers; metadata in an image has no effect."""
-        metadata = self._image and record.record == "metadata"
+    def _behind(self, record: Any) -> int:
+        """Return where to go on after a record, once what it registers is entered."""
+        if self._again:
+            self._again = False
+            return self.at
+        self._sound.count += 1
+        metadata = self._image and record.record == "metadata"  # it has no effect there
         if not isinstance(record, Padding | Damaged | BufferHeader) and not metadata:
-            self.sound.register(record.offset // WORD)
-        self.tables.forget()
+            self._sound.register(self.at // WORD)
+        return self.at + int(record.nbytes)
+
+    def missing(self, record: TraceRecord) -> list[_Missing]:
+        """Return what a record refers to and what is written does not register."""
+        found: dict[tuple[bool, int], _Missing] = {}
+        for name, index, is_thread in _references(record):
+            has = self._registrations.has_thread if is_thread else self._registrations.has_string
+            if not has(index):
+                found.setdefault((is_thread, index), _Missing(name, index, is_thread))
+        return list(found.values())
+
+    def registration(self, one: _Missing) -> StringRecord | ThreadRecord:
+        """Return the record to put in: what provider 0 registered, a marker, or thread 0, 0."""
+        if one.is_thread:
+            pid, tid = self.tables.thread(one.index) or NOBODY
+            return ThreadRecord(offset=self.at, index=one.index, pid=pid, tid=tid)
+        value = self.tables.string(one.index)
+        text = string_marker(one.index) if value is None else value
+        return StringRecord(offset=self.at, index=one.index, value=text)
+
+    def register(self, missing: list[_Missing]) -> Iterator[Loss]:
+        """Enter what was put in, and read the record again. Yield the losses."""
+        self._again = True
+        for one in missing:
+            found = self._registrations
+            at = found.thread(one.index) if one.is_thread else found.string(one.index)
+            register = found.register_thread if one.is_thread else found.register_string
+            register(one.index, self._made if at < 0 else at)
+            if at < 0:
+                yield Loss(self.at, 0, *one.described(one.replacement))
+
+
+@attrs.frozen
+class _Missing:
+    """An index that a record refers to, and that nothing has registered."""
+
+    name: str
+    """The field with the first reference."""
+    index: int
+    is_thread: bool
+
+    @property
+    def replacement(self) -> str:
+        """What happened to it."""
+        return "registered as " + ("0, 0" if self.is_thread else string_marker(self.index))
+
+    def described(self, outcome: str) -> tuple[str, str, str]:
+        """Return what was lost, the message and the code of a ``Loss``."""
+        what, code = ("thread", "FXT0105") if self.is_thread else ("string", "FXT0104")
+        message = f"{self.name}: {what} {self.index} was never registered; {outcome}"
+        return what, message, code
+
+
+def _references(record: TraceRecord) -> Iterator[tuple[str, int, bool]]:
+    """Yield the references of a record: field, index, and whether it is to a thread."""
+    refs = record.refs or {}
+    for part in record.parts:
+        if isinstance(part, Reference) and part.name in refs:
+            yield part.name, refs[part.name], not isinstance(part, StringReference)
+    arguments: tuple[Argument, ...] = getattr(record, "args", ())
+    for number, argument in enumerate(arguments):
+        for name, index in (argument.refs or {}).items():
+            yield f"{name} of argument {number}", index, False
 
 
 # --- Archives ----------------------------------------------------------------------------------
@@ -208,120 +264,19 @@ def _left_out(record: Padding | Damaged) -> Loss:
     return attrs.evolve(loss, message=message, code="FXT0006")
 
 
-@attrs.define
-class _Missing:
-    """Unresolved references of one record."""
-
-    strings: dict[int, str] = attrs.field(factory=dict)
-    """Field that uses each string, by index."""
-    threads: dict[int, str] = attrs.field(factory=dict)
-
-    def registrations(self, record: TraceRecord) -> Iterator[StringRecord | ThreadRecord]:
-        """Yield the records that register what is missing."""
-        offset = record.offset
-        for index in self.strings:
-            yield StringRecord(offset=offset, index=index, value=string_marker(index))
-        for index in self.threads:
-            yield ThreadRecord(offset=offset, index=index, pid=NOBODY[0], tid=NOBODY[1])
-
-    def losses(self, record: TraceRecord) -> Iterator[Loss]:
-        """Yield the losses: the text or the thread, not the record."""
-        for index, where in self.strings.items():
-            shown = string_marker(index)
-            message = f"{where}: string {index} was never registered; written as {shown}"
-            yield Loss(record.offset, 0, record.record, message, "FXT0104")
-        for index, where in self.threads.items():
-            message = f"{where}: thread {index} was never registered; written as 0, 0"
-            yield Loss(record.offset, 0, record.record, message, "FXT0105")
-
-
-def _missing(record: TraceRecord, tables: Tables) -> _Missing | None:
-    """Return the unresolved references of a record, or None."""
-    missing = _Missing()
-    for part in record.parts if record.refs else ():
-        if isinstance(part, Reference) and part.name in (record.refs or {}):
-            index = (record.refs or {})[part.name]
-            if isinstance(part, StringReference):
-                if tables.string(index) is None:
-                    missing.strings.setdefault(index, part.name)
-            elif tables.thread(index) is None:
-                missing.threads.setdefault(index, part.name)
-    arguments: tuple[Argument, ...] = getattr(record, "args", ())
-    for number, argument in enumerate(arguments):
-        for name, index in (argument.refs or {}).items():
-            if tables.string(index) is None:
-                missing.strings.setdefault(index, f"{name} of argument {number}")
-    return missing if missing.strings or missing.threads else None
-
-
-def _write_archived(record: TraceRecord, walk: _Walk, writer: TraceRewriter) -> Iterator[Loss]:
-    """Write a record of an archive. Yield the losses if it cannot be written unchanged."""
-    missing = _missing(record, walk.tables)
+def _write(record: TraceRecord, walk: _Walk, writer: TraceRewriter) -> Iterator[Loss]:
+    """Write a record of an archive, or the registrations that it lacks. Yield the losses."""
+    missing = walk.missing(record)
     try:
-        if missing is None:
-            writer.write(record)
-        elif record.raw is not None:
-            _register(record, missing, writer)
+        for one in missing:
+            writer.write(walk.registration(one))
+        if missing:
+            yield from walk.register(missing)
         else:
-            try:
-                writer.write(_inlined(record, missing))
-            except WriteRefusedError:  # a full record has no room for inline words
-                _register(record, missing, writer)
+            writer.write(record)
     except WriteRefusedError as error:
         message = f"it cannot be written: {error.message}"
         yield Loss(record.offset, record.nbytes, record.record, message, error.code)
-    else:
-        if missing is not None:
-            yield from missing.losses(record)
-    walk.output.forget()
-
-
-def _inlined(record: TraceRecord, missing: _Missing) -> TraceRecord:
-    """Return the record with inline values for what is missing: marker, or thread 0, 0."""
-    changes = _without_threads(record, missing)
-    changes["refs"] = _without(record.refs, record.parts, missing)
-    if hasattr(record, "args"):
-        changes["args"] = tuple(
-            attrs.evolve(argument, refs=_kept(argument.refs, missing.strings))
-            for argument in record.args
-        )
-    return attrs.evolve(record, **changes)
-
-
-def _register(record: TraceRecord, missing: _Missing, writer: TraceRewriter) -> None:
-    """Write what is missing before the record, which then keeps its bytes."""
-    for one in missing.registrations(record):
-        writer.write(one)
-    writer.write(attrs.evolve(record, **_without_threads(record, missing)))
-
-
-def _without_threads(record: TraceRecord, missing: _Missing) -> dict[str, Any]:
-    """Return the fields with missing threads, replaced by thread 0, 0."""
-    refs = record.refs or {}
-    return {
-        part.name: NOBODY[0] if isinstance(record, UserspaceObject) else NOBODY
-        for part in record.parts
-        if isinstance(part, Reference)
-        and not isinstance(part, StringReference)
-        and refs.get(part.name) in missing.threads
-    }
-
-
-def _without(
-    refs: Mapping[str, int] | None, parts: tuple[Any, ...], missing: _Missing
-) -> dict[str, int] | None:
-    """Return the resolvable references of a record."""
-    strings = {part.name for part in parts if isinstance(part, StringReference)}
-    return {
-        name: index
-        for name, index in (refs or {}).items()
-        if index not in (missing.strings if name in strings else missing.threads)
-    } or None
-
-
-def _kept(refs: Mapping[str, int] | None, missing: Mapping[int, str]) -> dict[str, int] | None:
-    """Return the resolvable references of an argument."""
-    return {name: index for name, index in (refs or {}).items() if index not in missing} or None
 
 
 # --- Images ------------------------------------------------------------------------------------
@@ -367,34 +322,24 @@ class _ImageSalvage:
         self._writer.write(attrs.evolve(header, reserved=(0,) * len(BUFFER_HEADER)))
 
     def _write_record(self, record: TraceRecord) -> Iterator[Loss]:
-        missing = _missing(record, self._walk.tables)
-        if missing is None:
+        """Write a record, or the registrations that it lacks, if its buffer has the room."""
+        missing = self._walk.missing(record)
+        if not missing:
             self._writer.write(record)
             return
-        new = [
-            one
-            for one in missing.registrations(record)
-            if (
-                self._walk.output.thread(one.index)
-                if isinstance(one, ThreadRecord)
-                else self._walk.output.string(one.index)
-            )
-            is None
-        ]
-        buffer = self._writer.buffer_at(record.offset).name
+        new = [self._walk.registration(one) for one in missing]
+        buffer = self._writer.buffer_at(record.offset)
         need = sum(len(one.pack()) for one in new)
-        if need > self._room[buffer]:
-            self._room[buffer] += record.nbytes
-            first = next(missing.losses(record))
-            message = f"{first.message.partition(';')[0]}, and its buffer has no room; left out"
-            yield Loss(record.offset, record.nbytes, record.record, message, first.code)
+        if need > self._room[buffer.name]:
+            self._room[buffer.name] += record.nbytes
+            _, message, code = missing[0].described("its buffer has no room; left out")
+            yield Loss(record.offset, record.nbytes, record.record, message, code)
             return
-        self._room[buffer] -= need
+        self._room[buffer.name] -= need
+        buffer.changed = True
         for one in new:
             self._writer.write(one)
-        self._writer.write(attrs.evolve(record, **_without_threads(record, missing)))
-        self._walk.output.keep()
-        yield from missing.losses(record)
+        yield from self._walk.register(missing)
 
     @functools.cached_property
     def _room(self) -> dict[str, int]:

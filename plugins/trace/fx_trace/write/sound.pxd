@@ -17,7 +17,6 @@ cdef class SoundRecords(Kernel):
     cdef public long long max_record, pos, count
     cdef long long total
 
-    cpdef int limit(self, long long end) noexcept
 
     @cython.locals(word=cython.longlong, kind=cython.longlong, size=cython.longlong, form=cython.longlong)
     cdef long long step(self) except? -1 nogil
@@ -32,8 +31,9 @@ cdef class SoundRecords(Kernel):
     cdef bint is_resolved(self, long long at, long long form) noexcept nogil
     @cython.final
     cdef bint has_string(self, long long ref) noexcept nogil
+    @cython.final
     @cython.locals(
         word=cython.longlong, kind=cython.longlong, end=cython.longlong, index=cython.longlong,
         words=cython.longlong,
     )
-    cpdef int register(self, long long at) except -1 nogil
+    cdef int enter(self, long long at) except -1 nogil

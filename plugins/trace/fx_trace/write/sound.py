@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx_trace.numbers import *
-from fx_trace.read.record_bounds import (
+from fx_trace.read.forms import (
     FIELD_WIDTH,
     FORM_WIDTH,
     FORM_WORDS,
@@ -13,8 +13,8 @@ from fx_trace.read.record_bounds import (
     NARGS_AT,
     STRING,
     TAIL,
-    RecordBounds,
 )
+from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.write.registrations import Registrations
 from fxframework.kernels.kernel import Kernel
 
@@ -37,7 +37,7 @@ class SoundRecords(Kernel):
         self.words = memoryview(words)
         self.total = len(self.words)
         self.records = RecordBounds(words)
-        self.registrations = Registrations()
+        self.registrations = Registrations(self.total)
         self.max_record = 0
         self.pos = 0
         self.count = 0
@@ -56,16 +56,19 @@ class SoundRecords(Kernel):
             if form < 0 or not self.is_resolved(self.pos, form):
                 break
             if kind == RECORD_STRING or kind == RECORD_THREAD:
-                self.register(self.pos)
+                self.enter(self.pos)
             self.pos += size
             self.count += 1
         return self.pos
 
-    def limit(self, end: int) -> int:
+    def limit(self, end: int) -> None:
         """Look for records before word ``end`` only."""
         self.total = end
         self.records.total = end
-        return 0
+
+    def register(self, at: int) -> None:
+        """Enter what the framed record at word ``at`` registers: a string, thread or provider."""
+        self.enter(at)
 
     def form_of(self, at: int, end: int) -> int:
         """The form whose contents fill the record from word ``at`` to ``end``; or -1."""
@@ -91,7 +94,7 @@ class SoundRecords(Kernel):
                     return False
                 end += self.records.inline_words(value)
             elif kind == KOIDS:
-                if value and self.registrations.thread(value) < 0:
+                if value and not self.registrations.has_thread(value):
                     return False
                 if value == 0:
                     end += self.records.forms[field + 3]
@@ -111,10 +114,10 @@ class SoundRecords(Kernel):
 
     def has_string(self, ref: int) -> bool:
         """Return whether a string reference is empty, inline, or registered."""
-        return ref == 0 or ref & INLINE != 0 or self.registrations.string(ref) >= 0
+        return ref == 0 or ref & INLINE != 0 or self.registrations.has_string(ref)
 
-    def register(self, at: int) -> int:
-        """Enter what the framed record at word ``at`` registers: a string, thread or provider."""
+    def enter(self, at: int) -> int:
+        """Enter what a record registers, as ``register`` does."""
         word = self.words[at]
         kind = word & 15
         end = at + self.records.size_of(word)
