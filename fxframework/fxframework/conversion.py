@@ -13,7 +13,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -21,15 +21,16 @@ from fxframework import rules
 from fxframework.errors import (
     Catalogue,
     LimitError,
+    MissingExtraError,
     Severity,
     UnreadableError,
     UsageError,
     WriteRefusedError,
     did_you_mean,
+    missing_packages,
 )
 from fxframework.io.budget import Budget
 from fxframework.io.folder import names_folder
-from fxframework.io.packing import bare_name
 from fxframework.registry import (
     EVERY_CAPTURE,
     LIMIT_OPTIONS,
@@ -37,6 +38,17 @@ from fxframework.registry import (
     Option,
     Writer,
     parse_options,
+)
+from fxframework.targets import (
+    Target,
+    find_target,
+    longest_suffix,
+    nothing_to_write,
+    preferred_writer,
+    tables_needed,
+    target_name,
+    target_names,
+    targets_for,
 )
 
 if TYPE_CHECKING:
@@ -56,18 +68,12 @@ __all__ = [
     "InputReport",
     "Salvage",
     "SalvageReport",
-    "Target",
     "check_options",
-    "passed_over",
     "plan",
     "plan_salvage",
     "require_readable",
-    "target_name",
-    "targets_for",
 ]
 
-Target = Writer | Exporter
-T = TypeVar("T", Writer, Exporter)
 UNREADABLE_KINDS = frozenset({"padding", "damaged", "unknown"})
 """Kinds of records without readable contents; a capture of only these is unreadable."""
 RECORDS = "records"
@@ -126,179 +132,6 @@ class ConversionReport:
     def lossy(self) -> bool:
         """Whether data of an input could not be read or written."""
         return self.worst is not None and self.worst >= Severity.DATA_LOSS
-
-
-# --- Targets -----------------------------------------------------------------------------------
-
-
-def target_name(target: Target) -> str:
-    """Return the name of a writer's format, or of an exporter."""
-    return target.format if isinstance(target, Writer) else target.name
-
-
-def targets_for(host: Host, capture: Capture) -> list[Target]:
-    """Return the writers and exporters that can write this capture, those of its format first."""
-    writers = [
-        writer
-        for writer in host.writers.values()
-        if writer.format == capture.format or writer.merges(capture.tables)
-    ]
-    writers.sort(key=lambda writer: writer.format != capture.format)
-    exporters: dict[str, Exporter] = {}
-    for exporter in host.exporters_for(capture.format, capture.tables):
-        exporters.setdefault(exporter.name, exporter)
-    return [*writers, *exporters.values()]
-
-
-def _names(targets: Iterable[Target]) -> str:
-    return ", ".join(sorted({target_name(target) for target in targets})) or "none"
-
-
-def _matching_suffix(name: str, target: Target) -> str:
-    """Return the longest suffix of a target that a file name ends in; empty if there is none."""
-    bare = bare_name(name.lower())
-    fitting = (s for s in target.suffixes if name.lower().endswith(s) or bare.endswith(s))
-    return max(fitting, key=len, default="")
-
-
-def _longest_suffix(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
-    """Return the longest suffix of any target that a file name ends in, and the targets with it."""
-    found = [(suffix, target) for target in targets if (suffix := _matching_suffix(name, target))]
-    longest = max((suffix for suffix, _ in found), key=len, default="")
-    return longest, [target for suffix, target in found if len(suffix) == len(longest)]
-
-
-def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -> Target:
-    """Return the writer or exporter named by ``to``, or else by the suffix of ``out``.
-
-    Among exporters of the same name, one that takes all captures is preferred. Raises UsageError,
-    which lists the possible targets, if none or several match.
-    """
-    capture = captures[0]
-    choices = _choices(host, captures)
-    if to is not None:
-        return _named_target(host, capture, choices, to)
-    remedy = f"name one with -t: {_names(choices)}"
-    if out == "-":
-        raise UsageError("standard output has no suffix to choose a target by", remedy=remedy)
-    suffix, writers = _longest_suffix(host.writers.values(), out)
-    longer, exporters = _longest_suffix(host.exporters, out)
-    if writers and len(suffix) >= len(longer):
-        writer = _preferred(host, writers, capture)
-        if writer is None:
-            raise UsageError(
-                f"several formats have the suffix {suffix!r}: {_names(writers)}",
-                remedy=f"name one with -t, for example -t {writers[0].format}",
-            )
-        return writer
-    if not exporters:
-        raise _no_suffix(capture, out, choices)
-    fitting = [one for one in exporters if one in choices]
-    if not fitting:
-        raise _does_not_apply(capture, longer, exporters, choices)
-    if len({exporter.name for exporter in fitting}) > 1:
-        # Prefer the exporter named like the suffix: `json` for .json.
-        fitting = [one for one in fitting if f".{one.name}" == longer] or fitting
-    if len({exporter.name for exporter in fitting}) > 1:
-        raise UsageError(
-            f"several exporters have the suffix {longer!r}: {_names(fitting)}",
-            remedy=f"name one with -t, for example -t {fitting[0].name}",
-        )
-    return fitting[0]
-
-
-def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Target) -> list[str]:
-    """Return the exporters that have the suffix of ``out`` in common with the writer ``target``."""
-    suffix = _matching_suffix(out, target)
-    if not suffix or not isinstance(target, Writer):
-        return []
-    exporters = (one for one in _choices(host, captures) if isinstance(one, Exporter))
-    return sorted(one.name for one in exporters if _matching_suffix(out, one) == suffix)
-
-
-def _choices(host: Host, captures: Sequence[Capture]) -> list[Target]:
-    """Return the targets of the first capture; of a name, prefer one that takes all captures."""
-
-    def takes_all(exporter: Exporter) -> bool:
-        return all(exporter.takes(each.format, each.tables) for each in captures)
-
-    general = {one.name: one for one in host.exporters if takes_all(one)}
-    return [
-        one if isinstance(one, Writer) or takes_all(one) else general.get(one.name, one)
-        for one in targets_for(host, captures[0])
-    ]
-
-
-def _named_target(host: Host, capture: Capture, choices: Sequence[Target], name: str) -> Target:
-    exporters = [one for one in host.exporters if one.name == name]
-    for exporter in exporters:
-        if exporter in choices:
-            return exporter
-    if name in host.writers:
-        return host.writers[name]
-    remedy = f"{capture.format} captures can become: {_names(choices)}"
-    if exporters:
-        raise UsageError(
-            f"exporter {name!r} does not take {capture.format} captures: it needs "
-            f"{_needs(exporters)}",
-            path=capture.name,
-            remedy=remedy,
-        )
-    known = {target_name(target) for target in choices}
-    raise UsageError(
-        f"no exporter or format is called {name!r}{did_you_mean(name, known)}", remedy=remedy
-    )
-
-
-def _needs(exporters: Iterable[Exporter]) -> str:
-    """Return the formats and tables that exporters require, as text."""
-    formats = sorted({one.accepts for one in exporters if isinstance(one.accepts, str)})
-    tables = {
-        table for one in exporters if not isinstance(one.accepts, str) for table in one.accepts
-    }
-    parts = []
-    if formats:
-        parts.append(f"the format {' or '.join(formats)}")
-    if tables:
-        parts.append(f"a table of {' or '.join(sorted(tables))}")
-    return ", or ".join(parts)
-
-
-def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:
-    """Return the error for an output whose suffix no writer or exporter has."""
-    name = out.replace("\\", "/").rpartition("/")[2]
-    suffix = "." + name.partition(".")[2] if "." in name else ""
-    known = sorted({known for target in choices for known in target.suffixes})
-    hint = did_you_mean("." + name.rpartition(".")[2], known) if suffix else ""
-    what = f"no target has the suffix {suffix!r}" if suffix else f"{out!r} has no suffix"
-    return UsageError(
-        f"{what}{hint}",
-        remedy=f"{capture.format} captures can become {', '.join(known)}; or name the target "
-        f"with -t: {_names(choices)}",
-    )
-
-
-def _does_not_apply(
-    capture: Capture, suffix: str, exporters: Sequence[Exporter], choices: Sequence[Target]
-) -> UsageError:
-    """Return the error for an output whose suffix belongs to exporters that reject the capture."""
-    return UsageError(
-        f"{suffix!r} is the suffix of {_names(exporters)}, which needs {_needs(exporters)}; "
-        f"this is a capture of {capture.format} with {', '.join(capture.schemas) or 'no tables'}",
-        path=capture.name,
-        remedy=f"choose another suffix, or name the target with -t: {_names(choices)}",
-    )
-
-
-def _preferred(host: Host, writers: Sequence[Writer], capture: Capture) -> Writer | None:
-    """Choose among writers that share a suffix: that of the capture's format, else the first.
-
-    Returns None if they belong to several plugins, so that their order is arbitrary.
-    """
-    mine = [writer for writer in writers if writer.format == capture.format]
-    if mine or len({id(host.owner(writer)) for writer in writers}) == 1:
-        return (mine or writers)[0]
-    return None
 
 
 # --- Options -----------------------------------------------------------------------------------
@@ -461,6 +294,10 @@ class Conversion:
             self._check_merge()
         if self.action is Action.EXPORT:
             self._check_export()
+        extra = self.target.extra if isinstance(self.target, Exporter) else ""
+        for package in missing_packages(extra)[:1]:
+            purpose = f"the exporter {target_name(self.target)}"
+            raise MissingExtraError(package, extra, purpose=purpose)
         for capture in self.captures:
             if capture.source.rebuilt and not capture.source.size:
                 _refuse_lines(capture)
@@ -488,7 +325,7 @@ class Conversion:
                 "records depend on",
                 path=capture.name,
                 remedy=f"convert all of it, or name an exporter with -t: "
-                f"{_names(targets_for(self.host, capture))}",
+                f"{target_names(targets_for(self.host, capture))}",
             )
 
     def _check_merge(self) -> None:
@@ -503,7 +340,7 @@ class Conversion:
                 if several
                 else f"{capture.format} captures cannot be written as {target.format}",
                 path=capture.name,
-                remedy=f"they can become: {_names(targets_for(self.host, capture))}",
+                remedy=f"they can become: {target_names(targets_for(self.host, capture))}",
             )
 
     def _check_export(self) -> None:
@@ -513,10 +350,26 @@ class Conversion:
             if not target.takes(capture.format, capture.tables):
                 raise UsageError(
                     f"exporter {target.name!r} does not take {capture.format} captures: it needs "
-                    f"{_needs([target])}",
+                    f"{tables_needed([target])}",
                     path=capture.name,
                     remedy="convert the inputs one by one",
                 )
+
+    def _check_rows(self, chosen: Sequence[Capture]) -> None:
+        """Raise WriteRefusedError if no capture has a row that the target could write."""
+        reasons = []
+        for capture in chosen:
+            reason = nothing_to_write(self.target, capture)
+            if not reason:
+                return
+            reasons.append(reason)
+        part = "the selected part of " if any(self.parts) else ""
+        raise WriteRefusedError(
+            f"{part}{self.captures[0].name} has nothing that {target_name(self.target)} could hold:"
+            f" {reasons[0]}",
+            path=self.captures[0].name,
+            remedy="`fxf convert --list` says what the capture can become",
+        )
 
     # --- Running ---
 
@@ -604,13 +457,17 @@ class Conversion:
         target = self.target
         open_session = target.merge if isinstance(target, Writer) else target.open
         assert open_session is not None  # noqa: S101 (checked by `_check_merge`)
-        session = open_session(sink, self.options)
         from fxframework.model.timeline import aligned, spare
 
+        chosen_parts = [
+            capture if part is None else capture.select(part)
+            for capture, part in zip(self.captures, self.parts, strict=True)
+        ]
+        self._check_rows(chosen_parts)
+        session = open_session(sink, self.options)
         rows: Counter[str] = Counter()
         ways = itertools.chain(self.alignments, itertools.repeat(None))
-        for capture, part, way in zip(self.captures, self.parts, ways, strict=False):
-            chosen = capture if part is None else capture.select(part)
+        for capture, chosen, way in zip(self.captures, chosen_parts, ways, strict=False):
             try:
                 session.write(chosen if way is None else aligned(chosen, way))
             except LimitError as error:
@@ -756,10 +613,10 @@ def plan_salvage(
 
 
 def _salvage_writer(host: Host, capture: Capture, out: str) -> Writer:
-    suffix, found = _longest_suffix(host.writers.values(), out)
+    suffix, found = longest_suffix(host.writers.values(), out)
     possible = [one for one in targets_for(host, capture) if isinstance(one, Writer)]
     fitting = [writer for writer in found if writer in possible]
-    preferred = _preferred(host, fitting, capture) if fitting else None
+    preferred = preferred_writer(host, fitting, capture) if fitting else None
     if preferred is not None:
         return preferred
     suffixes = ", ".join(suffix for writer in possible for suffix in writer.suffixes)
@@ -768,10 +625,10 @@ def _salvage_writer(host: Host, capture: Capture, out: str) -> Writer:
         raise UsageError(f"no format has the suffix of {out!r}", remedy=remedy)
     if fitting:
         raise UsageError(
-            f"several formats have the suffix {suffix!r}: {_names(found)}", remedy=remedy
+            f"several formats have the suffix {suffix!r}: {target_names(found)}", remedy=remedy
         )
     raise UsageError(
-        f"{capture.format} captures cannot be written as {_names(found)}",
+        f"{capture.format} captures cannot be written as {target_names(found)}",
         path=capture.name,
         remedy=remedy,
     )

@@ -38,6 +38,7 @@ __all__ = [
     "did_you_mean",
     "install_line",
     "look_up",
+    "missing_packages",
     "refusal",
 ]
 
@@ -237,6 +238,20 @@ def install_line(extra: str, package: str) -> str:
     """
     packages = _packages_of(extra) or [package]
     return shlex.join([sys.executable or "python3", "-m", "pip", "install", *packages])
+
+
+def missing_packages(extra: str) -> list[str]:
+    """Return the names of the packages of an extra that are not installed."""
+    from importlib import metadata
+
+    missing = []
+    for requirement in _packages_of(extra) if extra else ():
+        name = re.split(r"[^\w.-]", requirement)[0]
+        try:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    return missing
 
 
 def _packages_of(extra: str) -> list[str]:

@@ -16,7 +16,7 @@ import attrs
 __all__ = ["Catalogue", "Refusals", "Rule", "Severity"]
 
 U64_MAX = (1 << 64) - 1
-SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|microsecond|slot|tick|word))s\b")
+SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|link|microsecond|slot|tick|word))s\b")
 """Plurals after the number 1, such as "1 words", which messages correct to the singular."""
 
 

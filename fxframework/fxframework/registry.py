@@ -386,8 +386,19 @@ class Exporter:
     """Whether the output may be a folder: the sink is then a ``fxframework.io.folder.Folder``."""
     streams: bool = True
     """Whether it processes batches of rows; False if it needs whole tables in memory."""
+    rows: frozenset[str] = attrs.field()
+    """Tables of which one must have a row, otherwise there is nothing to write and the conversion
+    is refused. By default the tables that it accepts; none if it accepts a format or any capture.
+    """
+    extra: str = ""
+    """The extra of fxframework that it needs; may be empty."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
+
+    @rows.default
+    def _accepted_tables(self) -> frozenset[str]:
+        by_tables = not isinstance(self.accepts, str) and self.accepts != EVERY_CAPTURE
+        return frozenset(self.accepts) if by_tables else frozenset()
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
         """Return whether it accepts a capture of this format with these tables."""

@@ -160,6 +160,7 @@ def test_graph_is_dot(host: Host, rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.dot"
     first = run_cli("graph", "--out", out, rows, host=host)
     assert (first.exit_code, first.stdout) == (ExitCode.OK, b"")
+    assert f"note: wrote {out}: {out.stat().st_size:,} bytes\n" in first.stderr
     assert out.read_text().startswith("digraph")
     assert run_cli("graph", "--out", out, rows, host=host).exit_code == ExitCode.FAILED
     assert run_cli("graph", "--out", out, "--force", rows, host=host).exit_code == ExitCode.OK
@@ -167,6 +168,18 @@ def test_graph_is_dot(host: Host, rows: Path, tmp_path: Path) -> None:
     assert [(edge["caller"], edge["callee"], edge["count"]) for edge in edges] == [
         (0, 1, 2), (0, 2, 1), (0, 3, 0)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["x.svg", "x.PNG", "a.b.pdf"])
+@pytest.mark.parametrize("command", ["graph", "graph-diff"])
+def test_a_picture_is_not_what_a_graph_is_written_as(
+    host: Host, rows: Path, tmp_path: Path, command: str, name: str
+) -> None:
+    files = [rows] * (2 if command == "graph-diff" else 1)
+    done = run_cli(command, "--out", tmp_path / name, *files, host=host)
+    assert done.exit_code == ExitCode.USAGE
+    assert f"dot -T{name.rpartition('.')[2].lower()} " in done.stderr
+    assert not (tmp_path / name).exists()
 
 
 def test_graph_diff_tells_changes(host: Host, rows: Path, tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 import fxframework as fxf
 from fx_trace.write.archive import Archive
-from fxframework.conversion import Action, plan, targets_for
+from fxframework.conversion import Action, plan
 from fxframework.errors import ExitCode, FxError, UnreadableError, UsageError, WriteRefusedError
 from fxframework.host import Host
 from fxframework.registry import Exporter
+from fxframework.targets import targets_for
 from fxframework.testing.cli import run_cli
 
 from . import toy

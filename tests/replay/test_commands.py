@@ -156,7 +156,10 @@ def test_a_recorded_capture_replays_byte_for_byte(host: Host, here: Path, name: 
 def test_a_capture_that_stands_there_is_its_own_copy(host: Host, here: Path) -> None:
     (here / "boot.fxt").write_bytes(sample(3000))
     before = (here / "boot.fxt").stat()
-    assert run_cli("record", "boot.fxt", host=host).exit_code == 0
+    done = run_cli("record", "boot.fxt", host=host)
+    assert done.exit_code == 0
+    assert done.stderr.startswith("note: wrote boot.toml, which replays boot.fxt (")
+    assert "unchanged" in done.stderr
     assert (here / "boot.fxt").stat().st_mtime_ns == before.st_mtime_ns
     again = run_cli("record", "boot.fxt", host=host)
     assert again.exit_code == 1

@@ -53,6 +53,8 @@ def test_a_sound_writer_passes_after_every_store() -> None:
     assert report.ok
     assert (report.stores, report.images) == (15, 16)
     assert str(report) == "16 images of 15 stores: all can be read"
+    one = crashtest(lambda memory: None, lambda image: None, size=16)
+    assert str(one) == "1 image of 0 stores: it can be read"
 
 
 @pytest.mark.parametrize("every", [1, 2, 4, 7, 8])
@@ -97,7 +99,7 @@ def test_a_torn_store_is_found_where_the_whole_ones_are_sound() -> None:
     report = crashtest(write, halves, size=16, torn=True)
     assert report.failure is not None
     assert (report.failure.store, report.failure.landed) == (1, 1)
-    assert "of which 1 bytes landed" in str(report)
+    assert "of which 1 byte landed" in str(report)
 
 
 def test_the_memory_before_the_first_store_is_checked() -> None:

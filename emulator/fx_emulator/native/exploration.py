@@ -41,7 +41,10 @@ class Exploration:
         return self.failure is None
 
     def __str__(self) -> str:
-        count = f"{self.schedules:,} schedules, {self.images:,} images"
+        count = ", ".join(
+            f"{number:,} {noun}{'s' * (number != 1)}"
+            for number, noun in ((self.schedules, "schedule"), (self.images, "image"))
+        )
         if self.failure is not None:
             return f"{count}: wrong {self.failure}"
         return f"{count}: all sound" + ("" if self.complete else " (stopped at the limit)")

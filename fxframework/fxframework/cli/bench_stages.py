@@ -12,10 +12,11 @@ import attrs
 
 from fxframework.cli.measures import TABLES, touch
 from fxframework.cli.session import Session
-from fxframework.conversion import plan, target_name, targets_for
+from fxframework.conversion import plan
 from fxframework.errors import FxError
 from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
+from fxframework.targets import target_name, targets_for
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ import click
 
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, duration
-from fxframework.errors import ExitCode
+from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["by_option", "finished", "length", "opened", "out_options", "write_dot"]
 
 NANOSECONDS = 1_000_000_000
+PICTURES = (".svg", ".png", ".pdf", ".ps", ".eps", ".gif", ".jpg", ".jpeg", ".webp")
+"""Suffixes of what Graphviz makes of a graph."""
 
 by_option = click.option(
     "--by",
@@ -80,9 +82,18 @@ def length(value: int | None, per_second: int) -> str:
 
 
 def write_dot(session: Session, lines: Iterable[str], out: str, *, force: bool) -> None:
-    """Write lines of DOT to a file or to standard output."""
+    """Write lines of DOT to a file or to standard output.
+
+    Raises UsageError for a file that by its name is a picture.
+    """
+    if out.lower().endswith(PICTURES):
+        stem, _, kind = out.rpartition(".")
+        raise UsageError(
+            f"{out!r} names a picture, and graphs are written as DOT",
+            remedy=f"give --out {stem}.dot, and draw it: `dot -T{kind.lower()} {stem}.dot > {out}`",
+        )
     with session.sink(out, force=force) as sink:
         for line in lines:
             sink.write(line.encode("utf-8", "replace") + b"\n")
     if out != "-":
-        session.screen.detail(f"wrote {out}")
+        session.screen.note(f"wrote {out}: {amount(sink.written, 'byte')}")

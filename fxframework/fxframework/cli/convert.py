@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -14,16 +14,19 @@ from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import amount, printable
-from fxframework.conversion import passed_over, plan, target_name, targets_for
-from fxframework.errors import ExitCode, Severity, UsageError
+from fxframework.conversion import plan
+from fxframework.errors import ExitCode, Severity, UsageError, install_line, missing_packages
 from fxframework.model.timeline import parse_alignments
+from fxframework.targets import nothing_to_write, passed_over, target_name, targets_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fxframework.conversion import Conversion, ConversionReport
+    from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.selection import Selection
+    from fxframework.targets import Target
 
 
 @_command(
@@ -193,23 +196,42 @@ def _list(session: Session, text: str) -> ExitCode:
     """Print the formats and exporters that can write a capture, with their suffixes."""
     screen = session.screen
     with session.open(text) as capture:
-        targets = targets_for(session.host, capture)
+        targets = [_offer(one, capture) for one in targets_for(session.host, capture)]
         if session.settings.json:
-            body = {
-                "path": capture.name,
-                "format": capture.format,
-                "targets": [
-                    {"to": target_name(one), "suffixes": one.suffixes, "title": one.title}
-                    for one in targets
-                ],
-            }
+            body = {"path": capture.name, "format": capture.format, "targets": targets}
             screen.json("convert-list", body)
             return ExitCode.OK
         screen.print(screen.paint(f"{capture.name}: {capture.format} can become", bold=True))
         rows = [("TO", "SUFFIXES", "WHAT IT IS")]
-        rows += [(target_name(one), " ".join(one.suffixes) or "–", one.title) for one in targets]
+        for one in targets:
+            marks = [f"nothing to write: {one['empty']}"] if one["empty"] else []
+            marks += [f"needs the extra {one['extra']}"] if one["install"] else []
+            mark = f" ({'; '.join(marks)})" if marks else ""
+            rows.append((one["to"], " ".join(one["suffixes"]) or "–", one["title"] + mark))
         screen.columns(rows)
-        whole = [target_name(one) for one in targets if not getattr(one, "streams", True)]
+        for line in dict.fromkeys(one["install"] for one in targets if one["install"]):
+            extras = dict.fromkeys(one["extra"] for one in targets if one["install"] == line)
+            screen.note(f"to install the extra {', '.join(extras)}: {line}")
+        whole = [one["to"] for one in targets if one["whole"] and not one["empty"]]
         if whole:
-            screen.note(f"{', '.join(whole)} need whole tables in memory")
+            need = "needs" if len(whole) == 1 else "need"
+            screen.note(
+                f"{', '.join(whole)} {need} whole tables in memory; of a large capture, choose a "
+                "part with --since and --until, or raise -o max_memory=BYTES"
+            )
         return ExitCode.OK
+
+
+def _offer(target: Target, capture: Capture) -> dict[str, Any]:
+    """Return what --list says of a target."""
+    extra = getattr(target, "extra", "")
+    missing = missing_packages(extra)
+    return {
+        "to": target_name(target),
+        "suffixes": target.suffixes,
+        "title": target.title,
+        "extra": extra,
+        "install": install_line(extra, missing[0]) if missing else "",
+        "empty": nothing_to_write(target, capture),
+        "whole": not getattr(target, "streams", True),
+    }

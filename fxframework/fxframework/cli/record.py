@@ -77,14 +77,18 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
         copy = scenario.with_suffix(_suffix(session, capture))
         _check(capture, scenario, copy, force=force)
         text = _text(capture, kind, scenario, copy)
-        if not _same(copy, capture):
+        kept = _same(copy, capture)
+        if not kept:
             with Sink.open(copy, force=True) as sink:
                 for at in range(0, capture.source.size, CHUNK):
                     sink.write(capture.source.read(at, CHUNK))
         with Sink.open(scenario, force=force) as sink:
             sink.write(text.encode())
         nbytes = amount(capture.source.size, "byte")
-        session.screen.note(f"wrote {scenario}, and {copy} ({nbytes})")
+        if kept:
+            session.screen.note(f"wrote {scenario}, which replays {copy} ({nbytes}), unchanged")
+        else:
+            session.screen.note(f"wrote {scenario}, and {copy} ({nbytes})")
         if session.settings.json:
             body = {"path": capture.name, "scenario": str(scenario), "capture": str(copy)}
             session.screen.json("record", body)

@@ -21,6 +21,8 @@ from fxframework.registry import (
 
 SUFFIX = ".jsonl"
 CALLS = frozenset({"slices"})
+NO_ROWS: frozenset[str] = frozenset()
+"""Of exporters whose output holds tables without rows, too."""
 BY = Option(
     "by",
     "",
@@ -162,6 +164,8 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.columnar:open_arrow"),
         options=(TABLE,),
         binary=True,
+        rows=NO_ROWS,
+        extra="arrow",
         folders=True,
     ),
     Exporter(
@@ -172,6 +176,8 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.columnar:open_parquet"),
         options=(TABLE,),
         binary=True,
+        rows=NO_ROWS,
+        extra="arrow",
         folders=True,
     ),
     Exporter(
@@ -182,6 +188,8 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.columnar:DatabaseExport"),
         exempt=nondeterministic("duckdb writes other bytes each time"),
         binary=True,
+        rows=NO_ROWS,
+        extra="sql",
     ),
     Exporter(
         name="folded",

@@ -267,7 +267,8 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
                 f"whole tables of a capture ({self.format}) of {self.source.size} bytes may take "
                 f"{self.memory_factor * self.source.size} bytes; max_memory is {bound}",
                 path=self.name,
-                remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
+                remedy="raise the limit with -o max_memory=BYTES, choose a part with --since and "
+                "--until, or read batches: `capture.batches`, or an exporter such as perfetto",
             )
 
     def report_notes(self, notes: Notes) -> None:

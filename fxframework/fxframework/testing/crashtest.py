@@ -213,7 +213,8 @@ class Failure:
         if not self.store:
             where = "before the first store"
         else:
-            torn = "" if self.landed >= self.size else f", of which {self.landed} bytes landed"
+            part = "1 byte" if self.landed == 1 else f"{self.landed} bytes"
+            torn = "" if self.landed >= self.size else f", of which {part} landed"
             width = 2 + 2 * self.size
             where = (
                 f"after store {self.store}, to byte {self.offset}: "
@@ -244,9 +245,10 @@ class CrashReport:
         return self.failure is None
 
     def __str__(self) -> str:
-        count = f"{self.images:,} images of {self.stores:,} stores"
+        images = "1 image" if self.images == 1 else f"{self.images:,} images"
+        count = f"{images} of {self.stores:,} store{'s' * (self.stores != 1)}"
         if self.failure is None:
-            return f"{count}: all can be read"
+            return f"{count}: {'it' if self.images == 1 else 'all'} can be read"
         return f"{count}: a crash can leave an unreadable image, first {self.failure}"
 
 

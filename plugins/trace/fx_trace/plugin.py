@@ -24,6 +24,8 @@ SUFFIXES = (".fxt", ".fxt.gz")
 BUFFER_SUFFIXES = (".tbuf",)
 FORMATS = ("trace", "trace-buffer")
 """Formats whose captures have the tables of a trace."""
+EVENTS = frozenset({"slices", "instants", "counters", "flows", "sched", "logs"})
+"""Tables whose rows have a time."""
 
 REFERENCES = (
     ("perfetto", "Perfetto's trace processor, v52", "perfetto"),
@@ -167,7 +169,7 @@ def fx_writers() -> Iterable[Writer]:
                     choices=("keep", "close", "drop"),
                 ),
             ),
-            accepts=frozenset({"slices", "instants", "counters", "flows", "sched", "logs"}),
+            accepts=EVENTS,
             merge=lazy("fx_trace.write.merge:open_merge"),
             extract=lazy("fx_trace.write.extract:extract"),
         ),
@@ -197,10 +199,18 @@ def fx_writers() -> Iterable[Writer]:
 def fx_exporters() -> Iterable[Exporter]:
     """Text for people, and Chrome JSON, of everything that has the tables of a trace."""
     exporters = (
-        ("text", "one line per record", ".txt", lazy("fx_trace.export.text:TextExport"), ()),
+        (
+            "text",
+            "one line per record",
+            EVENTS,
+            ".txt",
+            lazy("fx_trace.export.text:TextExport"),
+            (),
+        ),
         (
             "json",
             "Chrome JSON, as trace2json writes it",
+            EVENTS | {"trace_objects"},
             ".json",
             lazy("fx_trace.export.chrome_json:JsonExport"),
             (
@@ -218,6 +228,7 @@ def fx_exporters() -> Iterable[Exporter]:
         name="blobs",
         title="the bytes of the blobs of one name, joined: Perfetto packets, for one",
         accepts="trace",
+        rows=frozenset({"blobs"}),
         suffixes=(".blob",),
         binary=True,
         open=lazy("fx_trace.export.blobs:BlobExport"),
@@ -229,11 +240,12 @@ def fx_exporters() -> Iterable[Exporter]:
                 name=name,
                 title=title,
                 accepts=format,
+                rows=rows,
                 suffixes=(suffix,),
                 open=opened,
                 options=options,
             )
-            for name, title, suffix, opened, options in exporters
+            for name, title, rows, suffix, opened, options in exporters
             for format in FORMATS
         ),
         blobs,

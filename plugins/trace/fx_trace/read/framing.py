@@ -240,7 +240,9 @@ def frame_detail(code: str, header: int, nbytes: int, size: int) -> str:
 
 def odd_bytes_detail(size: int) -> str:
     """What FXT0005 says of a file of ``size`` bytes."""
-    return f"it has {size} bytes; the last {size % WORD} are not a whole word"
+    odd = size % WORD
+    rest = "last byte is" if odd == 1 else f"last {odd} are"
+    return f"it has {size} bytes; the {rest} not a whole word"
 
 
 def overrun_detail(need: int, words: int) -> str:

@@ -451,9 +451,9 @@ def clock_of(capture: Capture) -> Clock:
 
 
 def nothing_to_write(capture: Capture) -> WriteRefusedError:
-    """Return the error for a capture without a header."""
+    """Return the error for a capture without a header, or without an event."""
     return WriteRefusedError(
-        "there is nothing to write: no event, no header",
+        "there is nothing to write: no event",
         path=capture.name,
         remedy="`fxf info` shows what the capture holds",
     )

@@ -91,10 +91,11 @@ class TextExport(EventExport):
     def write(self, capture: Capture) -> None:
         """Write one capture; another one follows it.
 
-        Raises WriteRefusedError for a capture without a header.
+        Raises WriteRefusedError for a capture without a header, and for one without an event.
         """
         if whole_of(capture).version is None:
             raise nothing_to_write(capture)
+        before = self._sink.written
         calls = Calls(capture)
         lines = _TextLines(capture, self._time, self._dropped)
         metadata = _Metadata(capture) if self._metadata else None
@@ -111,6 +112,8 @@ class TextExport(EventExport):
             self._dropped += left_out(capture)
         else:
             self._put(metadata.rest())
+        if self._sink.written == before:
+            raise nothing_to_write(capture)
 
 
 class _TextLines:
