@@ -82,9 +82,14 @@ class Cpu:
 
         Raises CpuError where the CPU has no RDTSCP.
         """
+        aux = self.rdtscp_aux()
+        return self.rdtsc(), aux
+
+    def rdtscp_aux(self) -> int:
+        """IA32_TSC_AUX as RDTSCP reads it. Raises CpuError where the CPU has no RDTSCP."""
         if not self.processor.rdtscp:
             raise CpuError(f"CPU {self.number} has no RDTSCP (CPUID 80000001h EDX[27]): use RDTSC")
-        return self.rdtsc(), self._aux
+        return self._aux
 
     def rdmsr(self, index: int) -> int:
         """RDMSR of 0x10, 0x3B or 0xC0000103. Raises CpuError for any other index."""
@@ -169,6 +174,13 @@ class Cpu:
         self._change_rate()
 
     # --- the counter ---
+
+    @property
+    def tick_ns(self) -> int:
+        """Time, besides the cost, in which readings surely differ, in ns; 0 if it is stopped."""
+        if not self._rate:
+            return 0
+        return max(0, -(-self.processor.step * _NS // self._rate) - self.processor.read_cost_ns)
 
     def _running(self) -> int:
         """Return the billionths of ticks counted since reset, not reduced modulo 2^64."""

@@ -61,6 +61,7 @@ class Target:
         ticks_per_second: rate of the system's clock.
         start_ns: initial monotonic time.
         suspended_ns: initial lead of boot time over monotonic time.
+        instructions_per_second: rate at which native programs execute, and time passes for them.
         slice_ns: CPU time after which a thread yields to another of its priority.
         save_delay_ns: virtual time after which the trace manager saves a half of a streaming
             buffer that is full; None: only ``traces.save()`` saves.
@@ -78,12 +79,18 @@ class Target:
         ticks_per_second: int = 1_000_000_000,
         start_ns: int = 0,
         suspended_ns: int = 0,
+        instructions_per_second: int = 1_000_000_000,
         slice_ns: int = SLICE_NS,
         save_delay_ns: int | None = 0,
         store_log: bool = False,
         **processor: Unpack[ProcessorOptions],
     ) -> None:
+        if instructions_per_second < 1:
+            raise EmulatorError(
+                f"invalid instructions_per_second {instructions_per_second}: must be at least 1"
+            )
         self.seed = seed
+        self.instructions_per_second = instructions_per_second
         self.store_log = store_log
         self.clock = VirtualClock(
             ticks_per_second=ticks_per_second, start_ns=start_ns, suspended_ns=suspended_ns

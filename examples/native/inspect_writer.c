@@ -7,6 +7,7 @@
 // Bugs to be found:
 //   INSPECT_BUG_NO_FENCE  forgets the fence: both threads write at a time (memory_order="tso")
 //   INSPECT_BUG_NO_ODD    stores the value while the generation count is even
+//   INSPECT_BUG_NO_EVEN   leaves the generation count odd
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -62,7 +63,9 @@ void inspect_add(word_t *vmo, int me) {
 #ifndef INSPECT_BUG_NO_ODD
   put(vmo + VALUE, get(vmo + VALUE) + 1);
 #endif
+#ifndef INSPECT_BUG_NO_EVEN
   atomic_store_explicit(vmo + GENERATION, generation + 2, memory_order_release);
+#endif
   unlock(me);
 }
 

@@ -220,3 +220,26 @@ def test_our_own_writer_stands_it(mode: str) -> None:
         write, sound, size=4096, every=11, setup=lambda memory: TraceBuffer(memory, mode)
     )
     assert report.ok, report
+
+
+def test_what_must_hold_at_the_end_is_checked_there_alone() -> None:
+    def write(memory: RecordedMemory) -> None:
+        memory.store_u64(0, 1)
+        memory.note("begun")
+        memory.store_u64(0, 3)
+
+    def even(image: bytes) -> None:
+        assert image[0] % 2 == 0, "a write is in progress"
+
+    def noted(image: bytes, notes: list[str]) -> None:
+        assert notes == ["begun"]
+
+    for final in (even, noted):
+        report = crashtest(write, lambda _: None, size=64, final=final)
+        assert report.ok is (final is noted)
+        assert report.images == 3
+    report = crashtest(write, lambda _: None, size=64, final=even)
+    assert report.failure is not None
+    assert (report.failure.store, report.failure.final) == (2, True)
+    assert "the last image is wrong when the writer had ended, after 2 stores" in str(report)
+    assert not crashtest(write, even, size=64, final=even).failure.final

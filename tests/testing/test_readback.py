@@ -138,3 +138,16 @@ def test_nothing_there_yet_is_no_finding() -> None:
         check: Any = reads_back(format)
         check(bytes(4096))
         check(bytes(4096), before=bytes(4096))
+
+
+def test_a_generation_count_that_stays_odd() -> None:
+    def write(memory: RecordedMemory) -> None:
+        inspect(memory)
+        memory.store_u64(8, memory.load_u64(8) + 1)
+
+    check = reads_back("inspect", findings={"FXI0005", "FXI0001", "FXI0002", "FXI0003"})
+    for options in ({}, {"final": check}):
+        failure = crashtest(write, check, size=4096, **options).failure
+        assert failure is not None
+        assert failure.final
+        assert "an odd count means that a write is in progress" in str(failure)

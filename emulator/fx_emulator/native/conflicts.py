@@ -13,7 +13,10 @@ from typing import Any
 from fx_emulator.native.decode import Access, Part
 from fx_emulator.native.space import WRITE, Region
 
-__all__ = ["Conflicts", "GrownError"]
+__all__ = ["TIME", "Conflicts", "GrownError"]
+
+TIME = -8
+"""Stands for the word of the clock, which each reading of time changes: later ones are greater."""
 
 _WORD = 8
 _WRITE_ACCESS = 17
@@ -84,6 +87,15 @@ class Conflicts:
 
         self._hooks.append(machine.engine.on_access(access, start, region.end - 1, reads=True))
 
+    def on_time(self) -> None:
+        """Note that the running agent reads the time."""
+        agent, pc = self.agent, self.machine.pc()
+        self.accesses[agent] = self.accesses.get(agent, 0) + 1
+        key = (agent, _WRITE_ACCESS, TIME, pc)
+        if key not in self._seen:
+            self._seen.add(key)
+            self._note(agent, writes=True, address=TIME, size=_WORD, pc=pc)
+
     def settle(self) -> None:
         """Start the next run with the conflicts known so far."""
         self.grown = False
@@ -120,7 +132,7 @@ class Conflicts:
     def hook_points(self, function: Callable[[int], None], more: set[int]) -> None:
         """Call ``function(address)`` before each instruction that is a point or in ``more``."""
         engine = self.machine.engine
-        new = (self.points | more) - self._point_hooks.keys()
+        new = (self.points | more) - self._point_hooks.keys() - self.machine.calls.keys()
         for address in sorted(new):
             self._point_hooks[address] = engine.on_code(function, address, address)
         if new:
@@ -130,6 +142,8 @@ class Conflicts:
         """Return the words in conflict that an instruction will use, and whether it stores each."""
         found: list[tuple[int, bool]] = []
         addresses, words = self.machine.operands, self.words
+        if access.timed and TIME in words:
+            found.append((TIME, True))
         if addresses.idle(access):
             return found
         for operand in access.operands:
@@ -138,6 +152,10 @@ class Conflicts:
                 if word in words:
                     found.append((word, operand.writes))  # noqa: PERF401 (it runs at each point)
         return found
+
+    def touched_in(self, call: int) -> list[tuple[int, bool]]:
+        """Return the words in conflict that a function of the target has used, at its trap."""
+        return [(word, True) for word in self.words if call in self._users[word]]
 
     def touched_by(self, part: Part) -> list[tuple[int, bool]]:
         """Return the same for a part of an instruction."""

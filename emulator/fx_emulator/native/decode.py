@@ -88,6 +88,8 @@ class Access:
     """``mfence``, ``sfence``, ``lfence`` or empty."""
     repeated: bool = False
     """Whether a REP prefix repeats it, RCX times."""
+    timed: bool = False
+    """Whether it reads the time: RDTSC, RDTSCP."""
     plural: bool = False
     """Whether it has several parts even if no operand crosses a cache line."""
 
@@ -171,6 +173,7 @@ class Decoder:
             operands=operands,
             locked=found.prefix[0] == 0xF0 or exchange,
             fence=name if name in {"mfence", "sfence", "lfence"} else "",
+            timed=name in {"rdtsc", "rdtscp"},
             repeated=found.mnemonic.startswith("rep") and name != "ret",
             plural=sum(-(-each.size // _WORD) * (each.reads + each.writes) for each in operands)
             > 1,

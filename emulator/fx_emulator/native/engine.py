@@ -8,6 +8,8 @@ for a store costs about a microsecond.
 from __future__ import annotations
 
 import ctypes
+import functools
+import mmap
 from collections.abc import Callable
 from typing import Any
 
@@ -79,6 +81,41 @@ def _load() -> tuple[Any, Any]:
     return library, x86_const
 
 
+_MARK = 0x5A17_C0DE_1234
+"""A number of instructions that is found in the engine's memory by its value."""
+
+
+@functools.cache
+def _counter_offset() -> int:
+    """Return the offset of the number of executed instructions in the engine's own structure.
+
+    The library keeps it beside the limit, and has no function that returns it. Raises NativeError
+    if a version of the library keeps it elsewhere.
+    """
+    engine = Engine(calibrated=False)
+    size = ctypes.CDLL(None).malloc_usable_size
+    size.argtypes, size.restype = [_VOID_P], ctypes.c_size_t
+    page = mmap.mmap(-1, mmap.PAGESIZE)
+    page[:3] = b"\x90\x90\xf4"
+    anchor = ctypes.c_char.from_buffer(page)
+    engine.map_pointer(0, mmap.PAGESIZE, 7, ctypes.addressof(anchor))
+    found: list[int] = []
+
+    def look(_address: int) -> None:
+        data = ctypes.string_at(engine.handle, size(engine.handle))
+        found.append(data.find((2).to_bytes(8, "little") + _MARK.to_bytes(8, "little")))
+
+    engine.on_code(look, 1, 1)
+    engine.run(0, 2, _MARK)
+    engine.close()
+    if found[0] < 0:
+        raise NativeError(
+            "the CPU emulator does not tell how many instructions it has executed; install "
+            "unicorn 2.1.4"
+        )
+    return found[0]
+
+
 class Context:
     """Saved registers of a thread that is not running."""
 
@@ -101,7 +138,7 @@ class Engine:
     the package ``unicorn`` is missing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, calibrated: bool = True) -> None:
         self._library, constants = _load()
         self._ids = {name: getattr(constants, f"UC_X86_REG_{name.upper()}") for name in REGISTERS}
         self._instructions = {
@@ -117,12 +154,28 @@ class Engine:
         self._write = self._library.uc_reg_write
         self.error: BaseException | None = None
         """The exception that a callback raised, or None."""
+        self._counter = _U64()
+        if calibrated:
+            self._counter = _U64.from_address(self.handle + _counter_offset())
+        self._limit = 0
+        self._before = False
+        """Whether the run was stopped before the instruction that was counted last."""
+
+    @property
+    def handle(self) -> int:
+        """Address of the engine's structure."""
+        return self._handle.value or 0
+
+    @property
+    def executed(self) -> int:
+        """Instructions executed in the current or last run; in a hook, the current one included."""
+        return min(self._counter.value, self._limit) - self._before
 
     def close(self) -> None:
         """Free the CPU. May be called twice."""
         if self._handle:
             self._library.uc_close(self._handle)
-            self._handle = _VOID_P()
+            self._handle, self._counter = _VOID_P(), _U64()
             self._hooks.clear()
 
     def _check(self, status: int, what: str) -> None:
@@ -307,12 +360,18 @@ class Engine:
         """End the run before the next instruction; called from a callback."""
         self._library.uc_emu_stop(self._handle)
 
+    def stop_before(self) -> None:
+        """End the run before the instruction for which a callback of ``on_code`` is called."""
+        self._before = True
+        self.stop()
+
     def run(self, begin: int, until: int, count: int) -> int:
         """Run at most ``count`` instructions. Return the engine's status, 0 for success.
 
         Always counted, because code translated without counting would not stop.
         """
         self.error = None  # a callback sets it
+        self._limit, self._before = count, False
         status: int = self._library.uc_emu_start(self._handle, begin, until, 0, count)
         error = self._take_error()
         if error is not None:

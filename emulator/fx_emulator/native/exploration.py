@@ -73,7 +73,8 @@ def explore(
             limit.
         memory: the memory to check; by default the first one among the arguments.
         crash: check the memory after every store; if false, only when all threads have ended.
-        final: an additional check when all threads have ended.
+        final: an additional check when all threads have ended. An attribute ``final`` of ``check``,
+            as ``reads_back`` has one, is such a check as well.
         signal: a function that may interrupt each thread once, at any point; counts as a
             preemption.
         schedule: run only this schedule, as given by a failure.

@@ -11,7 +11,7 @@ import attrs
 
 from fx_emulator.kernel import Random
 from fx_emulator.native.calls import Blocked
-from fx_emulator.native.conflicts import Conflicts, GrownError
+from fx_emulator.native.conflicts import TIME, Conflicts, GrownError
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.errors import Frame, NativeError
 from fx_emulator.native.heap import Heap
@@ -33,6 +33,7 @@ _SPIN_READ, _SPIN_WRITE = 10, 1
 _SPIN_WORDS = 4
 _PASSES = 100_000
 """Points of one schedule after which its threads count as deadlocked."""
+_TIME_ONLY = ((TIME, True),)
 _REMEMBER = 8
 """Points after the last allowed switch whose states are remembered."""
 
@@ -139,7 +140,9 @@ class Explorer:
         if device is None:
             raise NativeError("no thread has a memory among its arguments; give memory=")
         self.device: MappedDevice = self.machine.map_device(device)
-        self.check, self.final, self.crash = check, final, crash
+        self.check, self.crash = check, crash
+        ends = (final, getattr(check, "final", None), getattr(final, "final", None))
+        self.finals: list[Check] = [each for each in ends if each is not None]
         self.before = _takes_before(check)
         self.budget = max(each.budget for each in entries)
         # Created first, so that blocks that threads allocate are watched.
@@ -159,6 +162,9 @@ class Explorer:
         self._place: _Place | None = None
         self._stop_at: tuple[int, int, int] | None = None
         self._quiet = False
+        self._timed = -1
+        """The place of the last reading of time."""
+        self._on_instruction = self._on_point
         self._forget_run()
 
     def _pool(self, count: int) -> list[NativeThread]:
@@ -202,6 +208,7 @@ class Explorer:
         try:
             self.conflicts.watch()
             machine.sink, machine.observer = self._on_store, self._on_value
+            machine.gate, machine.timer.on_read = self._on_call, self._on_time
             if self.order is not None:
                 self.order.manual, self.order.on_drain = True, self.state.on_drain
             failed = self._ask_first()
@@ -216,6 +223,7 @@ class Explorer:
             self.conflicts.stop()
             self.state.restore(beginning)
             machine.sink, machine.journal, machine.observer = kept
+            machine.gate = machine.timer.on_read = None
             if self.order is not None:
                 self.order.reveal()
                 self.order.manual, self.order.on_drain = False, None
@@ -229,7 +237,15 @@ class Explorer:
     # --- images ---
 
     def _on_value(self, value: int) -> None:
-        self.state.learn(self.current, value)
+        # A time is not learned: it follows from the order of all readings.
+        if self.machine.pc() != self._timed:
+            self.state.learn(self.current, value)
+        self._timed = -1
+
+    def _on_time(self) -> None:
+        self.conflicts.on_time()
+        self._timed = pc = self.machine.pc()
+        self.state.time_reads[self.current] = self.state.progress(self.current, pc)
 
     def _on_store(self, device: MappedDevice, at: int, size: int, value: int, pc: int) -> None:
         """Check the image after a store, which is about to become visible."""
@@ -268,7 +284,7 @@ class Explorer:
     def _ask_last(self) -> ExploreFailure | None:
         """Check the image at the end of a schedule."""
         self.schedules += 1
-        checks = [self.final] if self.final is not None else []
+        checks = list(self.finals)
         if not self.crash:
             checks.append(self.check)
         key = ("final", self.state.content)
@@ -321,7 +337,7 @@ class Explorer:
 
     def _stop(self, place: _Place) -> None:
         self._place = place
-        self.machine.engine.stop()
+        self.machine.engine.stop_before()
 
     def _on_replay(self, address: int) -> None:
         """Stop a replayed schedule at the place of its next step."""
@@ -332,6 +348,11 @@ class Explorer:
         if access is not None and self.order is not None and access.orders:
             self._drain_own(address)
 
+    def _on_call(self, address: int) -> bool:
+        """Handle a call of a function of the target. Return whether the run stops before it."""
+        self._on_instruction(address)
+        return self._place is not None
+
     def _on_point(self, address: int) -> None:
         """Handle an instruction of the current thread that may be a point."""
         if address == self._skip:
@@ -340,11 +361,19 @@ class Explorer:
         access = self.machine.decoder.access(address)
         if access is None:
             return
-        touched = tuple(self.conflicts.touched(access))
-        ordering = self.order is not None and access.orders
+        if address in self.machine.calls:
+            touched = tuple(self.conflicts.touched_in(address))
+            ordering = self.order is not None and bool(touched)
+        else:
+            touched = tuple(self.conflicts.touched(access))
+            ordering = self.order is not None and access.orders
         if not touched and not ordering:
             return
-        if self.order is not None and not ordering and not _reads(access.operands):
+        if touched == _TIME_ONLY:
+            last = self.state.time_reads.get(self.current)
+            if last == self.state.progress(self.current, address):
+                return  # it waits for a time
+        if self.order is not None and not (ordering or access.timed or _reads(access.operands)):
             return  # the store enters a buffer, invisible to others
         waiting = self._note_spin(address, touched)
         splits = self.machine.splitter.splits(access)
@@ -370,7 +399,7 @@ class Explorer:
             recent.clear()
             self._spins = 0
             self._circle.clear()
-        if any(stores for _, stores in touched):
+        if any(stores and word != TIME for word, stores in touched):
             self._spins += _SPIN_WRITE
             self._circle.clear()
             return self._spins >= _SPINS
@@ -429,7 +458,7 @@ class Explorer:
         while True:
             depth = len(thread.depth)
             self.conflicts.agent = self._agent()
-            outcome = self.machine.advance(thread, self.budget)
+            outcome = self._advance(thread, self.budget)
             if self._place is not None:
                 return self._place
             match outcome:
@@ -440,6 +469,18 @@ class Explorer:
                     return _Place("finished" if thread.finished else "blocked")
                 case _ if len(thread.depth) == depth:
                     raise self.machine.endless(thread)
+
+    def _advance(self, thread: NativeThread, count: int) -> Stopped | Finished | Blocked:
+        """Run a thread, which wakes up first, and let the time of its instructions pass."""
+        clock, timer = self.machine.target.clock, self.machine.timer
+        if thread.wake_ns:
+            clock.advance(max(0, thread.wake_ns - clock.monotonic_ns()))
+            thread.wake_ns = 0
+        outcome = self.machine.advance(thread, count)
+        timer.spend()
+        if isinstance(outcome, Blocked) and outcome.ns:
+            thread.wake_ns = clock.monotonic_ns() + outcome.ns
+        return outcome
 
     def _choices(self, place: _Place) -> list[tuple[Choice, int]]:
         """Return the possible next steps, each with its cost in preemptions."""
@@ -551,6 +592,7 @@ class Explorer:
             self.conflicts.restarts = True
             self._visited.clear()
             self.schedules = self.states = 0
+            self._on_instruction = self._on_point
             self.conflicts.hook_points(self._on_point, self.machine.ordering)
             try:
                 self._all(limit)
@@ -650,6 +692,7 @@ class Explorer:
             return self._at_random([int(number)])
         path = read_schedule(schedule, self.base, len(self.threads))
         stops = {each.pc for each in path if isinstance(each, Run) and each.accesses >= 0}
+        self._on_instruction = self._on_replay
         self.conflicts.hook_points(self._on_replay, stops | self.machine.ordering)
         try:
             for choice in path:
@@ -687,6 +730,7 @@ class Explorer:
 
     def _at_random(self, seeds: Sequence[int]) -> ExploreFailure | None:
         """Run schedules drawn from seeds, with switches at any instruction."""
+        self._on_instruction = self._on_replay
         self.conflicts.hook_points(self._on_replay, self.machine.ordering)
         self._stop_at = None
         for number in seeds:
@@ -718,7 +762,7 @@ class Explorer:
             if self.signal is not None and not thread.depth and not chance.below(8):
                 self.machine.interrupt(thread, self.signal.address, self.signal_values)
             self.conflicts.agent = self._agent()
-            outcome = self.machine.advance(thread, count) if count else Stopped()
+            outcome = self._advance(thread, count) if count else Stopped()
             if isinstance(outcome, Stopped):
                 self.machine.splitter.pause(thread, chance)
             if isinstance(outcome, Blocked) and outcome.action == "exit":

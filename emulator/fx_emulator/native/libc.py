@@ -184,7 +184,7 @@ def clock_gettime(machine: Any, clock: int, at: int) -> int:
     name = _CLOCKS.get(clock & 0xFFFFFFFF)
     if name is None:
         return -1
-    now = getattr(machine.target.clock, name)()
+    now = getattr(machine.timer, name)()
     machine.store(at, (now // _NS).to_bytes(8, "little") + (now % _NS).to_bytes(8, "little"))
     return 0
 

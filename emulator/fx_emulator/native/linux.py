@@ -275,7 +275,7 @@ class Linux:
 
     def time(self, clock: int, at: int) -> int:
         """clock_gettime: store the time of the emulated clock."""
-        source = self.machine.target.clock
+        source = self.machine.timer
         now = source.boot_ns() if clock == 7 else source.monotonic_ns()
         self.machine.store(at, struct.pack("<QQ", now // _NS, now % _NS))
         return 0

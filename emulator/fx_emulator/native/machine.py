@@ -28,6 +28,7 @@ from fx_emulator.native.routines import ROUTINES, TLS_DESCRIPTOR
 from fx_emulator.native.space import PAGE, READ, RUN, WRITE, Region, Space, round_up
 from fx_emulator.native.split import Splitter
 from fx_emulator.native.threads import Finished, NativeThread, Stopped
+from fx_emulator.native.timer import Timer
 
 __all__ = ["BUDGET", "Machine", "MemoryOrder"]
 
@@ -117,6 +118,7 @@ class Machine:
         self.decoder = Decoder(self.space.read)
         self.operands = Addresses(self.engine)
         self.splitter = Splitter(self, self.operands)
+        self.timer = Timer(self.engine, target.clock, target.instructions_per_second)
         self.stack_bytes = round_up(stack)
         self.threads: list[NativeThread] = []
         self.current: NativeThread | None = None
@@ -136,7 +138,9 @@ class Machine:
         self.state: dict[str, Any] = {}
         """State of calls: heap, handles."""
         self.observer: Callable[[int], None] | None = None
-        """Called for each value that the program gets from outside: counters, results of calls."""
+        """Called for each result of a function of the target."""
+        self.gate: Callable[[int], bool] | None = None
+        """Called before each function of the target; returns whether it has stopped the run."""
         self.pc = self.engine.reader("rip")
         """Returns the address of the current instruction."""
         self.order = StoreBuffers(self) if memory_order == "tso" else None
@@ -431,17 +435,13 @@ class Machine:
         return found
 
     def _rdtsc(self) -> None:
-        self._give_ticks(self.cpu.rdtsc())
-
-    def _give_ticks(self, ticks: int) -> None:
+        ticks = self.timer.tsc(self.cpu)
         self.engine.set("rax", ticks & 0xFFFFFFFF)
         self.engine.set("rdx", ticks >> 32)
-        if self.observer is not None:
-            self.observer(ticks)
 
     def _rdtscp(self) -> None:
-        ticks, aux = self.cpu.rdtscp()
-        self._give_ticks(ticks)
+        aux = self.cpu.rdtscp_aux()
+        self._rdtsc()
         self.engine.set("rcx", aux)
 
     def _cpuid(self) -> None:
@@ -502,7 +502,11 @@ class Machine:
 
     def _trap(self, address: int) -> None:
         """Call the function of the target at a trap."""
+        if self.gate is not None and self.gate(address):
+            return
         call = self.calls[address]
+        self.timer.count()
+        self.timer.spend()
         if self.order is not None:
             # SYSCALL itself does not drain the store buffer, but the functions of the target
             # store directly, so that older stores must drain first.
@@ -641,12 +645,18 @@ class Machine:
             raise NativeError("a function of the target must not run the program that called it")
         self.select(thread)
         self.running = True
+        # The kernel wakes the CPUs of its own threads.
+        asleep = thread.thread is None and thread.home.cstate
+        if asleep:
+            thread.home.leave_cstate()
         try:
             if thread.split is not None:
                 self.splitter.finish(thread)
             return self._advance(thread, count)
         finally:
             self.running = False
+            if asleep:
+                thread.home.enter_cstate(asleep)
 
     def execute(self, thread: NativeThread) -> None:
         """Run one instruction of the thread that is on the CPU, which does not end with it."""
@@ -656,10 +666,10 @@ class Machine:
         self._forget_causes()
         thread.executed += count
         try:
-            status = self.engine.run(thread.pc, _EXIT, count)
+            status = self._run(thread.pc, count)
             while self.rewrites:
                 self._redo()
-                status = self.engine.run(self.pc(), _EXIT, count)
+                status = self._run(self.pc(), count)
         except Crash:
             self.apply_rewrites()
             self.asked.clear()
@@ -687,6 +697,13 @@ class Machine:
         thread.finished, thread.result = True, result
         return Finished(result)
 
+    def _run(self, pc: int, count: int) -> int:
+        """Run the engine. Return its status."""
+        try:
+            return self.engine.run(pc, _EXIT, count)
+        finally:
+            self.timer.end_run()
+
     def _halted(self, pc: int) -> bool:
         """Return whether the engine stopped after HLT, which it does not report."""
         if self._code(pc - 1, 1) != b"\xf4":
@@ -708,7 +725,7 @@ class Machine:
         """Repeat a store that a fault changes, then overwrite its words."""
         while self.rewrites:
             changed = len(self.rewrites)
-            self.engine.run(self.pc(), _EXIT, 1)
+            self._run(self.pc(), 1)
             if len(self.rewrites) == changed:
                 self.apply_rewrites()
         self.asked.clear()
@@ -738,7 +755,9 @@ class Machine:
         self.start(thread, address, arguments)
         while budget > 0:
             before = thread.executed
-            match self.advance(thread, budget):
+            outcome = self.advance(thread, budget)
+            self.timer.spend()
+            match outcome:
                 case Finished(result):
                     if self.order is not None:
                         self.order.drain_all(thread.number)

@@ -89,7 +89,9 @@ class LinuxProcess:
     def run(self, budget: int = 100_000_000) -> int:
         """Run to the end. Return the exit code. Raises NativeError as calls of functions do."""
         machine = self.machine
-        match machine.advance(machine.main, budget):
+        outcome = machine.advance(machine.main, budget)
+        machine.timer.spend()
+        match outcome:
             case Blocked(action="exit") | Finished():
                 return self.exit_code or 0
             case _:

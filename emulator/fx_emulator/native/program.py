@@ -277,7 +277,7 @@ class NativeProgram:
 
         The kernel may switch to another thread after every ``quantum`` instructions on average
         (each time 1 to twice as many, drawn from the target's seed; 1: after each instruction);
-        each takes one to two nanoseconds. With ``signal``, its function interrupts the thread at
+        they take once to twice their time. With ``signal``, its function interrupts the thread at
         some of these points, as a profiler's handler does. An error of the program ends its process
         and is raised by ``target.run()``.
         """
@@ -314,6 +314,7 @@ class NativeProgram:
             outcome = machine.advance(thread, count)
             if isinstance(outcome, Stopped):
                 machine.splitter.pause(thread, chance)
+            ns = machine.timer.take()
             if order is not None:
                 # Drain a random part of the buffer, so that others see some of the stores.
                 finished = isinstance(outcome, Finished)
@@ -322,7 +323,7 @@ class NativeProgram:
                     order.drain(thread.number)
             match outcome:
                 case Finished():
-                    yield k.Run(count + chance.below(count + 1))
+                    yield k.Run(ns + chance.below(ns + 1))
                     return result
                 case Blocked(action="exit"):
                     thread.finished, thread.result = True, outcome.result
@@ -334,4 +335,4 @@ class NativeProgram:
                 case _:
                     if thread.executed >= thread.budget:
                         raise machine.endless(thread)
-                    yield k.Run(count + chance.below(count + 1))
+                    yield k.Run(ns + chance.below(ns + 1))

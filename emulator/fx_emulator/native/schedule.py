@@ -45,7 +45,7 @@ class Signal:
 Choice = Run | Drain | Signal
 
 _TOKEN = re.compile(
-    r"(?P<what>[ds]?)(?P<thread>\d+)(?:@(?P<accesses>\d+):(?P<pc>[0-9a-f]+)"
+    r"(?P<what>[ds]?)(?P<thread>\d+)(?:@(?P<accesses>\d+):(?P<pc>-?[0-9a-f]+)"
     r"(?:\+(?P<part>\d+))?)?"
 )
 _MAX_CHARS = 1 << 20

@@ -74,28 +74,28 @@ class Splitter:
             self._addresses.of(each) % LINE + each.size > LINE for each in access.operands
         )
 
-    def begin(self, thread: NativeThread, mark: int = 0) -> bool:
+    def begin(self, thread: NativeThread, mark: int = 0) -> int:
         """Stop before the first part of the thread's next instruction.
 
-        Returns False for an instruction that is atomic or that will fault.
+        Returns the number of parts, 0 for an instruction that is atomic or that will fault.
         """
         machine = self._machine
         machine.select(thread)
         access = machine.decoder.access(thread.pc)
         if access is None or not self.splits(access):
-            return False
+            return 0
         parts = self._addresses.parts(access)
         loads = sum(not each.writes for each in parts)
         # With store buffers the stores leave the instruction one by one anyway.
         if (loads if machine.order is not None else len(parts)) < 2:
-            return False
+            return 0
         try:
             for each in parts:
                 machine.space.read(each.address, each.size)
         except NativeError:
-            return False
+            return 0
         thread.split = Split(thread.pc, mark, parts)
-        return True
+        return len(parts)
 
     def step(self, thread: NativeThread) -> None:
         """Do the next part. At the end of the instruction ``thread.split`` is None."""
@@ -123,12 +123,10 @@ class Splitter:
 
     def pause(self, thread: NativeThread, chance: Random) -> None:
         """Stop a thread at random before or within its next instruction."""
-        if thread.finished or thread.split is not None or not self.begin(thread):
-            return
-        for _ in range(chance.below(len(thread.split.parts))):
-            self.step(thread)
-            if thread.split is None:
-                return
+        count = 0 if thread.finished or thread.split is not None else self.begin(thread)
+        for _ in range(chance.below(count or 1)):
+            if thread.split is not None:
+                self.step(thread)
 
     def _execute(self, thread: NativeThread, split: Split) -> tuple[bytes, ...]:
         """Run the instruction. Return what its stores write; nothing if they were buffered."""

@@ -34,6 +34,7 @@ class _KeptThread:
     result: int
     depth: tuple[tuple[Context, int], ...]
     split: Any
+    wake_ns: int
 
 
 @attrs.define
@@ -51,7 +52,8 @@ class Snapshot:
     signals: list[int]
     passes: int
     accesses: dict[int, int]
-    clock: tuple[int, int]
+    time: tuple[int, int, int]
+    time_reads: dict[int, tuple[int, ...]]
     heap: Any
     order: Any
     output: bytes
@@ -83,6 +85,8 @@ class State:
         self.drained = [0] * len(threads)
         self.signals = [0] * len(threads)
         self.passes = 0
+        self.time_reads: dict[int, tuple[int, ...]] = {}
+        """For each thread, its progress when it read the time last."""
         self._versions: dict[int, int] = {}
         self._undo: list[tuple[int, int]] = []
 
@@ -111,6 +115,12 @@ class State:
             for word, stores in touched:
                 if stores:
                     self._version(word, hash((learned, word)))
+
+    def progress(self, thread: int, pc: int) -> tuple[int, ...]:
+        """Return what stays the same while a thread reads the time at ``pc`` and only waits."""
+        order = self.machine.order
+        own = len(order.waiting(self.threads[thread].number)) if order is not None else 0
+        return pc, self.passes, len(self.trail), own
 
     def moment(self, thread: int, pc: int, touched: tuple[tuple[int, bool], ...]) -> int:
         """Return a hash of the running thread's registers, stack and next reads."""
@@ -158,14 +168,12 @@ class State:
 
     def key(self, *more: object) -> int:
         """Return a hash of the state and of ``more``, which also decides how it continues."""
-        clock = self.machine.target.clock
         return hash(
             (
                 *self.learned,
                 self.mixed,
                 *self.drained,
                 *self.signals,
-                clock.boot_ns(),
                 *[thread.finished for thread in self.threads],
                 *more,
             )
@@ -192,9 +200,9 @@ class State:
                     thread.result,
                     tuple(thread.depth),
                     thread.split,
+                    thread.wake_ns,
                 )
             )
-        clock = machine.target.clock
         heap = machine.state.get("heap")
         return Snapshot(
             journal=len(machine.journal),
@@ -208,7 +216,8 @@ class State:
             signals=list(self.signals),
             passes=self.passes,
             accesses=dict(self.conflicts.accesses),
-            clock=(clock.monotonic_ns(), clock.boot_ns()),
+            time=machine.timer.snapshot(),
+            time_reads=dict(self.time_reads),
             heap=heap.snapshot() if heap is not None else None,
             order=machine.order.snapshot() if machine.order is not None else None,
             output=machine.state.get("output", b""),
@@ -230,6 +239,7 @@ class State:
             thread.stack.view[len(thread.stack.view) - len(each.stack) :] = each.stack
             thread.finished, thread.result = each.finished, each.result
             thread.depth, thread.split = list(each.depth), each.split
+            thread.wake_ns = each.wake_ns
         self.learned = list(kept.learned)
         while len(self._undo) > kept.versions:
             word, old = self._undo.pop()
@@ -240,7 +250,8 @@ class State:
         self.passes = kept.passes
         self.conflicts.accesses.clear()
         self.conflicts.accesses.update(kept.accesses)
-        machine.target.clock.restore(*kept.clock)
+        machine.timer.restore(kept.time)
+        self.time_reads = dict(kept.time_reads)
         if kept.heap is not None:
             machine.state["heap"].restore(kept.heap)
         if machine.order is not None:

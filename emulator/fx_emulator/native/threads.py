@@ -56,6 +56,8 @@ class NativeThread:
     budget: int = 0
     split: Any = None
     """The instruction that it is within (``split.Split``), or None."""
+    wake_ns: int = 0
+    """Time until which it sleeps in an exploration."""
     depth: list[tuple[Context, int]] = attrs.field(factory=list)
     """Registers and pc interrupted by signal handlers, outermost first."""
 

@@ -103,7 +103,7 @@ def _out(machine: Any, at: int, value: int, size: int = 8) -> None:
 
 def nanosleep(machine: Any, deadline: int) -> int:
     """Sleep until a monotonic time in ns."""
-    left: int = _signed(deadline) - machine.target.clock.monotonic_ns()
+    left: int = _signed(deadline) - machine.timer.monotonic_ns()
     if left <= 0:
         raise Blocked("yield")
     raise Blocked("sleep", ns=left)
@@ -345,12 +345,12 @@ def cprng_draw(machine: Any, buffer: int, size: int) -> None:
 
 
 ZIRCON: Table = {
-    "zx_clock_get_monotonic": lambda m: m.target.clock.monotonic_ns(),
-    "zx_clock_get_boot": lambda m: m.target.clock.boot_ns(),
-    "zx_ticks_get": lambda m: m.target.clock.ticks(),
-    "zx_ticks_get_boot": lambda m: m.target.clock.boot_ticks(),
+    "zx_clock_get_monotonic": lambda m: m.timer.monotonic_ns(),
+    "zx_clock_get_boot": lambda m: m.timer.boot_ns(),
+    "zx_ticks_get": lambda m: m.timer.ticks(),
+    "zx_ticks_get_boot": lambda m: m.timer.boot_ticks(),
     "zx_ticks_per_second": lambda m: m.target.clock.ticks_per_second,
-    "zx_deadline_after": lambda m, ns: m.target.clock.monotonic_ns() + _signed(ns),
+    "zx_deadline_after": lambda m, ns: m.timer.monotonic_ns() + _signed(ns),
     "zx_nanosleep": nanosleep,
     "zx_vmo_create": vmo_create,
     "zx_vmo_read": vmo_read,

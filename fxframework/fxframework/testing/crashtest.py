@@ -208,9 +208,13 @@ class Failure:
     """The image."""
     trail: tuple[str, ...] = ()
     """The last stores of a native program, each with its thread, function, file and line."""
+    final: bool = False
+    """Whether only a check for the end of the writer rejected it."""
 
     def __str__(self) -> str:
-        if not self.store:
+        if self.final:
+            where = f"when the writer had ended, after {self.store} store{'s' * (self.store != 1)}"
+        elif not self.store:
             where = "before the first store"
         else:
             part = "1 byte" if self.landed == 1 else f"{self.landed} bytes"
@@ -249,6 +253,8 @@ class CrashReport:
         count = f"{images} of {self.stores:,} store{'s' * (self.stores != 1)}"
         if self.failure is None:
             return f"{count}: {'it' if self.images == 1 else 'all'} can be read"
+        if self.failure.final:
+            return f"{count}: the last image is wrong {self.failure}"
         return f"{count}: a crash can leave an unreadable image, first {self.failure}"
 
 
@@ -269,6 +275,7 @@ def crashtest(
     setup: Callable[[RecordedMemory], Any] | None = None,
     every: int = 1,
     torn: bool = False,
+    final: Check | None = None,
 ) -> CrashReport:
     """Run a writer, and check the memory that a crash after each of its stores would leave.
 
@@ -281,6 +288,10 @@ def crashtest(
     before it are checked to find the first failure. With ``torn``, images with a partial store are
     checked, too: writers that store aligned words need not survive these, others must.
 
+    ``final`` is an additional check of the last image, when the writer has ended: what must hold
+    then but not after a crash. An attribute ``final`` of ``check``, as ``reads_back`` has one, is
+    such a check as well.
+
     ``write`` may be a function of a native program, ``program.entry("write", vmo)``: its stores
     into ``memory``, or else the first memory among its arguments, are tested. A store that the
     machine makes in parts (16 bytes of SSE, REP MOVS) counts as several.
@@ -292,7 +303,7 @@ def crashtest(
     if hasattr(write, "record"):
         if setup is not None or size:
             raise ValueError("a native function has its own memory: omit size and setup")
-        return _Checker(NativeStores(write.record(memory)), check, torn=torn).report(every)
+        return _Checker(NativeStores(write.record(memory)), check, final, torn=torn).report(every)
     under: Memory = BytesMemory(size) if memory is None else memory
     subject = RecordedMemory(under)
     given: Any = subject
@@ -300,15 +311,16 @@ def crashtest(
         given = setup(subject)
         subject.restart()
     write(given)
-    return _Checker(subject, check, torn=torn).report(every)
+    return _Checker(subject, check, final, torn=torn).report(every)
 
 
 class _Checker:
     """Applies a check to images."""
 
-    def __init__(self, memory: Stores, check: Check, *, torn: bool) -> None:
+    def __init__(self, memory: Stores, check: Check, final: Check | None, *, torn: bool) -> None:
         self.memory = memory
         self.check = check
+        self.finals = final_checks(check, final)
         self.torn = torn
         self.images = 0
         self.notes = _takes_notes(check)
@@ -328,6 +340,8 @@ class _Checker:
             sound = number
         if failure is not None:
             failure = self.first_failure(sound, failure)
+        else:
+            failure = self.check_end(number, bytes(image), old)
         return CrashReport(stores=stores, images=self.images, failure=failure)
 
     def first_failure(self, sound: int, failure: Failure) -> Failure:
@@ -339,6 +353,15 @@ class _Checker:
                     if found is not None:
                         return found
         return failure
+
+    def check_end(self, number: int, image: bytes, old: int) -> Failure | None:
+        """Check what must hold when the writer has ended."""
+        for check in self.finals:
+            error = self.verdict(check, image, number, None)
+            if error is not None:
+                failure = self.failure(number, old, None, error, image)
+                return attrs.evolve(failure, final=True)
+        return None
 
     def check_image(self, number: int, image: bytearray, old: int) -> Failure | None:
         """Check the image after some stores, and before that its torn variants."""
@@ -353,7 +376,7 @@ class _Checker:
             if failure is not None:
                 return failure
         whole = bytes(image)
-        error = self.verdict(whole, number, before)
+        error = self.verdict(self.check, whole, number, before)
         return None if error is None else self.failure(number, old, None, error, whole)
 
     def torn_parts(self, number: int) -> range:
@@ -372,18 +395,24 @@ class _Checker:
         torn[offset : offset + size] = word.to_bytes(size, "little")
         whole = bytes(torn)
         # Notes made after the store do not apply yet.
-        error = self.verdict(whole, number - 1, before)
+        error = self.verdict(self.check, whole, number - 1, before)
         return None if error is None else self.failure(number, old, landed, error, whole)
 
-    def verdict(self, image: bytes, number: int, before: bytes | None) -> BaseException | None:
-        """Return the exception that the check raises; None if it accepts the image."""
-        self.images += 1
-        more: dict[str, Any] = {"before": before} if self.before else {}
+    def verdict(
+        self, check: Check, image: bytes, number: int, before: bytes | None
+    ) -> BaseException | None:
+        """Return the exception that a check raises; None if it accepts the image."""
+        usual = check is self.check
+        self.images += usual
+        notes, takes = (
+            (self.notes, self.before) if usual else (_takes_notes(check), takes_before(check))
+        )
+        more: dict[str, Any] = {"before": before} if takes else {}
         try:
-            if self.notes:
-                self.check(image, self.memory.notes(number), **more)
+            if notes:
+                check(image, self.memory.notes(number), **more)
             else:
-                self.check(image, **more)
+                check(image, **more)
         except Exception as error:  # noqa: BLE001 (any exception is a verdict)
             return error
         return None
@@ -403,6 +432,12 @@ class _Checker:
             image=image,
             trail=self.memory.places(number),
         )
+
+
+def final_checks(check: Check, final: Check | None) -> list[Check]:
+    """Return the checks for the end: ``final``, and the attribute ``final`` of both."""
+    found = (final, getattr(check, "final", None), getattr(final, "final", None))
+    return [each for each in found if each is not None]
 
 
 def takes_before(check: Check) -> bool:

@@ -79,6 +79,15 @@ class ReadsBack:
         else:
             self._compare_records(then, now)
 
+    def final(self, image: bytes) -> None:
+        """Raise AssertionError if a write is still in progress when the writer has ended."""
+        now = self._content(bytes(image))
+        if now is not None and now.generation is not None and now.generation % 2:
+            raise AssertionError(
+                f"the generation count is {now.generation} when the writer has ended: an odd "
+                "count means that a write is in progress; a last increment is missing"
+            )
+
     def _decode(self, image: bytes) -> _Content | None:
         data = image if self._extract is None else self._extract(image)
         if not data or not any(data):
@@ -170,7 +179,7 @@ def reads_back(
       ``keeps="some"``, for a ring that overwrites, a store may remove or add records, but not
       change one into another.
     - ``inspect``: while the generation count is even and unchanged, nodes and properties do not
-      change.
+      change. When the writer has ended, the count is even.
 
     ``extract`` converts the image to the bytes of a capture if the memory is not one; it returns
     None if there is nothing yet. An image of zeros also counts as nothing. ``options`` are the

@@ -106,14 +106,16 @@ def record(program: Path, what: str, options: str, *, cost: int = 10) -> Recorde
 
         return asked
 
-    def ticks(value: int) -> None:
+    def tsc(cpu: Any) -> int:
+        value: int = read_tsc(cpu)
         if calls:
-            calls[-1].readings.append((value, machine.cpu.rdmsr(0xC0000103)))
+            calls[-1].readings.append((value, cpu.rdmsr(0xC0000103)))
+        return value
 
     for name, kind in TRAMPOLINES.items():
         machine.engine.on_code(trampoline(kind), symbols[name].address, symbols[name].address)
     machine.engine.forget_code()
-    machine.observer = ticks
+    read_tsc, machine.timer.tsc = machine.timer.tsc, tsc
     assert process.run() == 0, process.output
     assert not process.system.unknown
     return Recorded(process, process.files["log"], calls, {})

@@ -198,3 +198,17 @@ def test_a_store_outside_of_the_generation_is_found(built: Builder, cc: str, lev
     assert report.failure is not None
     assert "the tree changed while the generation count was 2" in str(report)
     assert "inspect_writer.c:" in report.failure.trail[-1]
+
+
+@BUILT
+def test_an_increment_forgotten_at_the_end_is_found(built: Builder, cc: str, level: str) -> None:
+    program, vmo = inspect(built(INSPECT, "-DINSPECT_BUG_NO_EVEN", cc=cc, level=level), "program")
+    report = crashtest(program.entry("inspect_count", vmo, 0, 1), READS)
+    assert report.failure is not None
+    assert report.failure.final
+    assert "the generation count is 3 when the writer has ended" in str(report)
+    assert "inspect_writer.c:" in report.failure.trail[-1]
+    program, vmo = inspect(program.path, "program")
+    found = explore([program.entry("inspect_count", vmo, 0, 1)], READS).failure
+    assert found is not None
+    assert found.final
