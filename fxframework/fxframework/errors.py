@@ -39,6 +39,7 @@ __all__ = [
     "install_line",
     "look_up",
     "missing_packages",
+    "readable_name",
     "refusal",
 ]
 
@@ -288,3 +289,14 @@ def look_up(known: Mapping[str, T], name: str, noun: str) -> T:
         f"there is no {noun} {name!r}{did_you_mean(name, known)}",
         remedy=f"there are: {', '.join(sorted(known)) or 'none'}",
     )
+
+
+def readable_name(name: str) -> str:
+    r"""Return a name that every output can hold: bytes that are not UTF-8 become ``\xNN``.
+
+    Python has such bytes of file names as surrogates, which UTF-8 cannot encode.
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # other surrogates, in names of Windows
+        return name.encode("utf-8", "backslashreplace").decode()

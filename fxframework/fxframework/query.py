@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from fxframework.errors import MissingExtraError, UsageError, did_you_mean
+from fxframework.errors import MissingExtraError, UsageError, did_you_mean, readable_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,12 @@ class Queries(abc.ABC):
         """Create the views among ``words``, with the columns among them or with every column."""
 
     def query(self, query: str) -> pa.Table:
-        """Run one or more statements and return the result of the last one as an Arrow table."""
+        """Run one or more statements and return the result of the last one as an Arrow table.
+
+        Raises UsageError for a statement that cannot be run.
+        """
+        if query != readable_name(query):
+            raise UsageError("the query is not valid UTF-8", remedy="write it in UTF-8")
         words = {
             (match[1] or match[0]).replace('""', '"').lower() for match in WORD.finditer(query)
         }

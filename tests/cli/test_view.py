@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import importlib.util
 import json
+import re
 import socket
 import threading
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -176,7 +178,13 @@ def served(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> tuple[Any, by
     monkeypatch.setattr(view, "LOOK", 0.01)
     found: list[bytes] = []
 
-    def fetch(url: str) -> bool:
+    def fetch(opened: str) -> bool:
+        page = Path(unquote(urlsplit(opened).path))
+        text = page.read_text("utf-8")
+        url = html.unescape(re.search('content="0; url=([^"]+)"', text)[1])
+        assert parts(url)[0] not in opened  # what `ps` shows has no token
+        assert page.parent.stat().st_mode & 0o077 == 0
+
         def run() -> None:
             page, trace = parts(url)
             ask(urlsplit(url).port or 0, page)

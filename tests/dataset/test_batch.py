@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import importlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fxframework as fxf
 from fxframework.dataset import engines
@@ -118,18 +122,32 @@ def test_dask_gives_the_same_bytes(
 
 
 def test_a_batch_goes_on_after_kill(
-    fleet: tuple[Path, list[Path]], whole: tuple[Path, Any], tmp_path: Path
-) -> None:
+    fleet: tuple[Path, list[Path]], whole: tuple[Path, Any], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     out = tmp_path / "killed"
     words = ["batch", str(fleet[0]), "--out", str(out), "--jobs", "2", "--host", "{folder}"]
-    process = subprocess.Popen([sys.executable, "-m", "fxframework.cli", *words],
-                               stderr=subprocess.DEVNULL)  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="t") as scratch:
+        check_kill(words, out, scratch)
+        monkeypatch.setattr("tempfile.tempdir", scratch)
+        check_resume(fleet[0], out, whole[0])
+        assert not list(Path(scratch).iterdir())
+
+
+def check_kill(words: list[str], out: Path, scratch: str) -> None:
+    command = [sys.executable, "-m", "fxframework.cli", *words]
+    environment = {**os.environ, "TMPDIR": scratch}
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
     until = time.monotonic() + 60
     while len(list((out / "_done").glob("*.json"))) < 3 and process.poll() is None:
         assert time.monotonic() < until
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    assert list(Path(scratch).iterdir())
+
+
+def check_resume(folder: Path, out: Path, whole: Path) -> None:
     finished = {
         name: path.stat().st_mtime_ns
         for name, path in [(each.name, each) for each in (out / "_done").glob("*.json")]
@@ -143,8 +161,8 @@ def test_a_batch_goes_on_after_kill(
     # Its workers end with it; what they left half-written is not part of the dataset.
     (out / "table=slices").mkdir(exist_ok=True)
     (out / "table=slices" / "0123456789abcdef.parquet").write_bytes(b"half of one")
-    report = fxf.batch(fleet[0], out, jobs=1, host="{folder}", resume=True)
-    assert contents(out) == contents(whole[0])
+    report = fxf.batch(folder, out, jobs=1, host="{folder}", resume=True)
+    assert contents(out) == contents(whole)
     assert 0 < report.done <= COUNT - len(finished)
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
@@ -257,6 +275,72 @@ def test_files_folders_patterns_lists_and_addresses(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="list cannot be read"):
         expand(["@nosuch"])
     fs.rm("/batch", recursive=True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links need rights on Windows")
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("word", ["**/*.fxt", "**", ".", "**/**/*.f?t", "r*/**/*.fxt", "*/*.fxt"])
+def test_links_lead_neither_in_circles_nor_twice_to_a_file(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("real", "real/deep", "runs"):
+        Path(folder).mkdir()
+    for name in ("real/1.fxt", "real/deep/2.fxt", "runs/3.fxt"):
+        Path(name).write_bytes(b"x")
+    for link, target in {
+        "real/up": "..", "real/deep/self": ".", "real/deep/top": str(tmp_path), "runs/real":
+        "../real", "latest": "runs", "runs/again.fxt": "3.fxt", "a.fxt": "real/1.fxt",
+        "loop.fxt": "loop.fxt",
+    }.items():  # fmt: skip
+        Path(link).symlink_to(target)
+    found = [item.file for item in expand([word, word])]
+    every = ["real/1.fxt", "real/deep/2.fxt", "runs/3.fxt"]
+    expected = {"r*/**/*.fxt": every, "*/*.fxt": ["real/1.fxt", "runs/3.fxt"]}
+    assert found == expected.get(word, sorted([*every, "loop.fxt"]))
+
+
+def test_a_file_is_known_by_its_own_name_or_by_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "z").mkdir()
+    (tmp_path / "z" / "file.fxt").write_bytes(b"x")
+    for link in ("a.fxt", "b.fxt"):
+        (tmp_path / link).symlink_to("z/file.fxt")
+    (tmp_path / "y").symlink_to("z")
+    assert [item.file for item in expand(["*.fxt"])] == ["a.fxt"]
+    assert [item.file for item in expand(["*.fxt", "z"])] == ["z/file.fxt"]
+    assert [item.file for item in expand(["y", "b.fxt"])] == ["b.fxt"]
+
+
+PARTS = st.sampled_from(["a", "b", "a.x", "b.x", ".h"])
+PATTERNS = st.lists(
+    st.sampled_from(["**", "*", "a*", "*.x", "[ab]", "?", ".*", "a", "b.x"]), min_size=1, max_size=4
+).filter(lambda parts: any(glob.has_magic(part) for part in parts))
+
+
+@given(st.lists(st.lists(PARTS, min_size=1, max_size=3), max_size=8), PATTERNS)
+def test_patterns_match_what_those_of_python_do(files: list[list[str]], parts: list[str]) -> None:
+    """Without links; a folder that matches stands for its files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in files:
+            path = Path(folder, *file)
+            with contextlib.suppress(OSError):  # another file is where a folder should be
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+        pattern = f"{folder}/{'/'.join(parts)}"
+        expected = set()
+        for match in glob.glob(pattern, recursive=True):  # noqa: PTH207 (the oracle)
+            if not Path(match).is_dir():
+                expected.add(Path(match).as_posix())
+                continue
+            for at, folders, names in os.walk(match):
+                folders[:] = [each for each in folders if not each.startswith(".")]
+                expected |= {f"{Path(at).as_posix()}/{each}" for each in names if each[0] != "."}
+        if not any(map(Path.is_file, map(Path, expected))):
+            return
+        assert [item.file for item in expand([pattern])] == sorted(expected)
 
 
 def test_captures_and_dataset_may_be_remote(tmp_path: Path) -> None:

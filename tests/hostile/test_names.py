@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -319,3 +320,102 @@ def test_files_have_the_names_that_were_given(suffix: str, tmp_path: Path) -> No
     assert done.exit_code in {0, 3}, done.stderr
     assert not CONTROL.search(done.stderr)
     assert sorted(tmp_path.iterdir()) == sorted([path, out])
+
+
+# --- Names of files ------------------------------------------------------------------------------
+
+ODD = {"bytes": b"a\xff", "control": b'n"e\n\x1b[2J\x7f', "emoji": "\U0001f600é".encode()}
+"""Names of files as POSIX allows them."""
+FILES: dict[str, bytes] = {
+    "trace": trace(PLAIN), "log": log(PLAIN), "inspect": inspect(PLAIN), "xray": xray(PLAIN),
+}  # fmt: skip
+TARGETS = sorted(
+    (format, exporter.name)
+    for format, data in FILES.items()
+    for exporter in default_host().exporters_for(
+        format, default_host().open(data, format=format).tables
+    )
+)
+COMMANDS = {
+    "info": ("IN",),
+    "json": ("info", "--json", "IN"),
+    "verify": ("verify", "IN"),
+    "diff": ("diff", "IN", "IN"),
+    "explain": ("explain", "IN@0"),
+    "salvage": ("salvage", "IN", "OUT"),
+    "align": ("convert", "IN", "OUT", "-t", "perfetto", "--align", "IN:0=0"),
+    "merge": ("convert", "IN", "IN", "OUT", "-t", "trace"),
+    "to a trace": ("convert", "IN", "OUT", "-t", "trace"),
+    "both": ("convert", "IN", "IN", "OUT", "-t", "parquet"),
+    "list": ("convert", "IN", "--list"),
+    "stack": ("stack", "IN"),
+    "graph": ("graph", "IN", "--out", "OUT"),
+    "sql": ("sql", "IN", "select 1 from diagnostics"),
+    "sql in no encoding": ("sql", "IN", "select 'IN'"),
+    "batch": ("batch", "IN", "--out", "ds", "--jobs", "1", "--host", "IN"),
+    "batch into it": ("batch", "IN", "--out", "OUT", "--jobs", "1"),
+    "not there": ("info", "IN.gone"),
+    "a list": ("batch", "@IN.gone", "--out", "ds"),
+    "no format": ("-f", "IN", "IN"),
+    "no option": ("info", "IN", "-o", "IN=1"),
+    "no thread": ("convert", "IN", "OUT", "-t", "trace", "--thread", "IN"),
+}
+
+
+def named(folder: Path, kind: str, suffix: str = "") -> str:
+    return os.fsdecode(os.fsencode(folder) + b"/" + ODD[kind] + suffix.encode())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize(("format", "target"), TARGETS)
+def test_any_name_of_a_file_is_exported(
+    format: str, target: str, kind: str, tmp_path: Path
+) -> None:
+    path, out = named(tmp_path, kind, ".in"), named(tmp_path, kind, ".out")
+    Path(path).write_bytes(FILES[format])
+    done = run_cli("convert", path, out, "-t", target, "-f", format)
+    assert "FXF0000" not in done.stderr
+    plain = tmp_path / "plain.in"
+    plain.write_bytes(FILES[format])
+    assert done.exit_code == run_cli("convert", plain, tmp_path / "o", "-t", target).exit_code
+    if done.exit_code == 0 and target in {"json", "html", "otlp", "speedscope", "flamegraph"}:
+        assert Path(out).read_bytes().decode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_any_name_of_a_file_is_taken_or_refused(
+    command: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for format, data in FILES.items():
+        path = named(Path(), kind, ".in")
+        Path(path).write_bytes(data)
+        given = {"IN": path, "OUT": named(Path(), kind, f".{format}.out")}
+        words = [
+            re.sub("IN|OUT", lambda found: given[found[0]], word)  # noqa: B023
+            for word in COMMANDS[command]
+        ]
+        done = run_cli(*words)
+        assert "FXF0000" not in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("format", ["trace", "log", "xray"])
+def test_what_is_recorded_from_any_name_is_replayed(
+    format: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = named(Path(), kind, ".in")
+    Path(path).write_bytes(FILES[format])
+    assert run_cli("record", path, "-f", format).exit_code == 0
+    (scenario,) = tmp_path.glob("*.toml")
+    replayed = run_cli("replay", scenario)
+    assert replayed.exit_code == 0, replayed.stderr
+    refused = run_cli("record", path, "-f", format, "--out", named(Path(), kind, ".x.toml"))
+    assert refused.exit_code == (2 if kind == "bytes" else 0)
+    assert ("not UTF-8" in refused.stderr) == (kind == "bytes")

@@ -176,7 +176,8 @@ def _slow_lines(capture: Capture, slow: Slowest) -> list[tuple[str, str]]:
         name = one.name if len(one.name) <= NAME else one.name[: NAME - 1] + "…"
         texts.append(f"{name}: {times} in {what}" + (f", up to {worst}" * (one.count > 1)))
     more = slow.count - len(slow.names)
-    file = "FILE" if capture.source.path is None else shlex.quote(capture.name)
+    path = capture.source.path
+    file = "FILE" if path is None else shlex.quote(str(path))
     texts.append(f"… and {amount(more)} more; " * (more > 0) + f"all: fxf account {file}")
     return [("slowest" if not at else "", text) for at, text in enumerate(texts)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, printable
-from fxframework.errors import ExitCode, Severity, UsageError, WriteRefusedError
+from fxframework.errors import ExitCode, Severity, UsageError, WriteRefusedError, readable_name
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
 
@@ -118,7 +119,13 @@ def _suffix(session: Session, capture: Capture) -> str:
 def _check(capture: Capture, scenario: Path, copy: Path, *, force: bool) -> None:
     """Raise WriteRefusedError if a file would be overwritten."""
     for path in (scenario, copy):
-        if path.exists() and not force and not (path == copy and _same(path, capture)):
+        if path.name != readable_name(path.name):
+            raise UsageError(
+                "a scenario cannot hold this name, which is not UTF-8",
+                path=str(path),
+                remedy="name another scenario with --out",
+            )
+        if os.path.lexists(path) and not force and not (path == copy and _same(path, capture)):
             raise WriteRefusedError(
                 "it already exists",
                 path=str(path),
@@ -147,7 +154,10 @@ def _text(capture: Capture, kind: StepKind, scenario: Path, copy: Path) -> str:
         "format": capture.format,
         "findings": expected,
     }
-    # TOML's basic strings and arrays have the syntax of JSON, except for DEL.
-    written = {name: json.dumps(value).replace("\x7f", "\\u007f") for name, value in values.items()}
+    # TOML's basic strings and arrays have the syntax of JSON, except for DEL and surrogate pairs.
+    written = {
+        name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        for name, value in values.items()
+    }
     name = printable(scenario.name)
     return TEMPLATE.format(**written, scenario=name, records=capture.summary().records)

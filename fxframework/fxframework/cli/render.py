@@ -33,6 +33,7 @@ from fxframework.errors import (
     Rule,
     Severity,
     StrictError,
+    readable_name,
 )
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """Write a line to stderr."""
-        click.echo(text, file=sys.stderr, color=True)
+        click.echo(readable_name(text), file=sys.stderr, color=True)
 
     def note(self, text: str) -> None:
         """Print a note, unless -q is given."""

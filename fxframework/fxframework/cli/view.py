@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import os
 import sys
 import time
@@ -31,6 +32,13 @@ START = 4096
 """Bytes at the start of a file in which Chrome JSON is recognised."""
 PACKET = 0x0A
 """The tag of each packet of a Perfetto trace."""
+
+REDIRECT = """<!DOCTYPE html>
+<meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={url}">
+<title>fxf view</title><a href="{url}">Open the Perfetto UI</a>
+"""
+"""The page that the browser is started with."""
 
 
 @_command(captures=True, times=True, name="view", short_help="Show captures in the Perfetto UI.")
@@ -72,7 +80,7 @@ def command(
         status = _make(session, files, align, names, trace)
         stems = dict.fromkeys(Path(text).name.partition(".")[0] or "capture" for text in files)
         with Viewer(ui, trace, f"{'-'.join(stems)[:NAME]}.pftrace", port=port) as viewer:
-            _show(session, viewer, trace.stat().st_size, opens=not no_open)
+            _show(session, viewer, trace, opens=not no_open)
             with contextlib.suppress(KeyboardInterrupt):
                 while keep or not viewer.loaded():
                     time.sleep(LOOK)
@@ -153,15 +161,21 @@ def _is_chrome(start: bytes) -> bool:
     return text.startswith((b"{", b"[")) and (b'"traceEvents"' in text or b'"ph"' in text)
 
 
-def _show(session: Session, viewer: Viewer, nbytes: int, *, opens: bool) -> None:
-    """Print the URL of the UI, and open it in a browser if one is found."""
+def _show(session: Session, viewer: Viewer, trace: Path, *, opens: bool) -> None:
+    """Print the URL of the UI, and open it in a browser if one is found.
+
+    The browser is started with a page in the private folder of the trace, which leads to the URL:
+    the arguments of a process are visible to everyone on this machine.
+    """
     screen = session.screen
     if session.settings.json:
-        screen.json("view", {"url": viewer.url, "bytes": nbytes})
+        screen.json("view", {"url": viewer.url, "bytes": trace.stat().st_size})
     else:
         screen.print(viewer.url)
     screen.flush()
-    if opens and not open_browser(viewer.url):
+    page = trace.with_name("open.html")
+    page.write_text(REDIRECT.format(url=html.escape(viewer.url)), "utf-8")
+    if opens and not open_browser(page.as_uri()):
         screen.note("no browser was found; open the URL in one on this machine")
 
 

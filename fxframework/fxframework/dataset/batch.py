@@ -16,7 +16,7 @@ from fxframework.dataset.inputs import Item, expand
 from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry
 from fxframework.dataset.part import Recipe, convert_items
 from fxframework.dataset.store import DATASET, Store
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import UsageError, WriteRefusedError, readable_name
 from fxframework.registry import LIMIT_OPTIONS, parse_options
 
 __all__ = ["BatchReport", "batch"]
@@ -88,6 +88,12 @@ def batch(
     begin = time.perf_counter()
     words = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     root = os.fspath(out)
+    if _absolute(root) != readable_name(_absolute(root)):
+        raise WriteRefusedError(
+            "a dataset cannot have this name, which is not valid UTF-8",
+            path=root,
+            remedy="name another folder with --out",
+        )
     recipe = Recipe(out=_absolute(root), folder=_absolute(""), format=format, options=options)
     _check(recipe)
     items = expand([os.fspath(word) for word in words], host=host, out=root)

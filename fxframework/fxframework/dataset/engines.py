@@ -6,14 +6,17 @@ import abc
 import contextlib
 import multiprocessing
 import os
+import shutil
 import sys
+import tempfile
 import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
+from multiprocessing import connection, util
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +24,8 @@ from fxframework import rules
 from fxframework.dataset.inputs import Item
 from fxframework.dataset.manifest import Entry, Fault
 from fxframework.errors import FxError, MissingExtraError, UsageError
+from fxframework.io.pending import new_scratch_folder, remove_leftovers
+from fxframework.io.temporary import temporary_errors
 
 __all__ = ["DaskEngine", "Engine", "PoolEngine", "SerialEngine", "engine_of"]
 
@@ -28,6 +33,10 @@ Items = tuple[Item, ...]
 Work = Callable[[Items], list[Entry]]
 AHEAD = 3
 """Tasks submitted ahead per worker, so that workers are never idle."""
+SCRATCH = "mp"
+"""The purpose in the name of the folder for sockets; short, because their paths must be."""
+LONGEST_FOLDER = 50
+"""Characters of the folder of temporary files above which a socket's path might be too long."""
 LOST = Fault(
     code=rules.LIMIT_REACHED.code,
     message="the process that read it ended abnormally, twice: it was killed, ran out of "
@@ -133,6 +142,7 @@ class PoolEngine(Engine):
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        _use_scratch_folder()
         self._pool = self._new_pool()
 
     def _new_pool(self) -> futures.ProcessPoolExecutor:
@@ -160,6 +170,19 @@ class PoolEngine(Engine):
     def close(self, *, cancel: bool) -> None:
         """End the processes."""
         self._pool.shutdown(wait=True, cancel_futures=cancel)
+
+
+def _use_scratch_folder() -> None:
+    """Have multiprocessing keep its sockets in a folder that the next batch removes after a kill.
+
+    Its own folder, ``pymp-…``, says not of which process it is, and would stay.
+    """
+    config: dict[str, Any] = getattr(multiprocessing.process.current_process(), "_config", {})
+    if "tempdir" in config or len(tempfile.gettempdir()) > LONGEST_FOLDER:
+        return
+    config["tempdir"] = folder = str(new_scratch_folder(SCRATCH))
+    # As multiprocessing does: last of all at exit.
+    util.Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-100)
 
 
 @contextlib.contextmanager
@@ -241,4 +264,6 @@ def engine_of(text: str, jobs: int) -> Engine:
         return DaskEngine(address, jobs)
     if text != "pool":
         raise UsageError(f"no engine is called {text!r}", remedy="pool, dask or dask=ADDRESS")
+    with temporary_errors():
+        remove_leftovers(Path(tempfile.gettempdir()), f"fxf-{SCRATCH}")
     return PoolEngine(jobs) if jobs > 1 else SerialEngine()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 import glob
 import hashlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +29,8 @@ VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated",
 
 Facts = Mapping[str, Any] | None
 """Metadata of a file; None if not fetched yet."""
+_Found = tuple[str, Facts]
+"""The host of a file, if a list gives it, and its metadata."""
 
 
 @attrs.frozen(kw_only=True)
@@ -50,23 +54,44 @@ def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]
     """Expand words to distinct captures, sorted by name.
 
     A word is a file, a folder (with all files below it), a pattern with ``*``, ``?`` or ``[]``
-    (``**`` matches nested folders), ``@LIST`` (a file with one word per line, optionally followed
-    by a tab and its host), or an address. ``host`` is the host of the others, in which
-    ``{folder}`` stands for the folder of the file. Hidden files and files of the dataset ``out``
-    are ignored.
+    (``**`` matches nested folders, but no symbolic links to folders), ``@LIST`` (a file with one
+    word per line, optionally followed by a tab and its host), or an address. ``host`` is the host
+    of the others, in which ``{folder}`` stands for the folder of the file. Hidden files and files
+    of the dataset ``out`` are ignored. A file that several names lead to is taken once, by its
+    own name if that is among them.
 
     A missing file is returned, too, so that its conversion fails and not the batch. Raises
     UsageError for a pattern without matches, UnreadableError for a list that cannot be read.
     """
-    found: dict[str, tuple[str, Facts]] = {}
+    found: dict[str, _Found] = {}
     for word in words:
         listed = _lines(word[1:]) if word.startswith("@") else ((word, ""),)
         for name, own in listed:
             for file, facts in _files(name, out):
                 found.setdefault(file, (own, facts))
     return [
-        _item(file, own or _host(file, host), facts) for file, (own, facts) in sorted(found.items())
+        _item(file, own or _host(file, host), facts)
+        for file, (own, facts) in _distinct(sorted(found.items()))
     ]
+
+
+def _distinct(found: list[tuple[str, _Found]]) -> Iterator[tuple[str, _Found]]:
+    """Yield one of the names that lead to the same file through symbolic links."""
+    folder = functools.cache(os.path.realpath)
+
+    def real(file: str) -> str:
+        above, name = os.path.split(os.path.abspath(file))  # noqa: PTH100 (keeps links)
+        place = os.path.join(folder(above), name)  # noqa: PTH118
+        return os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114
+
+    files = {name: name if is_address(name) else real(name) for name, _ in found}
+    known = {file for name, file in files.items() if os.path.abspath(name) == file}  # noqa: PTH100
+    seen: set[str] = set()
+    for name, facts in found:
+        file = files[name]
+        if file not in seen and (file not in known or os.path.abspath(name) == file):  # noqa: PTH100
+            seen.add(file)
+            yield name, facts
 
 
 def _lines(name: str) -> Iterator[tuple[str, str]]:
@@ -102,15 +127,41 @@ def _paths(name: str, out: str) -> Iterator[str]:
         dataset = _dataset(out)
         matches = [
             each
-            for match in glob.iglob(name, recursive=True)  # noqa: PTH207 (the name may be absolute)
-            for each in (_below(Path(match), out) if Path(match).is_dir() else [match])
+            for match in _matches(Path(path.anchor), path.relative_to(path.anchor).parts)
+            for each in (_below(match, out) if match.is_dir() else [match.as_posix()])
             if dataset is None or not Path(each).resolve().is_relative_to(dataset)
         ]
         if not matches:
             raise UsageError(
                 f"no file matches {name!r}", remedy="quote the pattern, and check its folder"
             )
-        yield from (Path(each).as_posix() for each in matches)
+        yield from matches
+
+
+def _matches(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+    """Yield what the parts of a pattern match below a folder, in order, perhaps repeatedly."""
+    if not parts:
+        yield folder
+        return
+    first, *rest = parts
+    if first == "**":
+        for at, folders, _ in os.walk(folder) if rest else ():
+            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            yield from _matches(Path(at), rest)
+        if not rest:
+            yield folder
+    elif not glob.has_magic(first):
+        if os.path.lexists(folder / first):
+            yield from _matches(folder / first, rest)
+    else:
+        try:
+            names = sorted(os.listdir(folder))  # noqa: PTH208 (names alone)
+        except OSError:
+            return
+        for name in fnmatch.filter(names, first):
+            hidden = name.startswith(".") and not first.startswith(".")
+            if not hidden and (not rest or (folder / name).is_dir()):
+                yield from _matches(folder / name, rest)
 
 
 def _dataset(out: str) -> Path | None:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from fxframework.dataset.inputs import Item
+from fxframework.errors import readable_name
 
 __all__ = ["FAILED", "LOSSES", "OK", "Entry", "Fault"]
 
@@ -54,7 +55,7 @@ class Entry:
         import orjson
 
         fields = attrs.asdict(self)
-        fields["file"] = self.file.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        fields |= {"file": readable_name(self.file), "host": readable_name(self.host)}
         return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
 
     @classmethod

@@ -15,7 +15,7 @@ from fxframework.conversion import require_readable
 from fxframework.dataset.inputs import Item
 from fxframework.dataset.manifest import LOSSES, OK, Entry, Fault
 from fxframework.dataset.store import Store
-from fxframework.errors import FxError, Severity
+from fxframework.errors import FxError, Severity, readable_name
 from fxframework.host import limits_of
 from fxframework.io.budget import MEMORY_FACTOR, Budget
 from fxframework.io.remote import is_address
@@ -176,13 +176,8 @@ def _with_capture(table: pa.Table, item: Item) -> pa.Table:
     import pyarrow as pa
 
     zeros = pa.array(np.zeros(table.num_rows, np.int32))
-    values = (item.capture, item.file.encode(errors="surrogateescape"), item.host)
-    given = [
-        pa.DictionaryArray.from_arrays(
-            zeros, pa.array([value.decode(errors="replace") if isinstance(value, bytes) else value])
-        )
-        for value in values
-    ]
+    values = (item.capture, readable_name(item.file), readable_name(item.host))
+    given = [pa.DictionaryArray.from_arrays(zeros, pa.array([value])) for value in values]
     return pa.table(
         [*given, *(_plain(column) for column in table.columns)],
         names=[*COLUMNS, *table.column_names],

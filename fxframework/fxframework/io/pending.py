@@ -26,6 +26,7 @@ __all__ = [
     "PendingFolder",
     "hidden_name",
     "is_left",
+    "new_scratch_folder",
     "remove_leftovers",
     "scratch_folder",
 ]
@@ -142,15 +143,21 @@ def _unnamed(folder: Path) -> int | None:
 @contextlib.contextmanager
 def scratch_folder(purpose: str) -> Iterator[Path]:
     """Yield a temporary folder, removed at the end; first remove those of dead processes."""
+    folder = new_scratch_folder(purpose)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_scratch_folder(purpose: str) -> Path:
+    """Make a temporary folder that the caller removes; first remove those of dead processes."""
     with temporary_errors():
         parent = Path(tempfile.gettempdir())
         remove_leftovers(parent, f"fxf-{purpose}")
         folder = parent / hidden_name(f"fxf-{purpose}")
         folder.mkdir(mode=0o700)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 def remove_leftovers(folder: Path, prefix: str) -> None:

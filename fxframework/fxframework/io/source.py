@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework import rules
-from fxframework.errors import LimitError, Rule, UnreadableError
+from fxframework.errors import LimitError, Rule, UnreadableError, readable_name
 from fxframework.io.budget import MEMORY_FLOOR, Budget
 from fxframework.io.limits import Limits
 from fxframework.io.mapping import Mapping
@@ -66,7 +66,8 @@ class Source:
         unpacked: bool = False,
     ) -> None:
         self.data = data
-        self.name = name
+        self.name = readable_name(name)
+        """The name of the input for people and outputs (see ``readable_name``); not for opening."""
         self.path = path
         self.faults = faults
         self.unpacked = unpacked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import UsageError, did_you_mean, readable_name
 from fxframework.model.capture import Capture, Summary, View
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.table import Table
@@ -219,6 +220,7 @@ def _asked(captures: Sequence[Capture], given: dict[str, Line | str]) -> dict[in
     names = [capture.name for capture in captures]
     found: dict[int, Line | str] = {}
     for name, how in given.items():
+        name = readable_name(name)
         places = [place for place, known in enumerate(names) if name in {known, _short(known)}]
         if len(places) != 1:
             short = [_short(known) for known in names]
@@ -232,7 +234,7 @@ def _asked(captures: Sequence[Capture], given: dict[str, Line | str]) -> dict[in
 
 
 def _short(name: str) -> str:
-    return name.replace("\\", "/").rpartition("/")[2]
+    return (name.replace("\\", "/") if os.name == "nt" else name).rpartition("/")[2]
 
 
 def _alignment(
