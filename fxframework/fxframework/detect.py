@@ -10,6 +10,7 @@ import attrs
 
 from fxframework.containment import escape
 from fxframework.errors import NoReaderError
+from fxframework.foreign import foreign
 from fxframework.registry import Confidence, Probe, Reader
 
 __all__ = ["Candidate", "Confidence", "Probe", "Ranking", "SniffFailure", "choose", "rank"]
@@ -101,11 +102,12 @@ def _ask(
             verdicts.put(escape(error))
 
 
-def choose(ranking: Ranking, probe: Probe) -> Reader:
-    """Return the reader for the input.
+def choose(ranking: Ranking, probe: Probe, *, unpacked: bool = False) -> Reader:
+    """Return the reader for the input, which was compressed if it is ``unpacked``.
 
     The greatest confidence wins and the suffix breaks ties; for an empty input, only the suffix
-    counts. Raises NoReaderError, which names the candidates, if none or several remain.
+    counts. Raises NoReaderError, which names the candidates, if none or several remain. If there
+    are none, it says what the input is, if that is known, and what to do.
     """
     best = ranking.candidates[:1]
     ties = [
@@ -125,15 +127,20 @@ def choose(ranking: Ranking, probe: Probe) -> Reader:
             remedy=f"name the format: -f {ties[0].format}",
         )
     what = "the input is empty" if not probe.size else "no reader recognizes these bytes"
+    known = foreign(probe)
+    if known is not None:
+        what = f"no reader recognizes {known.what}"
+        what += " that is compressed" if unpacked else ""
+    remedy = [known.remedy] if known is not None and known.remedy else []
     if ranking.named:
         names = " or ".join(reader.format for reader in ranking.named)
         raise NoReaderError(
             f"{what}, although its suffix is that of {names}",
             path=probe.name,
-            remedy=f"to read it anyway: -f {ranking.named[0].format}",
+            remedy="; ".join([*remedy, f"to read it anyway: -f {ranking.named[0].format}"]),
         )
     raise NoReaderError(
         f"{what}, and no reader has its suffix",
         path=probe.name,
-        remedy="name the format with -f NAME; `fxf plugins` lists them",
+        remedy="; ".join(remedy) or "name the format with -f NAME; `fxf plugins` lists them",
     )

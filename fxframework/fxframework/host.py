@@ -456,9 +456,10 @@ class Host:
         ``format`` names the reader, which is otherwise detected from the first bytes and the name.
         ``options`` are the reader's and the limits, as text or typed; with ``others``, options
         that the reader does not have are ignored. ``strict`` makes the first loss a StrictError.
-        ``budget`` is passed to ``read``. ``progress`` is called with the number of bytes fetched
-        so far. Raises UnreadableError if the input cannot be opened, NoReaderError if no reader or
-        more than one claims it, UsageError for unknown formats and options, LimitError.
+        ``budget`` is passed to ``read``. ``progress`` is called while bytes are fetched.
+
+        Raises UnreadableError if the input cannot be opened, NoReaderError if no reader or more
+        than one claims it, UsageError for unknown formats and options, LimitError.
         """
         given = dict(options or {})
         reader = None if format is None else self.reader(format)
@@ -550,7 +551,9 @@ class Host:
                 self.owner(failure.reader),
                 f"the sniffer of {failure.reader.format} failed: {_line(failure.error)}",
             )
-        return detect.choose(ranking, attrs.evolve(probe, name=source.name))
+        return detect.choose(
+            ranking, attrs.evolve(probe, name=source.name), unpacked=source.unpacked
+        )
 
     def read(
         self,

@@ -42,6 +42,9 @@ EVERYTHING = frozenset({"natural", "describe", "summarize", "show", "pivot", "un
 class Queries(abc.ABC):
     """A duckdb connection whose views are created when a query mentions them. A context manager."""
 
+    captures: Sequence[Capture] = ()
+    """The captures that are read for a query."""
+
     def __init__(self) -> None:
         try:
             import duckdb
@@ -135,14 +138,14 @@ class Database(Queries):
 
     def __init__(self, captures: Sequence[Capture]) -> None:
         super().__init__()
-        self._captures = list(captures)
+        self.captures = list(captures)
         self._made: dict[str, frozenset[str]] = {}
 
     @property
     def views(self) -> dict[str, tuple[str, ...]]:
         """Columns of each view, by name; of joined views those known without decoding."""
         found: dict[str, tuple[str, ...]] = {}
-        for capture in self._captures:
+        for capture in self.captures:
             for name in capture.tables:
                 schema = capture.schemas.get(name)
                 columns = () if schema is None else [column.name for column in schema.all_columns]
@@ -153,7 +156,7 @@ class Database(Queries):
 
     def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
         """Create the views among ``words``, with the columns among them or with every column."""
-        tables = dict.fromkeys(name for capture in self._captures for name in capture.tables)
+        tables = dict.fromkeys(name for capture in self.captures for name in capture.tables)
         for name in tables:
             if name in words:
                 self._view(name, name, _plain, None if everything else words)
@@ -176,7 +179,7 @@ class Database(Queries):
         known = self._made.get(view, frozenset())
         made: set[str] = set()
         parts = []
-        for capture in self._captures:
+        for capture in self.captures:
             if table not in capture.tables:
                 continue
             rows = capture.table(table)
@@ -196,7 +199,7 @@ class Database(Queries):
             part = make(rows, capture, columns)
             for name in set(octets).difference(part.column_names):
                 part = part.append_column(name, pa.nulls(len(rows), pa.binary()))
-            if len(self._captures) > 1:
+            if len(self.captures) > 1:
                 zeros = number_column(np.zeros(len(rows), np.int32))
                 name = pa.DictionaryArray.from_arrays(zeros, [capture.name])
                 part = part.append_column(CAPTURE, name)

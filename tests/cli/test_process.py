@@ -199,10 +199,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
 def test_progress_is_shown_after_a_while(
     terminal: Screen, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with terminal.working("brewing", "poured") as working:
+    with terminal.working("brewing", noun="poured") as working:
         working(2_500_000)
         assert re.fullmatch(r"brewing  [\d,.]+ MB/s, 2\.5 MB poured", working.text())
-        working.watch(lambda: 2_500_000, read=lambda: 30, total=120)
+        working(2_500_000, 30, 120)
         assert re.fullmatch(
             r"brewing  25 %, [\d,.]+ MB/s, \d+ s left, 2\.5 MB poured", working.text()
         )

@@ -100,7 +100,7 @@ def command(
 
     recursion = "only" if recursive_calls_only else "outermost" if no_recursion else "all"
     with opened(session, file, names) as (whole, part):
-        with session.screen.working(f"analysing {whole.name}"):
+        with session.screen.working(f"analysing {whole.name}", whole.source):
             found = account(part, by=by, recursion=recursion, per_thread=per_thread)
             whole.trim()
         sort = order["sort"] or ("funcid" if csv else "sum")

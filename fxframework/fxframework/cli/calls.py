@@ -56,7 +56,7 @@ def opened(
     """
     with session.open(file, several=several) as whole:
         require_readable(whole)
-        with session.screen.working(f"reading {whole.name}"):
+        with session.screen.working(f"reading {whole.name}", whole.source):
             part = session.window(whole, names)
         yield whole, part
 

@@ -82,19 +82,21 @@ def command(
         return _follow(session, file, names, table=table, records=records)
     with session.open(file, also=_text_options(session)) as whole:
         capture = session.window(whole.choose(selectors) if selectors else whole, names)
-        if table is not None:
-            _print_table(session, capture, table)
-        elif records or session.settings.json:
-            # Report only the findings of `records()`, not those of tables.
-            _export(session, capture, "records")
-            return session.status(whole)
-        else:
-            require_readable(whole)
-            if capture is whole or _has_rows(capture):
-                _export(session, capture, "text")
+        with session.screen.working(f"printing {whole.name}", whole.source, prints=True):
+            if table is not None:
+                _print_table(session, capture, table)
+            elif records or session.settings.json:
+                _export(session, capture, "records")
             else:
-                session.screen.note("the selected part is empty")
-        session.screen.flush()
+                require_readable(whole)
+                if capture is whole or _has_rows(capture):
+                    _export(session, capture, "text")
+                else:
+                    session.screen.note("the selected part is empty")
+            session.screen.flush()
+        if table is None and (records or session.settings.json):
+            # Report only the findings of `records()`, not those of tables.
+            return session.status(whole)
         whole.scan()
         if table is not None and table != "diagnostics":
             require_readable(whole)

@@ -135,13 +135,11 @@ def carry_out(
     label = f"converting {', '.join(capture.name for capture in captures)}"
     with (
         session.sink(out, force=force) as sink,
-        session.screen.working(label, "written") as working,
+        session.screen.working(
+            label, *(capture.source for capture in captures), noun="written"
+        ) as working,
     ):
-        working.watch(
-            lambda: sink.written,
-            read=lambda: sum(capture.position for capture in captures),
-            total=sum(capture.source.size for capture in captures),
-        )
+        working.watch(lambda: sink.written)
         report = conversion.run(sink)
     # A compressing sink knows its size only after it is closed.
     return attrs.evolve(report, nbytes=sink.written)

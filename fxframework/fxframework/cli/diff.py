@@ -66,7 +66,7 @@ def command(session: Session, by: str, show: int, first: str, second: str) -> Ex
         raise UsageError("standard input can be read once only", remedy="name a file as A or B")
     with session.open(first, several=True) as a, session.open(second, several=True) as b:
         pair = session.window(a), session.window(b)
-        with session.screen.working(f"comparing {a.name} and {b.name}"):
+        with session.screen.working(f"comparing {a.name} and {b.name}", a.source, b.source):
             found = compare(*pair, by=BY[by], show=show)
         if not found.identical:
             for capture in (a, b):

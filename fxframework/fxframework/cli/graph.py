@@ -61,7 +61,7 @@ def command(
     from fxframework.analysis.graph import call_graph, dot
 
     with opened(session, file, names) as (whole, part):
-        with session.screen.working(f"analysing {whole.name}"):
+        with session.screen.working(f"analysing {whole.name}", whole.source):
             graph = call_graph(part, by=by)
             whole.trim()
         if session.settings.json:

@@ -69,7 +69,7 @@ def command(
             _options(session, own),
             opened(session, file, names, several=True) as (whole, part),
         ):
-            with session.screen.working(f"analysing {whole.name}"):
+            with session.screen.working(f"analysing {whole.name}", whole.source):
                 # Functions are compared by name, so equal names must be merged.
                 graph = call_graph(part, by="name" if by in {"", "id"} else by)
             whole.trim()

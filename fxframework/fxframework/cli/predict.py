@@ -33,7 +33,7 @@ def predict(session: Session, files: tuple[str, ...], name: str) -> ExitCode:
 
     def one(text: str) -> ExitCode:
         with session.open(text, several=len(files) > 1) as capture:
-            with session.screen.working(f"reading {capture.name}"):
+            with session.screen.working(f"reading {capture.name}", capture.source):
                 found = predict(capture, name)
             if session.settings.json:
                 size = capture.source.size

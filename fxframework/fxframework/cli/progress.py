@@ -9,11 +9,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from fxframework.cli.text import printable
+if TYPE_CHECKING:
+    from fxframework.io.source import Source
 
-__all__ = ["PATIENCE", "Working", "spinning"]
+__all__ = ["ERASE", "PATIENCE", "Working", "spinning"]
 
 PATIENCE = 0.5
 """Seconds before progress is shown."""
@@ -28,43 +30,60 @@ GREEN, PLAIN, ERASE = "\x1b[32m", "\x1b[0m", "\x1b[K"
 
 
 class Working:
-    """Progress of a long operation; call it with the bytes done so far."""
+    """Progress of a long operation.
 
-    def __init__(self, label: str, noun: str) -> None:
+    It is set by a call with the bytes done, and how many of ``total`` bytes are read, or by
+    ``count``; or it is polled: the bytes read are then the positions of ``sources``. A pass that
+    begins again at the beginning of the input is another pass, with a pace of its own.
+    """
+
+    def __init__(self, label: str, noun: str, sources: Sequence[Source] = ()) -> None:
         self.label = label
         self._noun = noun
-        self._done = 0
-        self._total = 0
-        self._poll_done: Callable[[], int] | None = None
-        self._poll_read: Callable[[], int] | None = None
+        self._sources = sources
+        self._done = self._read = 0
+        self._total = sum(source.size for source in sources)
+        self._written: Callable[[], int] | None = None
         self._items = (0, 0)
         self._begin = time.monotonic()
+        self._passes = 1
 
-    def __call__(self, done: int) -> None:
-        """Set the number of bytes done."""
-        self._done = done
+    def __call__(self, done: int, read: int = 0, total: int = 0) -> None:
+        """Set the bytes done, and how many of ``total`` bytes were read for them."""
+        self._done, self._read, self._total = done, read, total
 
-    def watch(
-        self, done: Callable[[], int], *, read: Callable[[], int] | None = None, total: int = 0
-    ) -> None:
-        """Poll these functions for the bytes done, and for the bytes read of ``total``."""
-        self._poll_done = done
-        self._poll_read = read
-        self._total = total
+    def watch(self, written: Callable[[], int]) -> None:
+        """Poll this function for the bytes done."""
+        self._written = written
 
     def count(self, count: int, items: int, done: int, total: int) -> None:
         """Set the numbers of items and bytes done, and their totals."""
         self._items = count, items
-        self._poll_read = lambda: done
-        self._total = total
+        self._read, self._total = done, total
 
-    def text(self) -> str:
-        """Return the text after the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 3 s left``."""
-        done = self._poll_done() if self._poll_done is not None else self._done
-        read = self._poll_read() if self._poll_read is not None else 0
+    def _poll(self) -> None:
+        if self._written is not None:
+            self._done = self._written()
+        if not self._sources:
+            return
+        read = sum(source.position for source in self._sources)
+        if read < self._read - self._total // 2:
+            self._passes += 1
+            self._begin = time.monotonic()
+            self._read = read
+        self._read = max(self._read, read)
+
+    def text(self, room: int | None = None) -> str:
+        """Return the text after the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 3 s left``.
+
+        To fit in ``room`` characters, the label is cut, and not the figures.
+        """
+        self._poll()
+        done, read = self._done, self._read
         parts = []
         if self._total and read:
-            parts.append(f"{min(100 * read // self._total, 100)} %")
+            again = f"pass {self._passes}: " if self._passes > 1 else ""
+            parts.append(f"{again}{min(100 * read // self._total, 100)} %")
         count, items = self._items
         if items:
             parts.append(f"{count:,} of {items:,}")
@@ -77,7 +96,10 @@ class Working:
             parts.append(f"{left / 60:.0f} min left" if left >= 120 else f"{left:.0f} s left")
         if done:
             parts.append(f"{done / MEGABYTE:,.1f} MB {self._noun}".rstrip())
-        return f"{self.label}  {', '.join(parts)}" if parts else self.label
+        figures = f"  {', '.join(parts)}" if parts else ""
+        return (
+            shortened(self.label, room - len(figures)) + figures if room else self.label + figures
+        )
 
 
 @contextlib.contextmanager
@@ -103,13 +125,22 @@ def _spin(working: Working, stop: threading.Event, coloured: bool) -> None:
             passed = str(dt.timedelta(seconds=int(time.monotonic() - begin)))
             # Leave a column free: some terminals wrap after the last one.
             room = max(0, _columns() - len(passed) - 4)
-            line = f"\r{colour}{turn}{plain} {printable(working.text())[:room]} {passed}{ERASE}"
+            line = f"\r{colour}{turn}{plain} {working.text(room)[:room]} {passed}{ERASE}"
             _show(line)
             if stop.wait(EVERY):
                 break
         _show(f"\r{ERASE}")
     except (OSError, ValueError):
         return  # the terminal is gone
+
+
+def shortened(text: str, room: int) -> str:
+    """Return a text of at most ``room`` characters: its beginning and, mostly, its end."""
+    if len(text) <= room:
+        return text
+    first = max(room // 3, 0)
+    last = max(room - first - 1, 0)
+    return f"{text[:first]}…{text[len(text) - last :]}"
 
 
 def _show(text: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework import rules
-from fxframework.cli.progress import Working, spinning
+from fxframework.cli.progress import ERASE, Working, spinning
 from fxframework.cli.settings import Settings
 from fxframework.cli.text import (
     aligned,
@@ -82,6 +82,8 @@ class Screen:
         """The budget of the command, against which its output counts."""
         self._written = 0
         self._warned: set[tuple[str, str]] = set()
+        self._spins = False
+        """Whether progress may be shown on stderr."""
 
     @property
     def width(self) -> int:
@@ -158,7 +160,8 @@ class Screen:
     # --- stderr ---
 
     def say(self, text: str) -> None:
-        """Write a line to stderr."""
+        """Write a line to stderr, in place of the progress that is shown there."""
+        text = f"\r{ERASE}{text}" if self._spins else text
         click.echo(readable_name(text), file=sys.stderr, color=True)
 
     def note(self, text: str) -> None:
@@ -246,14 +249,23 @@ class Screen:
     # --- progress ---
 
     @contextlib.contextmanager
-    def working(self, label: str, noun: str = "") -> Iterator[Working]:
-        """Show progress on a terminal, after half a second."""
-        working = Working(printable(label), noun)
-        if not self.err_is_terminal or self.settings.quiet:
+    def working(
+        self, label: str, *inputs: Source, noun: str = "", prints: bool = False
+    ) -> Iterator[Working]:
+        """Show progress on a terminal, after half a second: of reading ``inputs``, if given.
+
+        If the work ``prints`` to a terminal, what it prints is progress enough.
+        """
+        working = Working(printable(label), noun, inputs)
+        if not self.err_is_terminal or self.settings.quiet or (prints and self.out_is_terminal):
             yield working
             return
-        with spinning(working, coloured=self._coloured(self.err_is_terminal)):
-            yield working
+        before, self._spins = self._spins, True
+        try:
+            with spinning(working, coloured=self._coloured(self.err_is_terminal)):
+                yield working
+        finally:
+            self._spins = before
 
 
 def severity_of(found: Diagnostics, code: str) -> Severity:

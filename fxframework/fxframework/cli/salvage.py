@@ -45,7 +45,9 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
         )
         with (
             session.sink(out, force=force) as sink,
-            session.screen.working(f"salvaging {capture.name}", "written") as working,
+            session.screen.working(
+                f"salvaging {capture.name}", capture.source, noun="written"
+            ) as working,
         ):
             working.watch(lambda: sink.written)
             report = work.run(sink, keep=None if everything else LISTED)

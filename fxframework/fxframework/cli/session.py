@@ -175,12 +175,14 @@ class Session:
         if format is not None:
             host.reader(format)  # check the format before fetching
         given = self.settings.options
-        with self.screen.working(f"fetching {path}", "fetched") as fetched:
+        with self.screen.working(f"fetching {path}", noun="fetched") as fetched:
             source = host.source(path, options=given, progress=fetched)
         strict = self.settings.strict if strict is None else strict
-        with host.open(
-            source, format=format, strict=strict, options=given, others=True, budget=self.budget
-        ) as capture:
+        with self.screen.working(f"reading {path}", source):
+            capture = host.open(
+                source, format=format, strict=strict, options=given, others=True, budget=self.budget
+            )
+        with capture:
             if also is not None:
                 others = {name: owner.options for name, owner in host.readers.items()}
                 more = [(f"reader {name}", options) for name, options in others.items()]

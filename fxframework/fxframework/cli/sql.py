@@ -101,7 +101,7 @@ def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | Non
 def _answer(
     session: Session, database: Queries, query: str, out: str | None, *, force: bool
 ) -> None:
-    with session.screen.working("querying"):
+    with session.screen.working("querying", *(capture.source for capture in database.captures)):
         result = database.query(query)
     if out is not None:
         _write(result, out, force=force)

@@ -73,7 +73,7 @@ def command(
     several = len(files) > 1
     for file in files:
         with opened(session, file, names, several=several) as (whole, part):
-            with session.screen.working(f"analysing {whole.name}"):
+            with session.screen.working(f"analysing {whole.name}", whole.source):
                 tree = call_tree(part, by=by, per_thread=per_thread)
             whole.trim()
             trees.append(tree)

@@ -50,7 +50,7 @@ def command(session: Session, files: tuple[str, ...], reader: str | None) -> Exi
 
     def one(text: str) -> ExitCode:
         with session.open(text, several=len(files) > 1) as capture:
-            with session.screen.working(f"reading {capture.name}"):
+            with session.screen.working(f"reading {capture.name}", capture.source):
                 capture.scan()
                 records = capture.summary().records
             found = _all(capture.diagnostics)

@@ -274,7 +274,7 @@ class _Lines(Iterator[bytes]):
                     raise StopIteration
                 self._ready, self._rest = [self._rest], b""
                 break
-            self._source.release(max(0, self._at - 2 * CHUNK), self._at - len(chunk))
+            self._source.passed(max(0, self._at - 2 * CHUNK), self._at - len(chunk), self._at)
             # A line may be as long as the file, so join its pieces only once.
             pieces = [self._rest, chunk]
             while b"\n" not in chunk and chunk:

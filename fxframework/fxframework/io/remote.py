@@ -102,7 +102,11 @@ def open_source(
     try:
         with fs.open(path, "rb", cache_type="readahead", block_size=4 * CHUNK) as file:
             raw = Source.gather(
-                lambda: cast("bytes", file.read(CHUNK)), name=uri, limits=limits, progress=progress
+                lambda: cast("bytes", file.read(CHUNK)),
+                name=uri,
+                limits=limits,
+                progress=progress,
+                size=getattr(file, "size", None) or 0,  # some servers do not say it
             )
     except FxError:
         raise

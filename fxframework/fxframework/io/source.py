@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -32,8 +33,9 @@ IN_MEMORY = 16 << 20
 """A spooled input up to this size stays in memory; a larger one goes to an unlinked file."""
 MAGIC = max(len(packing.magic) for packing in PACKINGS)
 
-Progress = Callable[[int], None]
-"""Called with the number of bytes fetched so far."""
+Progress = Callable[[int, int, int], None]
+"""Called with the bytes fetched so far, and how far this is in how many stored bytes (0 if that is
+unknown)."""
 
 
 @attrs.frozen
@@ -78,6 +80,8 @@ class Source:
         """Whether a writer made these bytes from records, so that rewriting reproduces them."""
         self.budget: Budget | None = None
         """The budget of the operation that reads it, checked by ``passed``."""
+        self.position = 0
+        """How far the current pass over the bytes is, for showing progress."""
         self._mapping = mapping
 
     def bill(self, budget: Budget) -> None:
@@ -112,12 +116,14 @@ class Source:
         stop = self.size if stop is None else stop
         return (self.read(at, min(CHUNK, stop - at)) for at in range(start, stop, CHUNK))
 
-    def passed(self, start: int, stop: int) -> None:
+    def passed(self, start: int, stop: int, position: int | None = None) -> None:
         """Release bytes that were read (see ``release``) and check the budget. Raises LimitError.
 
-        A reader calls it between the stretches of a long pass.
+        A reader calls it between the stretches of a long pass. ``position`` is how far the pass is;
+        by default ``stop``.
         """
         self.release(start, stop)
+        self.position = stop if position is None else position
         if self.budget is not None:
             self.budget.check(path=self.name)
 
@@ -166,8 +172,8 @@ class Source:
     ) -> Source:
         """Open a path, ``-`` (standard input) or bytes; gzip and zstd are unpacked.
 
-        ``progress`` is called with the number of bytes fetched so far. Raises UnreadableError if
-        the input cannot be opened, LimitError beyond ``max_unpacked``.
+        ``progress`` is called while bytes are fetched. Raises UnreadableError if the input cannot
+        be opened, LimitError beyond ``max_unpacked``.
         """
         limits = limits or Limits()
         if isinstance(what, bytes | bytearray | memoryview):
@@ -196,12 +202,14 @@ class Source:
         name: str,
         limits: Limits | None = None,
         progress: Progress | None = None,
+        size: int = 0,
     ) -> Source:
         """Return a source of the bytes that ``piece`` returns, until it returns no bytes.
 
-        Raises LimitError beyond ``max_unpacked``.
+        ``size`` is their number for ``progress``; 0 if unknown. Raises LimitError beyond
+        ``max_unpacked``.
         """
-        return _spool(piece, name, limits or Limits(), progress)
+        return _spool(piece, name, limits or Limits(), progress, lambda total: (total, size))
 
 
 def spool_file() -> Spool:
@@ -222,6 +230,14 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
                 source.path = path if stat.S_ISREG(status.st_mode) else None
                 return source
     except OSError as error:
+        if path.is_dir():
+            folder = shlex.quote(name)
+            raise UnreadableError(
+                "cannot open: this is a folder",
+                path=name,
+                remedy=f"name the files in it: {folder}/*; `fxf batch {folder} --out DATASET` "
+                "converts all of them, and `fxf sql` queries the dataset",
+            ) from error
         raise UnreadableError(
             f"cannot open: {error.strerror or error}",
             path=name,
@@ -248,12 +264,14 @@ def _spool(
     name: str,
     limits: Limits,
     progress: Progress | None,
+    stored: Callable[[int], tuple[int, int]] = lambda _total: (0, 0),
     *,
     option: str = "max_unpacked",
 ) -> Source:
     """Collect pieces in memory, or, if they are large, in an unlinked file that is mapped.
 
-    ``option`` names the limit.
+    ``stored`` returns how far a number of collected bytes is in how many stored bytes; ``option``
+    names the limit.
     """
     total = 0
     most = getattr(limits, option) or (MEMORY_FLOOR if option == "max_memory" else 0)
@@ -268,14 +286,16 @@ def _spool(
                 )
             spool.write(chunk)
             if progress is not None:
-                progress(total)
+                progress(total, *stored(total))
         return Source.spooled(spool, name=name)
 
 
 def _unpacked(raw: Source, packing: Packing, limits: Limits, progress: Progress | None) -> Source:
     """Unpack all members; keep the bytes before any damage, and record its offset."""
     members = _Members(raw, packing)
-    source = _spool(members.piece, raw.name, limits, progress)
+    source = _spool(
+        members.piece, raw.name, limits, progress, lambda _total: (members.position, raw.size)
+    )
     raw.check()
     if not source.size and members.faults:
         return raw  # not compressed, although the magic matches
@@ -298,6 +318,11 @@ class _Members:
         """Bytes to read next."""
         self._at = 0
         self._produced = 0
+
+    @property
+    def position(self) -> int:
+        """Compressed bytes that were read."""
+        return self._at
 
     def piece(self) -> bytes:
         """Return the next bytes; none at the end and after the first damage."""

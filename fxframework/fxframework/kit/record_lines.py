@@ -52,7 +52,9 @@ def record_lines(
         full = lines.out.used >= most
         if full or (lines.out.used and at >= nbytes):
             yield lines.out.take()
-            if at - behind > RELEASED:
+            if at - behind <= RELEASED:
+                done(at, at)  # only how far this is
+            else:
                 done(behind, at)
                 behind = at
         if at >= nbytes:

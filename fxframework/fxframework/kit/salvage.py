@@ -38,7 +38,7 @@ def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[
 
     Exceptions of ``write`` propagate.
     """
-    for record in capture.records():
+    for record in capture.checked_records():
         if kind_of(record) in UNSOUND:
             yield lost(record)
         else:

@@ -204,8 +204,6 @@ class Capture(abc.ABC):
         self.request = request
         self.diagnostics = diagnostics
         self.strings = StringPool()
-        self.position = 0
-        """Progress of the current pass: byte offset of the last row returned in a batch."""
         self._tables: dict[str, Table] = {}
         for fault in source.faults:
             diagnostics.add(fault.rule, fault.offset, value=fault.message)
@@ -356,10 +354,13 @@ class Capture(abc.ABC):
         return self._followed(self._batches(name, rows))
 
     def _followed(self, batches: Iterator[Table]) -> Iterator[Table]:
-        """Yield the batches, updating ``position`` and checking the budget for each."""
+        """Yield the batches, noting progress and checking the budget for each."""
+        position = 0
         for batch in batches:
             if len(batch) and "offset" in batch:
-                self.position = int(batch.array("offset")[-1])
+                # Rows may be in another order than their records.
+                position = max(position, int(batch.array("offset")[-1]))
+                self.source.position = position
             self.check_budget()
             yield batch
 
@@ -374,6 +375,7 @@ class Capture(abc.ABC):
         """Yield ``records()``, checking the budget at intervals. Raises LimitError."""
         for number, record in enumerate(self.records()):
             if not number % RECORDS:
+                self.source.position = record.offset
                 self.check_budget()
             yield record
 
@@ -521,7 +523,6 @@ class View(Capture):
         self.request = whole.request
         self.diagnostics = whole.diagnostics
         self.strings = whole.strings
-        self.position = 0
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -639,7 +640,7 @@ class Window(View):
 
     def _timed_records(self) -> Iterator[Record]:
         start, stop = self.start_ns, self.stop_ns
-        for record in self.whole.records():
+        for record in self.whole.checked_records():
             ns = getattr(record, "ns", None)
             if ns is None or start <= ns < stop:
                 yield record
@@ -647,7 +648,7 @@ class Window(View):
     def _records_of_rows(self) -> Iterator[Record]:
         # The sentinel NS_MAX is beyond all offsets and keeps the result of searchsorted valid.
         excluded = np.append(self.offsets_left_out(), NS_MAX)
-        records = self.whole.records()
+        records = self.whole.checked_records()
         while some := list(itertools.islice(records, RECORDS)):
             offsets = np.array([_row_offset(record) for record in some], np.int64)
             keep = excluded[np.searchsorted(excluded, offsets)] != offsets

@@ -124,7 +124,9 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
             lines.records += 1
             return one
 
-        return self.checked_pieces(record_lines(lines, layout.UNIT, data.size, PIECE, record))
+        return self.checked_pieces(
+            record_lines(lines, layout.UNIT, data.size, PIECE, record, self.source.passed)
+        )
 
     # --- The pass over the whole file -------------------------------------------------------------
 

@@ -108,7 +108,7 @@ def _version(capture: Capture) -> int:
 def _found(capture: Capture) -> Iterator[Loss]:
     """Yield the losses of the reader: damaged stretches, and findings about blocks."""
     stretches: list[tuple[int, int]] = []
-    for record in capture.records():
+    for record in capture.checked_records():
         if getattr(record, "record", "") == "damaged":
             stretches.append((record.offset, record.offset + record.nbytes))
             yield lost(record)

@@ -56,7 +56,7 @@ def extract(
     else:
         losses = Counter(
             BEHIND if loss.code == rules.ENTRY_TRAILING_BYTES.code else loss.what
-            for loss in _write(window.records(), capture.format, sink, options, found)
+            for loss in _write(window.checked_records(), capture.format, sink, options, found)
         )
         damaged, behind = losses["damaged"], losses[BEHIND]
     counts = {"logs": int(left_out.size), "damaged stretches": damaged, BEHIND: behind}
@@ -70,7 +70,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     Losses are damage and, in a ring, entries without a log and bytes after a log.
     """
     found = Diagnostics(RULES)
-    yield from _write(capture.records(), capture.format, sink, options, found)
+    yield from _write(capture.checked_records(), capture.format, sink, options, found)
     for finding in found:
         yield Loss(0, 0, "finding", finding.message, finding.code)
 

@@ -184,7 +184,7 @@ class JsonExport(Export):
         if not self._dropped["large blobs"]:
             return []
         out = []
-        for record in capture.records():
+        for record in capture.checked_records():
             if getattr(record, "category", None) != FIDL_CATEGORY:
                 continue
             shown = record.to_json()

@@ -70,9 +70,12 @@ class _Lines:
                     at = self._record(at)
                 if plain.out.used >= CHUNK_BYTES:
                     yield plain.out.take()
-                    if at - behind > RELEASED:
+                    if at - behind <= RELEASED:
+                        done(at, at)  # only how far this is
+                    else:
                         done(behind, at)
                         behind = at
+            done(at, at)
             plain.read_from(self._words[:0], view.cast("d")[:0], 0)
         if plain.out.used:
             yield plain.out.take()

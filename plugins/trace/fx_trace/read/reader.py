@@ -105,7 +105,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         """The same as JSON lines, in chunks; for plain events many times as fast."""
         from fx_trace.read.jsonlines import record_lines
 
-        return self.checked_pieces(record_lines(self.reading(), self.source.release))
+        return self.checked_pieces(record_lines(self.reading(), self.source.passed))
 
     def reading(self, tables: Tables | None = None) -> Reading:
         """Return a reading of the capture's records, in reading order.
@@ -163,6 +163,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         released = 0
         for chunk in scanner.chunks(CHUNK_EVENTS):
             yield _timed(chunk, scanner)
+            self.source.position = scanner.position
             if scanner.position - released >= RELEASED:
                 self.source.passed(released, scanner.position)
                 passed.spans.release()

@@ -124,7 +124,7 @@ class Walk:
                             add(str(why), self.offset, self.record)
                 self.record += 1
                 at = end
-            self.source.release(position * WORD, min(position + at, count) * WORD)
+            self.source.passed(position * WORD, min(position + at, count) * WORD)
             position += at
         if self.source.size % WORD:
             add("odd-bytes", count * WORD, self.record)

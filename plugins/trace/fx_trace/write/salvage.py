@@ -171,6 +171,7 @@ class _Walk:
                     at = self._behind(record)
                     cast("_FileTables", reading.tables).forget()
                     self.tables.forget()
+            self.capture.source.position = end
 
     def _behind(self, record: Any) -> int:
         """Return where to go on after a record, once what it registers is entered."""

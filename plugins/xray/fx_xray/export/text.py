@@ -262,7 +262,7 @@ class _Metadata:
         self._whole = whole_of(capture) is capture
         waiting: list[str] = []
         last: int | None = None
-        for record in whole_of(capture).records():
+        for record in whole_of(capture).checked_records():
             shown = record.to_json()
             kind = shown["record"]
             if kind in EVENTS:

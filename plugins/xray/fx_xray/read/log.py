@@ -123,7 +123,7 @@ class GivenLog(Log):
 class _FileLog(Log):
     """A trace of which the bytes are given: what both modes share."""
 
-    def __init__(self, data: U8, release: Callable[[int, int], None]) -> None:
+    def __init__(self, data: U8, release: Callable[..., None]) -> None:
         self.payloads = self._data = data
         self.nbytes = int(data.size)
         self._release = release
@@ -187,14 +187,14 @@ class _FileLog(Log):
         """
         events = EventBuffer(max(1, min(room or AT_ONCE, self.nbytes // 8)))
         timeline = self._timeline(events)
-        let_go = 0
+        done = let_go = 0
         while timeline.run():
             yield events
-            let_go += 8 * events.rows
-            if let_go >= WINDOW:
-                # Threads are here and there in the file; what is still needed comes back.
-                self._release(0, self.nbytes)
-                let_go = 0
+            done = min(done + 8 * events.rows, self.nbytes)
+            # Threads are here and there in the file; what is still needed comes back.
+            end = self.nbytes if done - let_go >= WINDOW else 0
+            self._release(0, end, done)
+            let_go = done if end else let_go
         self._release(0, self.nbytes)
 
 
@@ -214,7 +214,7 @@ class FdrLog(_FileLog):
         buffer_size: int,
         frequency: int,
         limits: Limits,
-        release: Callable[[int, int], None] = lambda _start, _stop: None,
+        release: Callable[..., None] = lambda *_places: None,
     ) -> None:
         super().__init__(data, release)
         self._version = version
@@ -341,7 +341,7 @@ class BasicLog(_FileLog):
         version: int,
         byte_order: str,
         limits: Limits,
-        release: Callable[[int, int], None] = lambda _start, _stop: None,
+        release: Callable[..., None] = lambda *_places: None,
     ) -> None:
         super().__init__(data, release)
         self._big = byte_order != "little"

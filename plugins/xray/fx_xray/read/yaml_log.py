@@ -355,7 +355,7 @@ class YamlCapture(EventCapture):
                 index += 1
             yield b"\n".join(made) + b"\n" if made else b""
             made.clear()
-            self.source.release(base, at)
+            self.source.passed(base, at)
         if made:
             yield b"\n".join(made) + b"\n"
 

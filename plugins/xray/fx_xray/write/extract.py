@@ -81,7 +81,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         _copy(capture, sink)
         return
     shown = set()
-    for record in capture.records():
+    for record in capture.checked_records():
         kind = record.to_json()["record"] if not hasattr(record, "record") else record.record
         if kind in {"damaged", "unknown"}:
             loss = lost(record)
