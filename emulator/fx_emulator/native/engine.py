@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import mmap
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +25,14 @@ _HOOK_READ, _HOOK_WRITE, _HOOK_INVALID_MEMORY = 1 << 10, 1 << 11, 1008
 _HOOK_INVALID_INSTRUCTION = 1 << 14
 _CTL_FLUSH_CODE = 10 | 1 << 30
 """uc_ctl code of UC_CTL_TB_FLUSH: a write without arguments."""
+
+_CTL_CODE_BYTES = 13 | 1 << 26 | 1 << 30
+"""uc_ctl code of UC_CTL_TCG_BUFFER_SIZE: a write with one argument."""
+
+_CODE_BYTES = 32 << 20
+"""Memory for translated code; when it is full the engine translates again."""
+_ENGINE_BYTES = 8 << 20
+"""Further memory of an engine, at most."""
 
 _VOID_P = ctypes.c_void_p
 _U64 = ctypes.c_uint64
@@ -79,6 +89,21 @@ def _load() -> tuple[Any, Any]:
         getattr(library, name).argtypes = types
     library.uc_strerror.restype = ctypes.c_char_p
     return library, x86_const
+
+
+def _reserve() -> None:
+    """Raise NativeError if there is no memory for an engine, which would end the process."""
+    for last in (False, True):
+        try:
+            mmap.mmap(-1, _CODE_BYTES + _ENGINE_BYTES, flags=mmap.MAP_PRIVATE).close()
+        except OSError:
+            if last:
+                size = (_CODE_BYTES + _ENGINE_BYTES) >> 20
+                raise NativeError(
+                    f"no memory for another CPU emulator, which takes {size} MiB: close() targets "
+                    "that are not needed, or raise the limit of address space (ulimit -v)"
+                ) from None
+            gc.collect()  # it closes targets that are no longer referenced
 
 
 _MARK = 0x5A17_C0DE_1234
@@ -146,12 +171,18 @@ class Engine:
             for name in ("rdtsc", "rdtscp", "cpuid", "syscall")
         }
         self._handle = _VOID_P()
+        _reserve()
         self._check(self._library.uc_open(_ARCH_X86, _MODE_64, ctypes.byref(self._handle)), "open")
+        self._free = weakref.finalize(self, self._library.uc_close, self.handle)
+        self._free.atexit = False
+        size = ctypes.c_uint32(_CODE_BYTES)
+        self._library.uc_ctl(self._handle, ctypes.c_uint32(_CTL_CODE_BYTES), size)
         self._hooks: dict[int, Any] = {}
         self._word = _U64()
         self._word_pointer = ctypes.byref(self._word)
         self._read = self._library.uc_reg_read
         self._write = self._library.uc_reg_write
+        self.get("rip")  # the engine takes its memory now
         self.error: BaseException | None = None
         """The exception that a callback raised, or None."""
         self._counter = _U64()
@@ -174,8 +205,8 @@ class Engine:
     def close(self) -> None:
         """Free the CPU. May be called twice."""
         if self._handle:
-            self._library.uc_close(self._handle)
             self._handle, self._counter = _VOID_P(), _U64()
+            self._free()
             self._hooks.clear()
 
     def _check(self, status: int, what: str) -> None:

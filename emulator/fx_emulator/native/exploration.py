@@ -14,9 +14,15 @@ from typing import Any
 import attrs
 
 from fx_emulator.native.explorer import Check, ExploreFailure, Explorer
+from fx_emulator.native.machine import MemoryOrder
 from fx_emulator.native.program import NativeEntry
 
 __all__ = ["Exploration", "ExploreFailure", "explore"]
+
+_ORDERS = {
+    "program": "in memory order 'program' (that of x86 is 'tso')",
+    "tso": "in memory order 'tso', that of x86",
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -33,6 +39,10 @@ class Exploration:
     """Number of instructions at which threads could be switched."""
     complete: bool
     """Whether all schedules within the bound were explored."""
+    order: MemoryOrder
+    """The memory order in which they were explored."""
+    bound: str
+    """Which schedules were explored."""
     failure: ExploreFailure | None = None
 
     @property
@@ -46,8 +56,23 @@ class Exploration:
             for number, noun in ((self.schedules, "schedule"), (self.images, "image"))
         )
         if self.failure is not None:
-            return f"{count}: wrong {self.failure}"
-        return f"{count}: all sound" + ("" if self.complete else " (stopped at the limit)")
+            return f"{count} in memory order {self.order!r}: wrong {self.failure}"
+        return f"{count}: all sound, {self.bound}, {_ORDERS[self.order]}"
+
+
+def _bound(preemptions: int | None, schedule: str | None, limit: int | None) -> str:
+    """Return which schedules an exploration without a failure has covered, as text."""
+    if schedule is not None:
+        return "in this schedule"
+    most = "any number of preemptions" if preemptions is None else _at_most(preemptions)
+    if limit is not None:
+        return f"in the first {limit:,} of the schedules with {most}"
+    return f"in every schedule with {most}"
+
+
+def _at_most(preemptions: int) -> str:
+    many = "preemption" if preemptions == 1 else "preemptions"
+    return f"at most {preemptions} {many}" if preemptions else "no preemption"
 
 
 def explore(
@@ -95,12 +120,19 @@ def explore(
         final=final,
         signal=signal,
     )
-    failed = explorer.run(schedule=schedule, random=tuple(random), limit=limit)
+    seeds = tuple(random)
+    failed = explorer.run(schedule=schedule, random=seeds, limit=limit)
+    stopped = None if explorer.complete else explorer.schedules
+    bound = _bound(preemptions, schedule, stopped)
+    if seeds and schedule is None:
+        bound = f"in {len(seeds):,} random schedules"
     return Exploration(
         schedules=explorer.schedules,
         states=explorer.states,
         images=explorer.images,
         points=len(explorer.conflicts.points),
         complete=explorer.complete and failed is None,
+        order="program" if explorer.order is None else "tso",
+        bound=bound,
         failure=failed,
     )

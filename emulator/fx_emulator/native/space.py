@@ -70,7 +70,10 @@ class Space:
     def map(self, name: str, start: int, size: int, permissions: int) -> Region:
         """Map ``size`` zero bytes, rounded up to pages. Raises NativeError for an overlap."""
         nbytes = round_up(max(size, 1))
-        host = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            host = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise NativeError(f"{name}: no memory for {nbytes:,} bytes: {error.strerror}") from None
         return self.map_host(name, start, host, nbytes, permissions, limit=nbytes)
 
     def map_host(

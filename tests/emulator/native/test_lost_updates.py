@@ -63,6 +63,34 @@ def test_an_atomic_update_is_not_lost(built: Builder, cc: str, order: Any) -> No
         assert report.complete
 
 
+@pytest.mark.parametrize(
+    ("options", "bound"),
+    [
+        ({}, "in every schedule with at most 2 preemptions"),
+        ({"preemptions": 1}, "in every schedule with at most 1 preemption"),
+        ({"preemptions": 0}, "in every schedule with no preemption"),
+        ({"preemptions": None}, "in every schedule with any number of preemptions"),
+        ({"limit": 1}, "in the first 1 of the schedules with at most 2 preemptions"),
+        ({"random": range(20)}, "in 20 random schedules"),
+        ({"schedule": "0 1"}, "in this schedule"),
+    ],
+)
+@ORDERS
+def test_a_report_says_within_which_bound(
+    built: Builder, order: Any, options: dict[str, Any], bound: str
+) -> None:
+    with Target(cpus=2) as target:
+        program = target.load(built(SOURCES / "lost.c", cc="gcc", level="-O2"), memory_order=order)
+        memory = target.vmo("memory", 4096)
+        threads = [program.entry("count_atomically", memory)] * 2
+        report = explore(threads, counts(2), crash=False, **options)
+        assert report.order == order
+        assert f"all sound, {bound}, in memory order {order!r}" in str(report)
+        threads = [program.entry("count", memory)] * 2
+        wrong = explore(threads, counts(2), crash=False)
+        assert f" in memory order {order!r}: wrong " in str(wrong)
+
+
 @ORDERS
 def test_threads_of_the_kernel_lose_updates_within_an_instruction(
     built: Builder, order: Any
