@@ -26,6 +26,8 @@ class Frame:
     file: str = ""
     """Name of the source file, without its folders; empty without DWARF lines."""
     line: int = 0
+    inner: tuple[str, ...] = ()
+    """Places in files of libraries that were inlined here, innermost first."""
 
     @property
     def place(self) -> str:
@@ -37,9 +39,8 @@ class Frame:
         return f"{self.address:#x}"
 
     def __str__(self) -> str:
-        if self.file and self.function:
-            return f"{self.function} ({self.place})"
-        return self.place
+        place = self.place + (f", via {self.inner[0]}" if self.inner else "")
+        return f"{self.function} ({place})" if self.file and self.function else place
 
 
 class NativeError(EmulatorError):

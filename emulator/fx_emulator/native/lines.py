@@ -6,8 +6,11 @@ import bisect
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+
 from fx_emulator.native.elf import ObjectFile
 from fx_emulator.native.errors import Frame
+from fx_emulator.native.inlines import Inlined, Inlines, own_file, readable, source_files
 
 __all__ = ["Names"]
 
@@ -34,32 +37,64 @@ class Names:
         self._lines: list[tuple[int, str, int]] | None = None
         self._line_starts: list[int] = []
         self._frames: list[tuple[int, int, Any]] | None = None
-        self._known: dict[int, Frame] = {}
+        self._inlines: Inlines | None = None
+        self._known: dict[int, tuple[Frame, ...]] = {}
 
     def frame(self, address: int) -> Frame:
-        """Return the frame of an address; without function and file if they are unknown."""
-        frame = self._known.get(address)
-        if frame is None:
-            frame = self._known[address] = self._frame(address)
-        return frame
+        """Return the innermost frame of an address that is in a file of the user's own.
+
+        Without one it is the innermost frame; without function and file if they are unknown.
+        """
+        return self.frames(address)[0]
+
+    def frames(self, address: int) -> tuple[Frame, ...]:
+        """Return the same and the frames around it, which were inlined into one function."""
+        frames = self._known.get(address)
+        if frames is None:
+            frames = self._known[address] = self._frames_at(address)
+        return frames
 
     def start_of(self, address: int) -> int:
         """Return the start of the function that contains an address; without one, the address."""
-        frame = self.frame(address)
-        return address - frame.offset if frame.function else address
+        return address - self._function(address)[1]
 
-    def _frame(self, address: int) -> Frame:
-        name, offset = "", 0
+    def _function(self, address: int) -> tuple[str, int]:
+        """Return name and offset of an address; an empty name and 0 if they are unknown."""
         at = bisect.bisect_right(self._starts, address) - 1
         if at >= 0:
             start, found, size = self._functions[at]
             if address < start + max(size, 1) or (not size and address - start < 1 << 16):
-                name, offset = found, address - start
+                return found, address - start
+        return "", 0
+
+    def _frames_at(self, address: int) -> tuple[Frame, ...]:
+        name, offset = self._function(address)
+        name = readable(name)
         lines = self._line_table()
         at = bisect.bisect_right(self._line_starts, address) - 1
-        if at >= 0 and lines[at][2]:
-            return Frame(address, name, offset, lines[at][1], lines[at][2])
-        return Frame(address, name, offset)
+        path, line = (lines[at][1], lines[at][2]) if at >= 0 else ("", 0)
+        calls = self._calls(address)
+        functions = [*(each.function for each in calls), name]
+        places = [(path, line), *((each.path, each.line) for each in calls)]
+        found = [
+            Frame(address, function, offset, path.rsplit("/", 1)[-1] if line else "", line)
+            for function, (path, line) in zip(functions, places, strict=True)
+        ]
+        own = [number for number, (path, line) in enumerate(places) if line and own_file(path)]
+        first = own[0] if own else 0
+        head = found[first]
+        inner = tuple(each.place for each in found[:first])
+        return (attrs.evolve(head, inner=inner), *found[first + 1 :])
+
+    def _calls(self, address: int) -> list[Inlined]:
+        """Return the inlined calls at an address, innermost first."""
+        try:
+            if self._inlines is None:
+                dwarf = self._dwarf()
+                self._inlines = Inlines(dwarf, self._bias) if dwarf is not None else None
+            return self._inlines.at(address) if self._inlines is not None else []
+        except _BAD_DWARF:
+            return []
 
     # --- lines ---
 
@@ -84,8 +119,7 @@ class Names:
             program = dwarf.line_program_for_CU(unit)
             if program is None:
                 continue
-            files = [_text(each.name) for each in program["file_entry"]]
-            first = 0 if program["version"] >= 5 else 1
+            files = source_files(unit, program)
             for entry in program.get_entries():
                 state = entry.state
                 if state is None:
@@ -94,11 +128,10 @@ class Names:
                 if state.end_sequence:
                     found.setdefault(address, ("", 0))
                     continue
-                number = state.file - first
-                name = files[number] if 0 <= number < len(files) else "?"
+                name = files[state.file] if state.file < len(files) else "?"
                 # Of several rows with one address the last one is valid; line 0 means unknown.
                 if state.line or address not in found:
-                    found[address] = (name.rsplit("/", 1)[-1], state.line)
+                    found[address] = (name, state.line)
         return [(address, *what) for address, what in found.items()]
 
     # --- frames ---
@@ -116,20 +149,20 @@ class Names:
         code; ``leaf`` is set when the innermost function has only its return address on the stack.
         """
         state = dict(registers)
-        frames = [self.frame(state["rip"])]
+        frames = list(self.frames(state["rip"]))
         if leaf or not runs(state["rip"]):
             # After a call to an invalid address the return address is on top of the stack too.
             back = load(state["rsp"])
             if back is not None and runs(back):
                 state["rip"], state["rsp"] = back, state["rsp"] + 8
-                frames.append(self.frame(back - 1))
+                frames += self.frames(back - 1)
         while len(frames) < _DEPTH:
             caller = self._caller(state, load)
             if caller is None or not runs(caller["rip"]) or caller["rsp"] <= state["rsp"]:
                 break
             state = caller
             # The address after a call may belong to another line.
-            frames.append(self.frame(state["rip"] - 1))
+            frames += self.frames(state["rip"] - 1)
         return tuple(frames)
 
     def _caller(
@@ -191,7 +224,3 @@ class Names:
                 start = self._bias + header["initial_location"]
                 found.append((start, start + header["address_range"], entry))
         return found
-
-
-def _text(name: bytes | str) -> str:
-    return name.decode(errors="replace") if isinstance(name, bytes) else name

@@ -43,7 +43,10 @@ def test_a_writer_in_rust(tmp_path: Path, level: str, bug: bool) -> None:
     report = crashtest(program.entry("fill", log, b"\x01\x02\x03\x04", 4), check)
     assert report.ok is not bug, report
     if report.failure is not None:
-        assert "log_writer.rs:" in str(report) or "atomic.rs:" in str(report)
+        # Without optimization the store is in a function of the library's own.
+        assert ("log_writer.rs:" if level == "3" else "atomic.rs:") in str(report)
+        if level == "3":
+            assert ", via atomic.rs:" in str(report)
         return
     assert report.stores == 8
     assert struct.unpack_from("<5Q", log.read(0, 40)) == (4, 1, 2, 3, 4)
