@@ -187,18 +187,31 @@ def sql(
 
 
 def diff(
-    first: Input | Capture, second: Input | Capture, *, by: str = "all", show: int = 10
+    first: Input | Capture,
+    second: Input | Capture,
+    *,
+    by: str = "all",
+    show: int = 10,
+    format: str | None = None,
+    of_a: Mapping[str, Any] | None = None,
+    of_b: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Difference:
     """Compare two captures of one format.
 
     ``by`` is ``record``, ``entry``, ``name`` or ``all``; ``show`` limits the entries of each list.
-    Raises UsageError for another ``by`` and for captures of two formats.
+    ``format`` and ``options`` are those of the readers; ``of_a`` and ``of_b`` are options for one
+    of the two, such as the map of the functions of a build. Raises UsageError for another ``by``
+    and for captures of two formats, and the errors of ``fxframework.open``.
     """
     from fxframework.kit.difference import compare
 
     if by not in BY:
         raise UsageError(f"captures cannot be compared by {by!r}", remedy=f"by: {', '.join(BY)}")
-    with _given(first, None, {}) as a, _given(second, None, {}) as b:
+    with (
+        _given(first, format, {**options, **(of_a or {})}) as a,
+        _given(second, format, {**options, **(of_b or {})}) as b,
+    ):
         return compare(a, b, by=BY[by], show=show)
 
 

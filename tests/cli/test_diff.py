@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import toy
 
+import fxframework as fxf
+from fx_trace.write.archive import Archive
 from fxframework.cli import diff
 from fxframework.errors import ExitCode
 from fxframework.host import Host
@@ -59,12 +64,12 @@ records: 4 records in A, 4 records in B
     0x00000020  {{"record":"span","name":"two","ts":2000,"value":900}}
     0x00000038  {{"record":"mark","name":"four","ts":5000,"value":-1}}
 slices: 1 name (1 changed)
-  category  name  count A  count B  total A  total B  mean A  mean B   B/A
-  –         two         1        1   500 ns   900 ns  500 ns  900 ns  1.80
+  count A  count B  total A  total B  mean A  mean B   B/A  category  name
+        1        1   500 ns   900 ns  500 ns  900 ns  1.80  –         two
 instants: 2 names (1 only in A, 1 only in B)
-  category  name   count A  count B  B/A
-  –         four         –        1    –
-  –         three        1        –    –
+  count A  count B  B/A  category  name
+        –        1    –  –         four
+        1        –    –  –         three
 different
 """
     )
@@ -224,3 +229,69 @@ def test_a_pipe_and_a_records_file(host: Host, sample: Path, tmp_path: Path) -> 
     lines = tmp_path / "lines.jsonl"
     run_cli("convert", sample, lines, host=host)
     assert run_cli("diff", sample, lines, host=host).exit_code == SAME
+
+
+# --- Logs of two builds --------------------------------------------------------------------------
+
+CALLS = Path(__file__).resolve().parents[2] / "examples" / "xray" / "spellcheck.xray"
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> list[tuple[Path, Path]]:
+    """The same calls of two builds, whose functions have other numbers, and their maps."""
+    made = []
+    lines = tmp_path / "log.jsonl"
+    fxf.convert(CALLS, lines)
+    for number, name in enumerate(("before", "after")):
+        moved = re.sub(
+            r'"function_id":(\d+)',
+            lambda found, by=number: f'"function_id":{(int(found[1]) + by - 1) % 4 + 1}',
+            lines.read_text(),
+        )
+        (tmp_path / f"{name}.jsonl").write_text(moved)
+        log, functions = tmp_path / f"{name}.xray", tmp_path / f"{name}.csv"
+        fxf.convert(tmp_path / f"{name}.jsonl", log)
+        rows = list(csv.DictReader(CALLS.with_suffix(".csv").read_text().splitlines()))
+        for row in rows:
+            row["function_id"] = str((int(row["function_id"]) + number - 1) % 4 + 1)
+        with functions.open("w") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        made.append((log, functions))
+    return made
+
+
+def test_each_side_has_a_map_of_its_own(builds: list[tuple[Path, Path]]) -> None:
+    (before, old), (after, new) = builds
+    both = ("diff", "--by", "name", before, after)
+    assert run_cli(*both, "-m", old).exit_code == DIFFERENT
+    of_each = ("--of-a", f"instr_map={old}", "--of-b", f"instr_map={new}")
+    result = run_cli(*both, *of_each)
+    assert result.exit_code == SAME, result.text
+    assert run_cli(*both, "-m", old, "--of-b", f"instr_map={new}").exit_code == SAME
+    assert fxf.diff(before, after, by="name", instr_map=old, of_b={"instr_map": new}).same
+    assert not fxf.diff(before, after, by="name", instr_map=old).same
+    assert "no option 'colour'" in run_cli(*both, "--of-b", "colour=red").stderr
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_figures_come_first_and_long_names_are_cut(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "std::vector<std::__cxx11::basic_string<char>>::" * 4
+    for side, dur in (("a", 500), ("b", 900)):
+        with Archive(tmp_path / f"{side}.fxt") as archive:
+            app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+            app.duration_complete("cat", name, 0, dur)
+    arguments = ("--color", "never", "diff", "--by", "name", tmp_path / "a.fxt", tmp_path / "b.fxt")
+    shown = run_cli(*arguments, terminal=True).text.splitlines()
+    head, line = next((at, after) for at, after in itertools.pairwise(shown) if "B/A" in at)
+    assert head.split()[-3:] == ["B/A", "category", "name"]
+    times = ["500", "ns", "900", "ns"]
+    assert line.split()[:11] == ["1", "1", *times, *times, "1.80"]
+    assert len(line) == columns
+    assert line.endswith("…")
+    assert name in run_cli(*arguments).text  # a file has room
+    assert name in run_cli(*arguments, "-v", terminal=True).text

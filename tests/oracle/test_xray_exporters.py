@@ -82,7 +82,7 @@ def plain(lines: Sequence[str]) -> list[str]:
 def test_llvm_xray_reads_the_yaml_back(llvm_xray: str, trace: Path, tmp_path: Path) -> None:
     """It writes the same records again."""
     path = tmp_path / "log.yaml"
-    written = exported("llvm-yaml", trace)
+    written = exported("llvm-yaml", trace, header_version="1")
     path.write_bytes(written)
     again = run(llvm_xray, "convert", "-f", "yaml", "-o", "-", path)
     # Where it drops quotes that its own reader needs, only the quotes differ.
@@ -91,7 +91,7 @@ def test_llvm_xray_reads_the_yaml_back(llvm_xray: str, trace: Path, tmp_path: Pa
 
 def test_llvm_xray_accounts_for_the_yaml_as_for_the_trace(llvm_xray: str, tmp_path: Path) -> None:
     path = tmp_path / "log.yaml"
-    path.write_bytes(exported("llvm-yaml", SINGLE))
+    path.write_bytes(exported("llvm-yaml", SINGLE, header_version="1"))
     ours, theirs = (run(llvm_xray, "account", "-f", "csv", log) for log in (path, SINGLE))
     assert ours == theirs
     assert len(ours.splitlines()) == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
+from fxframework.cli.options import side_options
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, duration, printable
 from fxframework.errors import ExitCode, UsageError
@@ -49,9 +51,18 @@ LONGEST = 200
     metavar="N",
     help="Entries of each list. Default: 10.",
 )
+@side_options
 @click.argument("first", metavar="A", shell_complete=complete.files)
 @click.argument("second", metavar="B", shell_complete=complete.files)
-def command(session: Session, by: str, show: int, first: str, second: str) -> ExitCode:
+def command(
+    session: Session,
+    by: str,
+    show: int,
+    of_a: tuple[str, ...],
+    of_b: tuple[str, ...],
+    first: str,
+    second: str,
+) -> ExitCode:
     """Show what differs between two captures of one format.
 
     Records are equal if their contents are, wherever they are and whichever indexes they use.
@@ -64,7 +75,12 @@ def command(session: Session, by: str, show: int, first: str, second: str) -> Ex
 
     if first == second == "-":
         raise UsageError("standard input can be read once only", remedy="name a file as A or B")
-    with session.open(first, several=True) as a, session.open(second, several=True) as b:
+    with contextlib.ExitStack() as stack:
+        captures = []
+        for text, own in ((first, of_a), (second, of_b)):
+            with session.own_options(own):
+                captures.append(stack.enter_context(session.open(text, several=True)))
+        a, b = captures
         pair = session.window(a), session.window(b)
         with session.screen.working(f"comparing {a.name} and {b.name}", a.source, b.source):
             found = compare(*pair, by=BY[by], show=show)
@@ -191,7 +207,7 @@ def _print(session: Session, pair: Sequence[Capture], found: Difference, show: i
         _print_entries(session, found.entries)
     for table, names in found.names.items():
         if names:
-            _print_names(screen, table, names, show)
+            _print_names(session, table, names, show)
     for people in found.people:
         _print_people(screen, people, show)
     colour = "green" if found.same else "red"
@@ -269,7 +285,11 @@ def _line(session: Session, one: ShownRecord) -> str:
     return f"0x{one.offset:08x}  {_json(session, one.said)}"
 
 
-def _print_names(screen: Screen, table: str, names: tuple[NameDifference, ...], show: int) -> None:
+def _print_names(
+    session: Session, table: str, names: tuple[NameDifference, ...], show: int
+) -> None:
+    """Print the names of a table that differ: figures first, then names, cut without -v."""
+    screen = session.screen
     gone = [one for one in names if one.b is None]
     come = [one for one in names if one.a is None]
     changed = len(names) - len(gone) - len(come)
@@ -281,19 +301,21 @@ def _print_names(screen: Screen, table: str, names: tuple[NameDifference, ...], 
     if any(_unclosed(one.a) != _unclosed(one.b) for one in shown):
         measures["unclosed"] = _unclosed
     if shown:
-        head = [*shown[0].key]
-        head += [f"{measure} {side}" for measure in measures for side in SIDES]
-        rows = [[*head, "B/A"], *(_row(one, measures) for one in shown)]
-        numeric = [False] * len(shown[0].key) + [True] * (2 * len(measures) + 1)
-        screen.table(rows, numeric, indent=2)
+        head = [f"{measure} {side}" for measure in measures for side in SIDES]
+        rows = [[*head, "B/A", *shown[0].key], *(_row(one, measures) for one in shown)]
+        numeric = [True] * (2 * len(measures) + 1) + [False] * len(shown[0].key)
+        screen.table(rows, numeric, indent=2, fit=not session.settings.verbose)
     _print_rest(screen, len(names) - len(shown), "  ")
 
 
 def _row(one: NameDifference, measures: Mapping[str, Any]) -> list[str]:
-    cells = ["–" if value is None else printable(value) for value in one.key.values()]
-    for measure in measures.values():
-        cells += ["–" if stats is None else measure(stats) for stats in (one.a, one.b)]
-    return [*cells, "–" if one.ratio is None else f"{one.ratio:.2f}"]
+    cells = [
+        "–" if stats is None else measure(stats)
+        for measure in measures.values()
+        for stats in (one.a, one.b)
+    ]
+    cells.append("–" if one.ratio is None else f"{one.ratio:.2f}")
+    return cells + ["–" if value is None else printable(value) for value in one.key.values()]
 
 
 def _unclosed(stats: Stats | None) -> str:

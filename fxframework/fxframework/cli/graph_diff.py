@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +12,8 @@ from fxframework.cli.calls import by_option, finished, opened, out_options, writ
 from fxframework.cli.filters import place_options
 from fxframework.cli.graph import figure_options
 from fxframework.cli.options import command as _command
+from fxframework.cli.options import side_options
 from fxframework.cli.session import Session, worst
-from fxframework.cli.settings import key_value
 from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -33,13 +31,7 @@ MEASURES = {"count": "count", "sum": "sum", "self": "self", "median": "med", "ma
 )
 @by_option
 @figure_options(labels="Label, as a change,", vertex="sum")
-@click.option(
-    "--of-a",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An -o for A alone, such as its instr_map; repeatable.",
-)
-@click.option("--of-b", multiple=True, metavar="KEY=VALUE", help="An -o for B alone; repeatable.")
+@side_options
 @out_options
 @click.argument("first", metavar="A", shell_complete=complete.files)
 @click.argument("second", metavar="B", shell_complete=complete.files)
@@ -66,7 +58,7 @@ def command(
     graphs, statuses = [], []
     for file, own in ((first, of_a), (second, of_b)):
         with (
-            _options(session, own),
+            session.own_options(own),
             opened(session, file, names, several=True) as (whole, part),
         ):
             with session.screen.working(f"analysing {whole.name}", whole.source):
@@ -83,17 +75,6 @@ def command(
         write_dot(session, dot_of_difference(found, **figures), out, force=force)
     session.screen.flush()
     return worst(*statuses)
-
-
-@contextlib.contextmanager
-def _options(session: Session, own: tuple[str, ...]) -> Iterator[None]:
-    """Add options that are given for one of the captures only."""
-    common = session.settings.options
-    session.settings.options = {**common, **dict(map(key_value, own))}
-    try:
-        yield
-    finally:
-        session.settings.options = common
 
 
 def _document(found: GraphDifference) -> dict[str, Any]:

@@ -26,6 +26,7 @@ __all__ = [
     "add_global_options",
     "command",
     "guarded",
+    "side_options",
 ]
 
 EVERYWHERE = "Everywhere"
@@ -185,6 +186,16 @@ def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], N
             ctx.ensure_object(Session).settings.options[option.name] = text
 
     return store
+
+
+def side_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command of two inputs ``--of-a`` and ``--of-b``: options of one of them."""
+    for name, text in (
+        ("--of-b", "An -o for B alone; repeatable."),
+        ("--of-a", "An -o for A alone, such as its instr_map; repeatable."),
+    ):
+        command = click.option(name, multiple=True, metavar="KEY=VALUE", help=text)(command)
+    return command
 
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:

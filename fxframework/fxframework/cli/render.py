@@ -148,8 +148,8 @@ class Screen:
     ) -> None:
         """Print rows in aligned columns, the first row as a heading; ``fit`` cuts long lines."""
         for at, line in enumerate(aligned(rows, numeric)):
-            if fit and len(line) > self.width:
-                line = line[: self.width - 1] + "…"
+            if fit and len(line) > self.width - indent:
+                line = line[: self.width - indent - 1] + "…"
             self.print(" " * indent + (line if at else self.paint(line, bold=True)))
 
     def columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from fxframework import rules
+from fxframework.cli.settings import key_value
 from fxframework.conversion import check_options, require_readable
 from fxframework.errors import ExitCode, FxError, Severity, UsageError
 from fxframework.registry import Option
@@ -149,6 +150,16 @@ class Session:
         if colon and name in self.host.readers and not Path(text).exists():
             return name, path
         return self.settings.format, text
+
+    @contextlib.contextmanager
+    def own_options(self, own: Iterable[str]) -> Iterator[None]:
+        """Add options (KEY=VALUE) for the inputs that are opened within."""
+        common = self.settings.options
+        self.settings.options = {**common, **dict(map(key_value, own))}
+        try:
+            yield
+        finally:
+            self.settings.options = common
 
     @contextlib.contextmanager
     def open(

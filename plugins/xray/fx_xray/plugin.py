@@ -173,9 +173,9 @@ WRITTEN_ORDER = Option(
 )
 YAML_VERSION = Option(
     "header_version",
-    "1",
-    "version in the header: 1, the only one that llvm-xray reads back, or keep",
-    choices=("1", "keep"),
+    "keep",
+    "version in the header: that of the log (keep), or 1, the only one that llvm-xray reads back",
+    choices=("keep", "1"),
 )
 TEXT_OPTIONS = (
     Option(

@@ -83,7 +83,6 @@ class TestYaml(ExporterContract):
     name = "llvm-yaml"
     accepts = "xray"
     format = "xray"
-    options: ClassVar[Mapping[str, Any]] = {"header_version": "keep"}
     examples = 40
 
     def samples(self) -> Iterable[Sample]:
