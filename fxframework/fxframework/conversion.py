@@ -363,10 +363,9 @@ class Conversion:
             if not reason:
                 return
             reasons.append(reason)
-        part = "the selected part of " if any(self.parts) else ""
+        part = " in the selected part" if any(self.parts) else ""
         raise WriteRefusedError(
-            f"{part}{self.captures[0].name} has nothing that {target_name(self.target)} could hold:"
-            f" {reasons[0]}",
+            f"there is nothing to write as {target_name(self.target)}: {reasons[0]}{part}",
             path=self.captures[0].name,
             remedy="`fxf convert --list` says what the capture can become",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,8 @@ IMPORTERS = (
     "/usr/lib/systemd/systemd-journal-remote",
 )
 
+LEAST = 252
+"""The oldest systemd that these tests were tried with: that of Debian 12."""
 Entry = list[tuple[str, bytes]]
 """Fields in order, with their names."""
 
@@ -21,6 +24,11 @@ def why_not() -> str | None:
         return "the journal oracle needs systemd-journal-remote (Debian's package of that name)"
     if shutil.which("journalctl") is None:
         return "the journal oracle needs journalctl"
+    said = _run("journalctl", "--version").decode("utf-8", "replace")
+    found = re.match(r"systemd (\d+)", said)
+    version = int(found[1]) if found else 0
+    if version < LEAST:
+        return f"the journal oracle needs systemd {LEAST} or newer, and this is systemd {version}"
     return None
 
 

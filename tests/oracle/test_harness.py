@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from . import journal, xray_tool
 from .perfetto import Perfetto, PerfettoError, why_not
 
 MAGIC = bytes.fromhex("1000044678541600")
@@ -49,3 +51,38 @@ def test_without_node_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_pat
     fake.write_text("#!/bin/sh\necho v18.19.0\n")
     fake.chmod(0o755)
     assert "v18.19.0" in str(why_not())
+
+
+def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> Path:
+    """Put a program on the path, alone, that says one thing."""
+    tool = folder / name
+    tool.write_text(f"#!/bin/sh\necho '{said}'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("FXF_REQUIRE_ORACLES", raising=False)
+    return tool
+
+
+@pytest.mark.parametrize("find", [xray_tool.llvm_xray, xray_tool.clang_with_xray])
+def test_tools_of_an_old_llvm_are_named_with_the_version_that_is_needed(
+    find: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = str(pretend(tmp_path, monkeypatch, "tool", "Debian LLVM version 11.0.1"))
+    monkeypatch.setattr(xray_tool, "find_llvm_xray", lambda: tool)
+    monkeypatch.setattr(xray_tool, "find_clang", lambda: tool)
+    with pytest.raises(pytest.skip.Exception, match=r"is of LLVM 11, .* need LLVM 14 or newer"):
+        find()
+
+
+def test_an_old_journal_is_named_with_the_version_that_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = pretend(tmp_path, monkeypatch, "journalctl", "systemd 247 (247.3-7)")
+    monkeypatch.setattr(journal, "IMPORTERS", (str(tool),))
+    assert journal.why_not() == (
+        "the journal oracle needs systemd 252 or newer, and this is systemd 247"
+    )
+
+
+def test_names_are_compared_as_newer_llvms_spell_them() -> None:
+    assert xray_tool.spelled("a<b<c> > >& > d") == "a<b<c>>>& > d"

@@ -193,5 +193,5 @@ def test_logs_have_the_ids_of_their_slices(shop: Path, tmp_path: Path) -> None:
         for log in scope.log_records
     }
     assert found == wanted
-    with pytest.raises(fxf.FxError, match="no logs"):
+    with pytest.raises(fxf.FxError, match="no rows in logs"):
         converted(shop, to="otlp")

@@ -16,6 +16,8 @@ from typing import Any
 import attrs
 import pytest
 
+LEAST = 14
+"""The oldest LLVM whose tools these tests were tried with: that of Debian 12."""
 SOURCES = Path(__file__).parents[1] / "conformance" / "xray" / "sources"
 TIMEOUT = 120
 
@@ -27,7 +29,7 @@ def llvm_xray() -> str:
     tool = find_llvm_xray()
     if tool is None:
         missing("llvm-xray is not installed (Debian's package llvm)")
-    return tool
+    return recent(tool)
 
 
 def clang_with_xray() -> str:
@@ -35,7 +37,24 @@ def clang_with_xray() -> str:
     tool = find_clang()
     if tool is None:
         missing("no clang++ here builds XRay programs (Debian's packages clang, libclang-rt-dev)")
+    return recent(tool)
+
+
+def recent(tool: str) -> str:
+    """A tool of LLVM that is not too old for these tests; for another one as above."""
+    version = version_of(tool)
+    if version < LEAST:
+        missing(f"{tool} is of LLVM {version}, and the tests need LLVM {LEAST} or newer")
     return tool
+
+
+@functools.cache
+def version_of(tool: str) -> int:
+    """The version of LLVM that a tool says it is of; 0 if it says none."""
+    done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False,
+                          timeout=TIMEOUT)  # fmt: skip
+    found = re.search(r"version (\d+)\.", done.stdout)
+    return int(found[1]) if found else 0
 
 
 def missing(reason: str) -> Any:
@@ -208,6 +227,13 @@ def flame(path: Path, of: str, *options: str | Path) -> dict[tuple[int, tuple[st
             thread, names, value = found.groups()
             lines[int(thread), tuple(names.split(";")[1:])] = int(value)
     return lines
+
+
+def spelled(text: str) -> str:
+    """Demangled names as newer LLVMs spell them: older ones put a space between two `>`."""
+    while "> >" in text:
+        text = text.replace("> >", ">>")
+    return text
 
 
 def extract(path: Path) -> str:
