@@ -29,7 +29,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "exporter": ("common", "exporter"),
     "step": ("common", "step"),
     "device": ("common", "device"),
-    "kernel": ("common", "format", "kernel"),
+    "kernel": ("common", "kernel"),
 }
 """Folders of templates by kind of plugin."""
 SUFFIX = ".in"

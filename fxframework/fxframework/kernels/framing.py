@@ -1,0 +1,193 @@
+"""Framing of declared formats: where records begin and end, and where to go on after damage."""
+
+from __future__ import annotations
+
+from fxframework.kernels import ops
+from fxframework.kernels.buffers import full
+
+__all__ = ["Framing"]
+
+(
+    KIND_AT, KIND_BYTES, KIND_SHIFT, KIND_MASK, SUB_AT, SUB_BYTES, SUB_SHIFT, SUB_MASK,
+    SIZE_AT, SIZE_BYTES, SIZE_SHIFT, SIZE_MASK, UNIT, PLUS, FIXED, HEAD, MOST, ALIGN, PADDED,
+    MARK_KIND, MARK_AT, MARK_BYTES, MARK_VALUE, OTHER, BEGIN,
+) = range(25)  # fmt: skip
+ENTRY = 3
+"""Numbers per entry of ``kinds``: kind, second kind (-1: any), size (0: by header or by fields)."""
+DIRECT = 4096
+LOW64 = 0xFFFFFFFFFFFFFFFF
+MOST64 = 0x7FFFFFFFFFFFFFFF
+
+
+class Framing:
+    """Tells the kind and the size of the record at a byte, and finds the next one after damage.
+
+    ``data`` is uint8, ``words`` its whole words (int64). ``numbers`` (int64) has the places of the
+    kind, of a second kind and of the size (each: offset, bytes, shift, mask; bytes 0 if there is
+    none), then UNIT to BEGIN as named above; ``kinds`` has the entries, ordered by kind.
+
+    ``frame`` returns the number of an entry, or why there is no record: UNKNOWN (``size`` skips
+    it), CUT, BAD_SIZE, NO_KIND (its size is not known), NO_ORDER (neither byte order fits) or
+    PADDING (``size`` zero bytes). ``size`` is 0 if the fields say where the record ends.
+    """
+
+    def __init__(
+        self, data: memoryview, words: memoryview, numbers: memoryview, kinds: memoryview
+    ) -> None:
+        self.data = memoryview(data)
+        self.words = memoryview(words)
+        self.numbers = memoryview(numbers)
+        self.kinds = memoryview(kinds)
+        self.total = len(data)
+        self.entries = len(kinds) // ENTRY
+        self.size = 0
+        self.big = 0
+        self.kind = 0
+        self.direct = full(DIRECT, "i4", -1)
+        number = self.entries
+        while number > 0:
+            number -= 1
+            if 0 <= self.kinds[ENTRY * number] < DIRECT:
+                self.direct[self.kinds[ENTRY * number]] = number
+
+    def load(self, at: int, nbytes: int, big: int) -> int:
+        """Return the integer of 1 to 8 bytes at a byte, 8 bytes with a sign."""
+        if nbytes == 8 and at & 7 == 0 and big == 0:
+            return self.words[at >> 3]
+        value = 0
+        index = 0
+        if big:
+            while index < nbytes:
+                value = (value << 8) | self.data[at + index]
+                index += 1
+        elif nbytes == 4:
+            return self.half(at)
+        else:
+            while index < nbytes:
+                octet = self.data[at + index]
+                value |= octet << (8 * index)
+                index += 1
+        return self.wrapped(value)
+
+    def half(self, at: int) -> int:
+        """Return the unsigned integer of 4 bytes, little-endian, at a byte."""
+        value = self.data[at + 3]
+        value = (value << 8) | self.data[at + 2]
+        value = (value << 8) | self.data[at + 1]
+        return (value << 8) | self.data[at]
+
+    def wrapped(self, value: int) -> int:
+        """Return 64 bits as a signed number."""
+        if value > MOST64:
+            return -(LOW64 - value) - 1
+        return value
+
+    def frame(self, at: int) -> int:
+        """Find the entry and the size of the record at a byte."""
+        self.size = 0
+        rest = self.total - at
+        if rest < self.numbers[HEAD]:
+            return self.not_framed(at, ops.CUT)
+        big = self.big
+        kind = 0
+        if self.numbers[KIND_BYTES]:
+            kind = self.load(at + self.numbers[KIND_AT], self.numbers[KIND_BYTES], big)
+            kind = (kind >> self.numbers[KIND_SHIFT]) & self.numbers[KIND_MASK]
+        self.kind = kind
+        if self.numbers[MARK_BYTES] and kind == self.numbers[MARK_KIND]:
+            big = self.order(at)
+            if big < 0:
+                return ops.NO_ORDER
+            self.big = big
+        entry = self.entry(at, kind, big)
+        size = self.numbers[FIXED]
+        if self.numbers[SIZE_BYTES]:
+            size = self.load(at + self.numbers[SIZE_AT], self.numbers[SIZE_BYTES], big)
+            size = (size >> self.numbers[SIZE_SHIFT]) & self.numbers[SIZE_MASK]
+            if size < 0 or size > self.total:
+                return self.not_framed(at, ops.CUT)
+            size = size * self.numbers[UNIT] + self.numbers[PLUS]
+            if size < self.numbers[HEAD] or size <= 0:
+                return self.not_framed(at, ops.BAD_SIZE)
+            if size & (self.numbers[ALIGN] - 1):
+                return self.not_framed(at, ops.BAD_SIZE)
+            if self.numbers[MOST] and size > self.numbers[MOST]:
+                return self.not_framed(at, ops.BAD_SIZE)
+        elif not size and entry >= 0:
+            size = self.kinds[ENTRY * entry + 2]
+        if size > rest:
+            return self.not_framed(at, ops.CUT)
+        self.size = size
+        if entry >= 0:
+            return entry
+        if size:
+            return ops.UNKNOWN if not self.padded(at) else ops.PADDING
+        return self.not_framed(at, ops.NO_KIND)
+
+    def entry(self, at: int, kind: int, big: int) -> int:
+        """Return the entry for a kind; -1 if there is none."""
+        number = 0
+        if 0 <= kind < DIRECT:
+            number = self.direct[kind]
+            if number < 0:
+                return self.numbers[OTHER]
+        second = 0
+        if self.numbers[SUB_BYTES]:
+            second = self.load(at + self.numbers[SUB_AT], self.numbers[SUB_BYTES], big)
+            second = (second >> self.numbers[SUB_SHIFT]) & self.numbers[SUB_MASK]
+        while number < self.entries:
+            wanted = self.kinds[ENTRY * number + 1]
+            if self.kinds[ENTRY * number] == kind and (wanted < 0 or wanted == second):
+                return number
+            number += 1
+        return self.numbers[OTHER]
+
+    def order(self, at: int) -> int:
+        """Return 1 if the mark of the byte order is big-endian, 0 if little, -1 if neither."""
+        place = at + self.numbers[MARK_AT]
+        if place + self.numbers[MARK_BYTES] > self.total:
+            return -1
+        if self.load(place, self.numbers[MARK_BYTES], 0) == self.numbers[MARK_VALUE]:
+            return 0
+        if self.load(place, self.numbers[MARK_BYTES], 1) == self.numbers[MARK_VALUE]:
+            return 1
+        return -1
+
+    def not_framed(self, at: int, why: int) -> int:
+        """Return why there is no record, which may be that there is padding."""
+        return ops.PADDING if self.padded(at) else why
+
+    def padded(self, at: int) -> bool:
+        """Whether padding begins at a byte; ``size`` is then that of all of it."""
+        if not self.numbers[PADDED]:
+            return False
+        end = at
+        while end < self.total and self.data[end] == 0:
+            end += 1
+        if end < self.total:
+            end -= (end - at) & (self.numbers[ALIGN] - 1)
+        if end == at:
+            return False
+        self.size = end - at
+        return True
+
+    def find(self, at: int) -> int:
+        """Return the first byte from ``at`` on where a record fits, or the end of the data.
+
+        A record fits if its kind is known, its size possible, and if another one of a known kind,
+        or the end of the data, follows.
+        """
+        big = self.big
+        unit = self.numbers[ALIGN]
+        begin = self.numbers[BEGIN]
+        while at < self.total:
+            if (at - begin) & (unit - 1) == 0:
+                self.big = big
+                if self.frame(at) >= 0:
+                    after = at + self.size
+                    if self.size == 0 or after == self.total or self.frame(after) >= 0:
+                        self.big = big
+                        return at
+            at += 1
+        self.big = big
+        return self.total

@@ -1,0 +1,26 @@
+"""The operations of programs (``program.py``): each has a number and five operands.
+
+Control and reading: END and FAIL end a record; LOAD reads a word; SAVE, USE and KEEP store words
+and fields in slots; CALC, CONST and MOVE compute slots; RESERVED, EXPECT and KNOWN check; SPAN,
+UNTIL and REST find bytes, TRIM and ALIGN their padding, UTF8 checks them; PUSH, POP and BODY bound
+what follows; LOOP, AGAIN and MORE repeat; CASE and JUMP choose. Lines of JSON: LIT to REFNUM, and
+REFEND. Rows: PUT to ROW. State: DEFINE, CLEAR, MARKSPAN. HANDOVER leaves the record to the object
+decoder.
+"""
+
+from __future__ import annotations
+
+(
+    END, FAIL, LOAD, SAVE, USE, KEEP, JUMP, JUMPZ, CALC, CONST, MOVE, RESERVED, EXPECT, SPAN,
+    TRIM, UNTIL, REST, ALIGN, UTF8, PUSH, POP, LOOP, AGAIN, MORE, CASE, BODY, KNOWN, LIT,
+    NATURAL, SIGNED, NAMES, TEXT, HEX, REAL, HALFREAL, REF, NATSLOT, SGNSLOT, BEGIN,
+    FINISH, REFNUM, PUT, PUTSLOT, PUTCODE, PUTREF, PUTSPAN, PUTPOS, REFEND, ROW, HANDOVER,
+    DEFINE, CLEAR, MARKSPAN,
+) = range(53)  # fmt: skip
+WIDTH = 6
+"""Numbers per operation: its own and the operands."""
+
+AT_END, FULL, HANDED_OVER = range(3)
+"""Why a program stopped (``program.Program``)."""
+UNKNOWN, CUT, BAD_SIZE, NO_KIND, NO_ORDER, PADDING, DAMAGED = range(-1, -8, -1)
+"""Why there is no record (``framing.Framing``)."""

@@ -1,0 +1,659 @@
+"""The interpreter of programs: reads the records of a declared format without Python objects.
+
+A program (``fxframework.wire.programs``) is an array of operations (``ops.py``). It writes lines of
+record JSON, or rows into columns, one record after the other. Nothing is written for a record that
+a program leaves to the object decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fxframework.kernels import ops
+from fxframework.kernels.buffers import full, grown, room
+from fxframework.kernels.framing import Framing
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.maps import PairMap
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.output import Output
+from fxframework.kernels.pools import Pool
+from fxframework.kernels.utf8 import Utf8
+
+__all__ = ["Program"]
+
+PENDING = 64
+"""Findings of one record that are kept until it is complete."""
+BAD_MAGIC = 101
+CUT_OFF = 102
+UNKNOWN_KIND = 103
+BAD_SIZE = 104
+RESERVED_BITS = 105
+NOT_UTF8 = 107
+EXPONENT = 0x7FF0000000000000
+HALF_EXPONENT = 0x7F800000
+HALF_SIGN = 0x80000000
+LOW64 = 0xFFFFFFFFFFFFFFFF
+L_DAMAGED = 0
+L_NBYTES = 1
+L_CODE = 2
+L_RAW = 3
+L_CLOSE = 4
+L_UNKNOWN = 5
+L_TYPE = 6
+L_PADDING = 7
+L_END = 8
+L_CODES = 9
+"""Numbers of the first literals; codes of rules follow: bad magic, cut off, unknown, size."""
+GENERATION = 1 << 20
+LOW32 = 0xFFFFFFFF
+
+
+class Program(Kernel):
+    """Reads records from byte ``pos`` on.
+
+    ``code`` (int64) has the operations, ``entries`` (int64) the first operation of each kind, for
+    little-endian stretches, then for big-endian ones; -1 leaves a kind to the object decoder.
+    ``classes`` is the number of kinds that are counted; ``slots`` (int64) has registers and fields.
+    Lines go to ``out``, whose literals are ``texts``. Rows go to ``cells`` (int64): column c of
+    table t is ``cells[c * room : c * room + rows[t]]``.
+
+    ``run`` returns AT_END, FULL (``most`` bytes of lines, or no room for more rows) or HANDED_OVER:
+    the record at ``pos`` is for the object decoder; then set ``pos`` to the byte after it. The end
+    of the last stretch that is not damaged is ``sound``.
+    """
+
+    def __init__(
+        self,
+        framing: Framing,
+        arrays: Sequence[memoryview],
+        texts: Sequence[bytes],
+        pool: Pool,
+        notes: Notes,
+        most: int,
+        classes: int,
+    ) -> None:
+        code, entries, slots, tables, columns = arrays
+        self.framing = framing
+        self.data = self.framing.data
+        self.words = self.framing.words
+        self.code = memoryview(code)
+        self.entries = memoryview(entries)
+        self.slots = memoryview(slots)
+        self.tables = memoryview(tables)
+        self.texts = PairMap()
+        self.starts = room(64, "i8")
+        self.lengths = room(64, "i8")
+        self.defined = 0
+        self.codes_of = room(64, "i4")
+        self.utf8 = Utf8(self.framing.data)
+        self.out = Output(texts, self.framing.data)
+        self.pool = pool
+        self.scratch = room(64, "i8")
+        self.bits = full(1, "i8")
+        self.doubles = np.asarray(self.bits).view("f8").data
+        self.half_bits = full(1, "u4")
+        self.halves = np.asarray(self.half_bits).view("f4").data
+        self.figures = room(20, "u1")
+        self.notes = notes
+        self.pending = room(3 * PENDING, "i8")
+        self.waiting = 0
+        self.lines = 0
+        self.most = most
+        self.total = self.framing.total
+        self.pos = 0
+        self.sound = 0
+        self.records = 0
+        self.handed = 0
+        self.classes = classes
+        self.kinds = full(classes + 3, "i8")
+        self.rows = full(max(1, len(columns)), "i8")
+        self.marks = full(max(1, len(columns)), "i8")
+        self.columns = sum(columns)
+        self.room = 0
+        self.cells = room(1, "i8")
+        self.at = 0
+        self.written = 0
+        self.by_kinds = len(entries) // 2
+
+    # --- For Python -----------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Let the pool read strings from here; call it before each run."""
+        self.pool.read_from(self.scratch)
+
+    def declare(self, table: int, index: int, start: int, length: int) -> None:
+        """Declare a text, for a record that was handed over."""
+        self.define(self.tables[table], index, start, length)
+
+    def forget(self, table: int) -> None:
+        """Forget the texts of a table, for a record that was handed over."""
+        self.tables[table] += GENERATION
+
+    def add_row(self, table: int, first: int, cells: Sequence[int]) -> None:
+        """Add a row of a record that was handed over; ``first`` is the first column."""
+        row = self.rows[table]
+        for number, cell in enumerate(cells):
+            self.cells[(first + number) * self.room + row] = cell
+        self.rows[table] = row + 1
+
+    def make_room(self, rows: int) -> None:
+        """Begin columns with room for so many rows of each table."""
+        self.room = rows
+        self.cells = room(max(1, self.columns * rows), "i8")
+        self.clear_rows()
+
+    def clear_rows(self) -> None:
+        """Empty all columns."""
+        for table in range(len(self.rows)):
+            self.rows[table] = 0
+
+    # --- The loop -------------------------------------------------------------------------------
+
+    def step(self) -> int:
+        """Read records until there are no more, there is no room, or one is handed over."""
+        while self.pos < self.total:
+            if self.out.used >= self.most:
+                return ops.FULL
+            if self.room and self.full_up():
+                return ops.FULL
+            status = self.record()
+            if status == ops.HANDED_OVER:
+                self.handed += 1
+                return ops.HANDED_OVER
+            if status == ops.FULL:
+                return ops.FULL
+        return ops.AT_END
+
+    def full_up(self) -> bool:
+        """Whether a table has no room for another row."""
+        table = 0
+        count = len(self.rows)
+        while table < count:
+            if self.rows[table] >= self.room:
+                return True
+            table += 1
+        return False
+
+    def record(self) -> int:
+        """Read one record, or a stretch without one."""
+        big = self.framing.big
+        entry = self.framing.frame(self.pos)
+        self.waiting = 0
+        if entry >= 0:
+            ip = self.entries[entry + self.by_kinds * self.framing.big]
+            if ip < 0:
+                return ops.HANDED_OVER
+            used = self.out.used
+            table = 0
+            while table < len(self.rows):
+                self.marks[table] = self.rows[table]
+                table += 1
+            status = self.run_at(ip)
+            if status == 0:
+                self.commit()
+                self.pos = self.at
+                self.sound = self.at
+                return 0
+            self.out.used = used
+            table = 0
+            while table < len(self.rows):
+                self.rows[table] = self.marks[table]
+                table += 1
+            self.waiting = 0
+            if status != ops.DAMAGED:
+                return status
+            self.framing.big = big
+            if self.framing.size == 0:
+                self.framing.size = self.framing.find(self.pos + 1) - self.pos
+                return self.stretch(CUT_OFF, 0)
+            return self.stretch(BAD_SIZE, 0)
+        self.framing.big = big
+        if entry == ops.UNKNOWN:
+            return self.stretch(UNKNOWN_KIND, 1)
+        if entry == ops.PADDING:
+            return self.stretch(0, 0)
+        number = BAD_SIZE
+        if entry == ops.CUT:
+            number = CUT_OFF
+        elif entry == ops.NO_ORDER:
+            number = BAD_MAGIC
+        self.framing.size = self.framing.find(self.pos + 1) - self.pos
+        return self.stretch(number, 0)
+
+    def stretch(self, number: int, unknown: int) -> int:
+        """Write a stretch that is not a record of a known kind, and report why."""
+        size = self.framing.size
+        if self.lines:
+            self.out.literal(L_UNKNOWN if unknown else L_DAMAGED if number else L_PADDING)
+            self.out.natural(self.pos)
+            self.out.literal(L_NBYTES)
+            self.out.natural(size)
+            if unknown:
+                self.out.literal(L_TYPE)
+                self.out.natural(self.framing.kind)
+            elif number:
+                self.out.literal(L_CODE)
+                self.out.literal(L_CODES + number - BAD_MAGIC)
+            if number:
+                self.out.literal(L_RAW)
+                self.out.hexadecimal(self.pos, size)
+                self.out.literal(L_CLOSE)
+            else:
+                self.out.literal(L_END)
+        if number:
+            self.notes.add(number, self.pos, self.records, self.framing.kind if unknown else size)
+        self.kinds[self.classes + (0 if unknown else 1 if number else 2)] += 1
+        self.records += 1
+        self.pos += size
+        if unknown or number == 0:
+            self.sound = self.pos
+        return 0
+
+    def note(self, number: int, offset: int, value: int) -> int:
+        """Keep a finding of the record until it is complete."""
+        if self.waiting < PENDING:
+            self.pending[3 * self.waiting] = number
+            self.pending[3 * self.waiting + 1] = offset
+            self.pending[3 * self.waiting + 2] = value
+        self.waiting += 1
+        return 0
+
+    def commit(self) -> int:
+        """Report the findings of a record that is complete."""
+        index = 0
+        while index < self.waiting:
+            self.notes.add(
+                self.pending[3 * index],
+                self.pending[3 * index + 1],
+                self.records,
+                self.pending[3 * index + 2],
+            )
+            index += 1
+        self.waiting = 0
+        self.records += 1
+        return 0
+
+    def run_at(self, ip: int) -> int:
+        """Run the program of a record: 0, or why there is no record."""
+        pos = self.pos
+        stop = self.total
+        if self.framing.size:
+            stop = pos + self.framing.size
+        at = pos
+        limit = stop
+        self.slots[0] = pos
+        self.slots[1] = stop - pos
+        w = 0
+        raw = 0
+        refs = 0
+        row = 0
+        start = pos
+        length = 0
+        cells_room = self.room
+        while True:
+            code = self.code[ip]
+            a = self.code[ip + 1]
+            b = self.code[ip + 2]
+            c = self.code[ip + 3]
+            d = self.code[ip + 4]
+            if code == ops.PUT:
+                value = (w >> a) & b
+                if d and value & d:
+                    value -= d + d
+                self.cells[c * cells_room + row] = value
+            elif code == ops.LOAD:
+                if a > limit - at:
+                    return ops.DAMAGED
+                if a == 8 and b == 0 and at & 7 == 0:
+                    w = self.words[at >> 3]
+                else:
+                    w = self.framing.load(at, a, b)
+                at += a
+            elif code == ops.NATURAL:
+                self.out.literal(c)
+                self.out.natural((w >> a) & b)
+            elif code == ops.SIGNED:
+                value = (w >> a) & b
+                if d and value & d:
+                    value -= d + d
+                self.out.literal(c)
+                self.out.signed(value)
+            elif code == ops.LIT:
+                self.out.literal(a)
+            elif code == ops.KEEP:
+                value = (w >> a) & b
+                if d and value & d:
+                    value -= d + d
+                self.slots[c] = value
+            elif code == ops.PUTREF:
+                index = self.texts.get(self.tables[b], self.slots[a])
+                index = -2 - (self.slots[a] & LOW32) if index < 0 else self.codes_of[index]
+                self.cells[c * cells_room + row] = index
+            elif code == ops.PUTPOS:
+                self.cells[c * cells_room + row] = at - pos if a else pos
+            elif code == ops.PUTSLOT:
+                self.cells[c * cells_room + row] = self.slots[a]
+            elif code == ops.ROW:
+                if b:
+                    self.rows[a] = row + 1
+                    row += 1
+                    if row >= cells_room:
+                        return ops.FULL
+                else:
+                    row = self.rows[a]
+                    if row >= cells_room:
+                        return ops.FULL
+            elif code == ops.REF:
+                self.out.literal(c)
+                index = self.texts.get(self.tables[b], self.slots[a])
+                if index < 0:
+                    self.out.literal(d)
+                    self.out.natural(self.slots[a])
+                    self.out.literal(d + 1)
+                elif self.lengths[index] < 0:
+                    return ops.HANDED_OVER
+                else:
+                    self.out.json_text(self.starts[index], self.lengths[index])
+            elif code == ops.EXPECT:
+                if self.slots[a] == 0:
+                    if c:
+                        raw = 1
+                    self.note(b, pos, self.slots[d])
+            elif code == ops.KNOWN:
+                if self.texts.get(self.tables[b], self.slots[a]) < 0:
+                    self.note(c, pos, self.slots[a])
+            elif code == ops.RESERVED:
+                if w & a:
+                    raw = 1
+                    self.note(RESERVED_BITS, at - c, (w & a) >> b)
+            elif code == ops.SPAN:
+                length = a
+                if b >= 0:
+                    length = self.slots[b]
+                if length < 0 or length > limit - at:
+                    return ops.DAMAGED
+                start = at
+                at += length
+            elif code == ops.REST:
+                start = at
+                length = limit - at
+                at = limit
+            elif code == ops.UNTIL:
+                start = at
+                while at < limit and self.data[at] != a:
+                    at += 1
+                if at == limit:
+                    return ops.DAMAGED
+                length = at - start
+                at += 1
+            elif code == ops.TRIM:
+                while length > 0 and self.data[start + length - 1] == a:
+                    length -= 1
+            elif code == ops.ALIGN:
+                index = at + ((-(at - self.slots[b])) & (a - 1))
+                if index > limit:
+                    index = limit
+                    raw = 1
+                if self.zeros(at, index) == 0:
+                    raw = 1
+                    self.note(RESERVED_BITS, at, 0)
+                at = index
+            elif code == ops.UTF8:
+                if not self.utf8.valid(start, length):
+                    if a:
+                        return ops.HANDED_OVER
+                    self.note(NOT_UTF8, start, 0)
+            elif code == ops.TEXT:
+                self.out.literal(a)
+                self.out.json_text(start, length)
+            elif code == ops.HEX:
+                self.out.literal(a)
+                self.out.hexadecimal(start, length)
+                self.out.literal(b)
+            elif code == ops.NAMES:
+                value = (w >> a) & b
+                self.out.literal(c)
+                index = self.texts.get(self.tables[d], value)
+                if index < 0:
+                    self.out.natural(value)
+                else:
+                    self.out.literal(index)
+            elif code == ops.NATSLOT:
+                self.out.literal(b)
+                self.out.natural(self.slots[a])
+            elif code == ops.SGNSLOT:
+                self.out.literal(b)
+                self.out.signed(self.slots[a])
+            elif code == ops.REAL:
+                if (w & EXPONENT) == EXPONENT:
+                    return ops.HANDED_OVER
+                self.out.literal(a)
+                self.bits[0] = w
+                self.out.real(self.doubles[0], w)
+            elif code == ops.HALFREAL:
+                if (w & HALF_EXPONENT) == HALF_EXPONENT:
+                    return ops.HANDED_OVER
+                self.out.literal(a)
+                self.half_bits[0] = w
+                self.out.real(self.halves[0], -1 if w & HALF_SIGN else 0)
+            elif code == ops.REFNUM:
+                self.out.literal(c if refs else b)
+                self.out.natural(self.slots[a])
+                refs = 1
+            elif code == ops.REFEND:
+                if refs:
+                    self.out.literal(a)
+                refs = 0
+            elif code == ops.HANDOVER:
+                return ops.HANDED_OVER
+            elif code == ops.BEGIN:
+                self.out.literal(a)
+                self.out.natural(pos)
+                self.out.literal(b)
+                self.written = self.out.used
+                if self.framing.size:
+                    self.out.natural(stop - pos)
+            elif code == ops.BODY:
+                # What the fields leave is zero bytes, up to the unit of sizes (0: any number).
+                index = limit
+                if a:
+                    index = at + ((-(at - self.slots[c] + b)) & (a - 1))
+                if index != limit:
+                    raw = 1
+                if self.zeros(at, limit) == 0:
+                    raw = 1
+                    self.note(RESERVED_BITS, at, 0)
+                at = limit
+                limit += b
+            elif code == ops.PUSH:
+                value = self.slots[a]
+                self.slots[b] = limit
+                if value < c or value > limit - self.slots[d]:
+                    return ops.DAMAGED
+                limit = self.slots[d] + value
+            elif code == ops.POP:
+                limit = self.slots[a]
+            elif code == ops.SAVE:
+                self.slots[a] = w
+            elif code == ops.USE:
+                w = self.slots[a]
+            elif code == ops.MARKSPAN:
+                if a == 2:
+                    self.slots[b] = at
+                elif a == 3:
+                    at = self.slots[b] + c
+                    if at > limit:
+                        return ops.DAMAGED
+                elif a == 1:
+                    limit -= b
+                    if limit < at:
+                        return ops.DAMAGED
+                else:
+                    self.slots[b] = start
+                    self.slots[b + 1] = length
+            elif code == ops.CALC:
+                self.slots[a] = self.calculated(b, self.slots[c], self.slots[d])
+            elif code == ops.CONST:
+                self.slots[a] = b
+            elif code == ops.MOVE:
+                self.slots[a] = self.slots[b]
+            elif code == ops.JUMP:
+                ip = a
+                continue
+            elif code == ops.JUMPZ:
+                if self.slots[a] == 0:
+                    ip = b
+                    continue
+            elif code == ops.CASE:
+                if self.slots[a] == b:
+                    ip = c
+                    continue
+            elif code == ops.LOOP:
+                value = self.slots[a]
+                if value < 0 or value > (limit - at) // b:
+                    return ops.DAMAGED
+                if value == 0:
+                    ip = c
+                    continue
+            elif code == ops.AGAIN:
+                self.slots[a] -= 1
+                if self.slots[a] > 0:
+                    ip = b
+                    if c >= 0:
+                        self.out.literal(c)
+                    continue
+            elif code == ops.MORE:
+                if at < limit:
+                    ip = a
+                    if c >= 0:
+                        self.out.literal(c)
+                    continue
+            elif code == ops.PUTCODE:
+                self.cells[c * cells_room + row] = self.interned(start, length)
+            elif code == ops.PUTSPAN:
+                self.cells[c * cells_room + row] = start
+                self.cells[(c + 1) * cells_room + row] = length
+            elif code == ops.DEFINE:
+                self.define(self.tables[b], self.slots[a], self.slots[c], self.slots[c + 1])
+            elif code == ops.CLEAR:
+                self.tables[a] += GENERATION
+            elif code == ops.FINISH:
+                if self.framing.size == 0:
+                    self.insert(at - pos)
+                if raw:
+                    self.out.literal(L_RAW)
+                    self.out.hexadecimal(pos, at - pos)
+                    self.out.literal(L_CLOSE)
+                else:
+                    self.out.literal(L_END)
+            elif code == ops.END:
+                if self.waiting > PENDING:
+                    return ops.HANDED_OVER
+                self.at = at
+                self.kinds[a] += 1
+                return 0
+            else:
+                return ops.DAMAGED
+            ip += ops.WIDTH
+
+    def zeros(self, at: int, end: int) -> int:
+        """Return 1 if the bytes up to ``end`` are zero, else 0."""
+        while at < end:
+            if self.data[at]:
+                return 0
+            at += 1
+        return 1
+
+    def calculated(self, operation: int, left: int, right: int) -> int:
+        """Return the result of an operation (``wire.expressions.OPERATIONS``), which wraps."""
+        if operation == 0:
+            return self.framing.wrapped((left + right) & LOW64)
+        if operation == 1:
+            return self.framing.wrapped((left - right) & LOW64)
+        if operation == 2:
+            return self.framing.wrapped((left * right) & LOW64)
+        if operation == 3:
+            return left & right
+        if operation == 4:
+            return left | right
+        if operation == 5:
+            return self.framing.wrapped((left << right) & LOW64) if 0 <= right < 64 else 0
+        if operation == 6:
+            return left >> right if 0 <= right < 64 else 0
+        if operation == 7:
+            return 1 if left == right else 0
+        if operation == 8:
+            return 1 if left != right else 0
+        if operation == 9:
+            return 1 if left < right else 0
+        return 1 if left <= right else 0
+
+    def define(self, table: int, index: int, start: int, length: int) -> int:
+        """Declare the bytes from ``start`` as text ``index`` of a table; -1: its pool code only."""
+        number = self.texts.get(table, index)
+        if number < 0:
+            number = self.defined
+            if number >= len(self.starts):
+                self.more_texts()
+            self.defined += 1
+            self.texts.put(table, index, number)
+        self.starts[number] = start
+        self.lengths[number] = length
+        if self.lines:
+            if not self.utf8.valid(start, length):
+                self.lengths[number] = -1 - length
+        else:
+            self.codes_of[number] = self.interned(start, length)
+        return 0
+
+    def more_texts(self) -> int:
+        """Make room for more texts of tables."""
+        size = 2 * len(self.starts)
+        self.starts = grown(self.starts, size, self.defined)
+        self.lengths = grown(self.lengths, size, self.defined)
+        self.codes_of = grown(self.codes_of, size, self.defined)
+        return 0
+
+    def interned(self, start: int, length: int) -> int:
+        """Return the code of bytes of the file in the pool of strings."""
+        count = (length + 7) >> 3
+        if count > len(self.scratch):
+            self.more_scratch(count)
+        index = 0
+        while index < count:
+            word = 0
+            place = 0
+            while place < 8:
+                if 8 * index + place < length:
+                    octet = self.data[start + 8 * index + place]
+                    word |= octet << (8 * place)
+                place += 1
+            self.scratch[index] = self.framing.wrapped(word)
+            index += 1
+        return self.pool.intern(0, length)
+
+    def more_scratch(self, count: int) -> int:
+        """Make room for a longer string."""
+        self.scratch = room(2 * count, "i8")
+        self.pool.read_from(self.scratch)
+        return 0
+
+    def insert(self, number: int) -> int:
+        """Write a number where the size of the record belongs, in the line written so far."""
+        end = self.out.used
+        self.out.natural(number)
+        count = self.out.used - end
+        index = 0
+        while index < count:
+            self.figures[index] = self.out.data[end + index]
+            index += 1
+        while end > self.written:
+            end -= 1
+            self.out.data[end + count] = self.out.data[end]
+        index = 0
+        while index < count:
+            self.out.data[end + index] = self.figures[index]
+            index += 1
+        return 0

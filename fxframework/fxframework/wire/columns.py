@@ -1,0 +1,138 @@
+"""Rows: which fields of a record make which columns of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fxframework.errors import PluginError, did_you_mean
+from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
+from fxframework.wire.expressions import Calculation, Constant, Expression, Named, expression
+from fxframework.wire.fields import Field, Float, Listed, Number, Octets, Span, Text
+
+__all__ = ["Rows"]
+
+
+class Rows:
+    """A row of a table for every record of a class. See ``wire.rows``."""
+
+    def __init__(
+        self, table: str, record: Any, columns: dict[str, Any], doc: str, own: tuple[Column, ...]
+    ) -> None:
+        self.table = table
+        self.record = record
+        self.given = columns
+        self.doc = doc
+        self.own = own
+        self.sources: dict[str, Field | Expression] = {}
+        """Field or expression of each column; not in it: constant columns."""
+        self.constants: dict[str, Any] = {}
+        self.known: dict[str, Column] = {}
+        self.time: Expression | None = None
+        """What gives the time in nanoseconds."""
+
+    @property
+    def expressions(self) -> list[Expression]:
+        """The expressions that columns are computed from."""
+        return [each for each in self.sources.values() if not isinstance(each, Field)]
+
+    def bind(self, format: Any) -> None:
+        """Find the fields, in a ``Format``. Raises PluginError for a wrong field or column."""
+        record = self.record
+        fields = {field.name: field for field in record.layout.fields}
+        where = f"{format.name}: rows of {self.table}"
+        if record not in format.classes:
+            raise PluginError(f"{where}: {record.__qualname__} is not a record of the format")
+
+        def found(name: str) -> Field:
+            if name not in fields:
+                raise PluginError(
+                    f"{where}: {record.__qualname__} has no field {name!r}"
+                    f"{did_you_mean(name, fields)}"
+                )
+            field: Field = fields[name]
+            return field
+
+        def resolved(given: Any) -> Any:
+            if isinstance(given, Named):
+                return found(given.name)
+            if isinstance(given, Calculation):
+                return Calculation(given.symbol, resolved(given.left), resolved(given.right))
+            return given
+
+        standard = STANDARD_TABLES.get(self.table)
+        known = {column.name: column for column in self.own}
+        if standard is not None:
+            known |= {column.name: column for column in standard.all_columns}
+        for name, given in self.given.items():
+            if isinstance(given, str):
+                source: Any = found(given)
+            elif isinstance(given, Expression) and not isinstance(given, Constant):
+                source = resolved(given)
+            else:
+                self.constants[name] = given
+                source = None
+            if name not in known:
+                if source is None or "_" not in name:
+                    raise PluginError(
+                        f"{where}: there is no column {name!r}{did_you_mean(name, known)}",
+                        remedy=f"columns of the format begin with a prefix, such as "
+                        f"{format.name.replace('-', '_')}_{name}",
+                    )
+                known[name] = column_of(name, source)
+            if isinstance(source, Listed):
+                raise PluginError(f"{where}: {name} is a list, which no column holds")
+            if source is not None:
+                kind = known[name].kind
+                textual = isinstance(source, Text) or (
+                    isinstance(source, Number) and source.refers is not None
+                )
+                fits = textual == (kind in ("code", "text")) and (
+                    isinstance(source, Octets) == (kind == "bytes")
+                )
+                if not fits:
+                    raise PluginError(
+                        f"{where}: {name} is of kind {kind!r}, which {source!r} isn't"
+                    )
+                self.sources[name] = source
+        time = self.sources.get("ts")
+        self.time = None if time is None else expression(time)
+        self.known = known
+
+    def default(self, name: str) -> int:
+        """Return the number in a column that the record does not fill."""
+        constant = self.constants.get(name)
+        if isinstance(constant, int):
+            return int(constant)
+        return -1 if self.known.get(name) and self.known[name].kind == "code" else 0
+
+    def schema(self, others: TableSchema | None) -> TableSchema:
+        """Return the schema of the table; ``others`` is that of other records' rows in it."""
+        base = others or STANDARD_TABLES.get(self.table)
+        if base is None:
+            doc = self.doc or (self.record.__doc__ or self.table).strip().splitlines()[0]
+            base = TableSchema(self.table, doc, ())
+        have = {column.name for column in base.all_columns}
+        return base.extended(*(each for name, each in self.known.items() if name not in have))
+
+
+def column_of(name: str, source: Any) -> Column:
+    """Return the column that holds a field or an expression."""
+    kind, unit = "i8", ""
+    doc = getattr(source, "doc", "") or f"`{name.partition('_')[2]}` of the record"
+    values: dict[int, str] = {}
+    if isinstance(source, Octets):
+        kind, unit = "bytes", "bytes"
+    elif isinstance(source, Text):
+        kind = "code" if source.entry is not None else "text"
+    elif isinstance(source, Span):
+        kind = "text"
+    elif isinstance(source, Float):
+        kind, unit = "f8", source.unit
+    elif isinstance(source, Number):
+        if source.refers is not None:
+            kind = "code"
+        else:
+            nbytes = next(size for size in (1, 2, 4, 8) if source.nbits <= 8 * size)
+            kind = f"{'i' if source.signed else 'u'}{nbytes}"
+            unit, values = source.unit, source.values
+    return Column(name, kind, doc, unit, values=values)

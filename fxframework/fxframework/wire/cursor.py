@@ -1,0 +1,172 @@
+"""Cursor and builder: where the fields of one record are read, and where they are written."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fxframework.io.words import FieldView, explain_stretch, hex_and_ascii
+from fxframework.wire.expressions import Expression, Register, wrapped
+from fxframework.wire.state import State
+
+__all__ = ["SIZE", "Builder", "Cursor", "RefusalError", "ShortError", "limits_of", "order_of"]
+
+SIZE = Register(name="SIZE")
+"""The size of the record in bytes, for ``equals=``."""
+
+
+def order_of(big: bool) -> Literal["big", "little"]:
+    """Return the byte order as ``int.from_bytes`` takes it."""
+    return "big" if big else "little"
+
+
+class ShortError(Exception):
+    """The fields of a record do not fit into it."""
+
+
+class RefusalError(Exception):
+    """A value that cannot be written: the number of a rule, and a message without the record."""
+
+    def __init__(self, number: str, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+        self.message = message
+
+
+class Cursor:
+    """Reads the fields of one record, from byte ``at`` to ``limit`` of ``data``.
+
+    ``known`` has the values of fields and registers; ``notes`` collects findings (number of the
+    rule, offset, value), ``effects`` what the record changes in the state once it is read whole.
+    ``views`` collects annotated fields if it is a list; ``layout`` is that of what is being read.
+    """
+
+    def __init__(
+        self, data: memoryview, at: int, limit: int, state: State, views: list[FieldView] | None
+    ) -> None:
+        self.data = data
+        self.origin = at
+        self.start = at
+        self.at = at
+        self.limit = limit
+        self.big = state.big
+        self.state = state
+        self.known: dict[Expression, int] = dict(state.registers)
+        self.word = 0
+        self.word_at = at
+        self.word_nbytes = 0
+        self.refs: dict[str, int] = {}
+        self.notes: list[tuple[int, int, int]] = []
+        self.effects: list[tuple[Any, ...]] = []
+        self.spans: dict[Any, tuple[int, int]] = {}
+        """Place and size of spans of bytes that were read."""
+        self.views = views
+        self.section = ""
+        self.layout: Any = None
+
+    def take(self, nbytes: int) -> memoryview:
+        """Return the next bytes. Raises ShortError if the record has fewer."""
+        if not 0 <= nbytes <= self.limit - self.at:
+            raise ShortError
+        self.at += nbytes
+        return self.data[self.at - nbytes : self.at]
+
+    def number(self, nbytes: int, *, signed: bool = False) -> int:
+        """Return the next integer."""
+        return int.from_bytes(self.take(nbytes), order_of(self.big), signed=signed)
+
+    def open_word(self, nbytes: int, reserved: int) -> None:
+        """Read the next word of bits; report bits that are set and reserved."""
+        self.word_at = self.at
+        self.word = self.number(nbytes)
+        self.word_nbytes = nbytes
+        stray = self.word & reserved
+        if stray:
+            self.note(105, stray, self.word_at)
+            low = (stray & -stray).bit_length() - 1
+            self.bits("reserved", low, stray.bit_length() - 1, stray >> low, "should be zero")
+
+    def align(self, unit: int) -> None:
+        """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
+        end = min(self.at + -(self.at - self.start) % unit, self.limit)
+        self.pad_to(end)
+
+    def align_from(self, start: int, unit: int) -> None:
+        """Go to the next multiple of ``unit`` from byte ``start``."""
+        start, self.start = self.start, start
+        self.align(unit)
+        self.start = start
+
+    def pad_to(self, end: int) -> None:
+        """Go to byte ``end``; report bytes that are not zero."""
+        at = self.at
+        if end > at:
+            if any(self.take(end - at)):
+                self.note(105, 0, at)
+            self.stretch("padding", at)
+
+    def note(self, number: int, value: int, offset: int | None = None) -> None:
+        """Report a finding by the number of its rule."""
+        self.notes.append((number, self.origin if offset is None else offset, wrapped(value)))
+
+    # --- Annotated fields -----------------------------------------------------------------------
+
+    def bits(self, name: str, low: int, high: int, value: int, meaning: str) -> None:
+        """Show bits of the current word."""
+        if self.views is not None:
+            view = FieldView(self.word_at, low, high, name, value, meaning, self.section)
+            self.views.append(view)
+
+    def stretch(self, name: str, at: int, meaning: str | None = None) -> None:
+        """Show the bytes from ``at`` to the cursor."""
+        if self.views is None or at == self.at:
+            return
+        nbytes = self.at - at
+        if nbytes <= 8:
+            value = int.from_bytes(self.data[at : self.at], order_of(self.big))
+            shown = meaning or hex_and_ascii(self.data[at : self.at].tobytes())
+            self.views.append(FieldView(at, 0, 8 * nbytes - 1, name, value, shown, self.section))
+        else:
+            self.views += explain_stretch(
+                self.data, at, self.at, name, self.section, wanted=at, meaning=meaning,
+                order=order_of(self.big),
+            )  # fmt: skip
+
+
+class Builder:
+    """Writes the fields of one record into ``out``, in a byte order and a state of the tables."""
+
+    def __init__(self, what: str, state: State | None, big: bool) -> None:
+        self.what = what
+        self.state = state
+        self.big = big
+        self.out = bytearray()
+        self.start = 0
+        self.known: dict[Expression, int] = {} if state is None else dict(state.registers)
+        self.word_at = 0
+        self.word_nbytes = 0
+        self.later: list[tuple[Any, int, int]] = []
+        """Fields that are written when the size is known, with place and size of their words."""
+        self.layout: Any = None
+
+    def number(self, value: int, nbytes: int, *, signed: bool = False) -> None:
+        """Write an integer that fits."""
+        self.out += value.to_bytes(nbytes, order_of(self.big), signed=signed)
+
+    def open_word(self, nbytes: int) -> None:
+        """Begin a word of zero bits."""
+        self.word_at, self.word_nbytes = len(self.out), nbytes
+        self.out += bytes(nbytes)
+
+    def put_bits(self, at: int, nbytes: int, low: int, value: int) -> None:
+        """Set bits of a word at a place."""
+        word = int.from_bytes(self.out[at : at + nbytes], order_of(self.big)) | value << low
+        self.out[at : at + nbytes] = word.to_bytes(nbytes, order_of(self.big))
+
+    def align(self, unit: int) -> None:
+        """Write zero bytes up to a multiple of ``unit`` from the start of the record."""
+        self.out += bytes(-(len(self.out) - self.start) % unit)
+
+
+def limits_of(nbits: int, signed: bool) -> tuple[int, int]:
+    """Return the least and the greatest integer of that many bits."""
+    return (-1 << nbits - 1, (1 << nbits - 1) - 1) if signed else (0, (1 << nbits) - 1)

@@ -1,0 +1,177 @@
+"""Declarations: the functions that make fields, tables, registers and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fxframework.errors import PluginError
+from fxframework.model.schema import Column
+from fxframework.wire.columns import Rows
+from fxframework.wire.cursor import SIZE
+from fxframework.wire.expressions import Named, Register
+from fxframework.wire.fields import Bits, Float, Integer, Listed, Mark, Number, Octets, Text
+from fxframework.wire.state import TextTable
+
+__all__ = [
+    "SIZE", "bits", "byte_order", "f32", "f64", "field", "flag", "i8", "i16", "i32", "i64",
+    "integer", "kind", "listed", "octets", "register", "rows", "size", "table", "text", "u8",
+    "u16", "u32", "u64",
+]  # fmt: skip
+
+
+def bits(low: int, high: int, *, of: int | None = None, **options: Any) -> Any:
+    """Bits ``low`` to ``high``, both included, of a word; bit 0 is the least significant.
+
+    The first field of bits begins a word, and so does one with ``of``, its size in bytes; others
+    are of the same word. Bits that no field names are reserved: zero, or a finding.
+
+    Options of all numbers: ``values`` (names of an enumeration), ``refers`` (a table whose text is
+    shown), ``equals`` (what it must be), ``below`` (a limit), ``sets`` and ``adds`` (a register),
+    ``signed``, ``unit``. Of all fields: ``when`` (a condition), ``tail`` (behind the fields of
+    derived classes), ``doc``.
+    """
+    return Bits(low, high, of, **options)
+
+
+def flag(bit: int, *, of: int | None = None, **options: Any) -> Any:
+    """A bit that is shown as true or false. Options are those of ``bits``."""
+    made = Bits(bit, bit, of, **options)
+    made.flag = True
+    return made
+
+
+def integer(nbytes: int, *, signed: bool = False, **options: Any) -> Any:
+    """An integer of 1 to 8 bytes. Options are those of ``bits``."""
+    if not 1 <= nbytes <= 8:
+        raise PluginError(f"an integer of {nbytes} bytes: it has 1 to 8")
+    return Integer(nbytes, signed=signed, **options)
+
+
+def u8(**options: Any) -> Any:
+    """An unsigned integer of 1 byte. Options are those of ``bits``."""
+    return integer(1, **options)
+
+
+def u16(**options: Any) -> Any:
+    """An unsigned integer of 2 bytes. Options are those of ``bits``."""
+    return integer(2, **options)
+
+
+def u32(**options: Any) -> Any:
+    """An unsigned integer of 4 bytes. Options are those of ``bits``."""
+    return integer(4, **options)
+
+
+def u64(**options: Any) -> Any:
+    """An unsigned integer of 8 bytes. Options are those of ``bits``."""
+    return integer(8, **options)
+
+
+def i8(**options: Any) -> Any:
+    """A signed integer of 1 byte. Options are those of ``bits``."""
+    return integer(1, signed=True, **options)
+
+
+def i16(**options: Any) -> Any:
+    """A signed integer of 2 bytes. Options are those of ``bits``."""
+    return integer(2, signed=True, **options)
+
+
+def i32(**options: Any) -> Any:
+    """A signed integer of 4 bytes. Options are those of ``bits``."""
+    return integer(4, signed=True, **options)
+
+
+def i64(**options: Any) -> Any:
+    """A signed integer of 8 bytes. Options are those of ``bits``."""
+    return integer(8, signed=True, **options)
+
+
+def f32(*, unit: str = "", **common: Any) -> Any:
+    """A floating-point number of 4 bytes."""
+    return Float(4, unit=unit, **common)
+
+
+def f64(*, unit: str = "", **common: Any) -> Any:
+    """A floating-point number of 8 bytes."""
+    return Float(8, unit=unit, **common)
+
+
+def text(nbytes: Any = None, **options: Any) -> Any:
+    """UTF-8: of a size (a number, a field or an expression), or all that the record has left.
+
+    ``until`` is a byte that ends it instead; ``pad`` one that fills it up; ``align`` a number of
+    bytes to a multiple of which the record goes on, after zero bytes. ``defines=names[number]``
+    declares it in a table. ``refers=names[number]`` shows a text of a table; with ``inline``, a
+    bit of the number says that the text is here, as long as the lower bits say, and ``empty`` is
+    the number of the empty text.
+    """
+    return Text(nbytes, **options)
+
+
+def octets(nbytes: Any = None, **options: Any) -> Any:
+    """Bytes, shown in hex. Sizes and options are those of ``text``, without tables."""
+    return Octets(nbytes, **options)
+
+
+def listed(item: Any, count: Any = None, **common: Any) -> Any:
+    """A list of parts (a class derived from ``Part``) or of integers (``listed(u32(), count)``).
+
+    Without a ``count`` it has all that the record has left.
+    """
+    return Listed(item, count, **common)
+
+
+def kind(number: Any) -> Any:
+    """The field of a family whose number tells the kind; up to two, the second may be unused."""
+    return _with_role(number, "kind")
+
+
+def size(number: Any, *, unit: int = 1, plus: int = 0) -> Any:
+    """The field of a family that says how long a record is: ``number * unit + plus`` bytes."""
+    made = _with_role(number, "size")
+    made.size_unit, made.size_plus = unit, plus
+    return made
+
+
+def _with_role(number: Any, role: str) -> Any:
+    if not isinstance(number, Number) or number.when is not None or number.signed:
+        raise PluginError(f"the {role} of a record is an unsigned number that is always there")
+    number.role = role
+    return number
+
+
+def byte_order(number: int, nbytes: int = 4) -> Any:
+    """A mark of the byte order: ``number``, in the order of this record and of all after it.
+
+    It is shown as ``little`` or ``big``. The number of the record's kind reads the same in both.
+    """
+    return Mark(number, nbytes)
+
+
+def table(name: str) -> Any:
+    """A table of texts by number: ``defines=names[number]`` fills it, ``refers=names`` uses it."""
+    return TextTable(name)
+
+
+def register(initial: int = 0, name: str = "") -> Any:
+    """A number of 64 bits that records set (``sets``, ``adds``) and later ones use."""
+    return Register(initial, name)
+
+
+def field(name: str) -> Any:
+    """A field by its name, for the expressions of ``rows``."""
+    return Named(name)
+
+
+def rows(
+    table: str, record: Any, *, doc: str = "", own: Iterable[Column] = (), **columns: Any
+) -> Rows:
+    """A row of ``table`` for every record of a class: columns by name, given as names of fields.
+
+    A column may also be an expression of fields and registers, or a constant. Columns that the
+    standard table does not have begin with a prefix of the format; ``own`` describes those that
+    are not fields. ``doc`` says what a row of an own table is.
+    """
+    return Rows(table, record, columns, doc, tuple(own))

@@ -1,0 +1,137 @@
+"""Writer: records of a declared format as bytes, given as objects or JSON; parts of captures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.io.sink import Sink
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, RecordRewriter
+from fxframework.model.capture import Window
+from fxframework.model.selection import Selection
+from fxframework.model.strings import TextColumn
+from fxframework.wire.capture import DeclaredCapture, Run
+from fxframework.wire.cursor import ShortError
+from fxframework.wire.format import Format, Unknown
+from fxframework.wire.programs import COPIES, compile_copy
+from fxframework.wire.records import Record
+from fxframework.wire.state import State
+
+__all__ = ["Encoder", "extract", "open_writer"]
+
+
+class Encoder:
+    """Encodes records one at a time; it knows what earlier ones declared.
+
+    ``raw`` is used if it decodes to the fields of the record, so that unedited records keep their
+    bytes and edits of fields take effect.
+    """
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+        self.state: State = format.state()
+
+    def encode(self, record: LosslessRecord | Mapping[str, Any]) -> bytes:
+        """Return the bytes of a record or its JSON. Raises WriteRefusedError if invalid."""
+        if isinstance(record, Mapping):
+            record = self.format.from_json(record)
+        raw = None if record.raw is None else bytes(record.raw)
+        if raw is not None and isinstance(record, Unknown):
+            return self._unknown(record.type, raw)
+        if raw is not None and isinstance(record, DamagedRecord):
+            return raw
+        if not isinstance(record, Record):
+            return self.format.pack(record, self.state)
+        if raw is not None and self._decoded(type(record), raw) == record:
+            data = raw
+        else:
+            data = self.format.pack(record, self.state)
+        self._apply(type(record), data)
+        return data
+
+    def _unknown(self, kind: int, raw: bytes) -> bytes:
+        """Return the bytes of a record of an unknown kind, if they are of that kind and whole."""
+        family, big = self.format.family, self.state.big
+        data = memoryview(raw)
+        whole = len(raw) >= max(1, family.head) and family.size_at(data, 0, big) == len(raw)
+        if not whole or family.numbers(data, 0, big)[:1] != [kind]:
+            raise self.format.refuse("0404", f"unknown: raw is not a whole record of type {kind}")
+        return raw
+
+    def _decoded(self, cls: type[Record], raw: bytes) -> Record | None:
+        """Return the record that some bytes are, without their ``raw`` and place; None if none."""
+        state = self._state_for(cls, raw)
+        try:
+            found, _ = cls.unpack(memoryview(raw), 0, len(raw), state)
+        except ShortError:
+            return None
+        if found.nbytes != len(raw):
+            return None
+        found.raw = raw
+        return found
+
+    def _state_for(self, cls: type[Record], data: bytes) -> State:
+        mark = cls.layout.mark
+        if mark is not None:
+            self.state.big = cls.layout.mark_place.get(memoryview(data), 0, True) == mark.number
+        return self.state
+
+    def _apply(self, cls: type[Record], data: bytes) -> None:
+        """Take in what a record that was written says about later ones."""
+        state = self._state_for(cls, data)
+        try:
+            _, c = cls.unpack(memoryview(data), 0, len(data), state)
+        except ShortError:
+            problem = "the fields do not agree with each other"
+            raise self.format.refuse("0404", f"{cls.record}: {problem}") from None
+        state.apply(c.effects)
+
+    def close(self) -> bytes:
+        """Return no bytes: nothing is buffered."""
+        return b""
+
+
+def open_writer(format: Format, sink: Sink) -> RecordRewriter:
+    """Open a writer of records."""
+    return RecordRewriter(sink, Encoder(format))
+
+
+def extract(
+    format: Format, capture: DeclaredCapture, selection: Selection, sink: Sink
+) -> Mapping[str, int]:
+    """Write the selected records and those without a row; return the counts of the others."""
+    part = Window(capture, selection)
+    outside = np.concatenate([_left_out(capture, part, name) for name in capture.schemas] or [NONE])
+    run = Run(capture, compile_copy(format, format.classes), 1)
+    data = capture.source.data
+    left_out = 0
+    first = True
+    for batch in run.batches():
+        if first:
+            sink.write(run.header)
+            first = False
+        cells = batch[COPIES]
+        starts, sizes = cells["offset"], cells["nbytes"]
+        keep = ~np.isin(starts, outside)
+        left_out += int(np.count_nonzero(~keep))
+        sink.write(TextColumn.gather(data, starts[keep], sizes[keep]).data.tobytes())
+    if first:
+        sink.write(run.header)
+    lost = sum(run.totals().get(kind, 0) for kind in ("damaged", "unknown", "padding"))
+    counts = {"records": left_out, "damaged or unknown records": lost}
+    return {name: count for name, count in counts.items() if count}
+
+
+NONE = np.zeros(0, np.int64)
+
+
+def _left_out(capture: DeclaredCapture, part: Window, name: str) -> NDArray[np.int64]:
+    """Return the offsets of the records whose rows of a table are not selected."""
+    every, kept = (
+        np.concatenate([NONE, *(batch.array("offset") for batch in whole.batches(name))])
+        for whole in (capture, part)
+    )
+    return np.setdiff1d(every, kept)

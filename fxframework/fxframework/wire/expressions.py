@@ -1,0 +1,199 @@
+"""Expressions: integers computed from fields and registers, for objects and for programs alike.
+
+A field of a declaration is an expression in the body of its class: ``wire.text(length - 8)``,
+``when=version >= 2``. Objects evaluate an expression on Python integers; programs on 64 bits.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fxframework.errors import PluginError
+
+__all__ = [
+    "OPERATIONS", "Calculation", "Constant", "Expression", "Named", "Register", "expression",
+    "wrapped",
+]  # fmt: skip
+
+OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "&": operator.and_,
+    "|": operator.or_,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+"""By symbol; their order is that of the operations of a program."""
+
+
+def wrapped(number: int) -> int:
+    """Return the number that the low 64 bits are, with a sign, as in a program."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+class Expression:
+    """An integer, or a condition (0 or 1), known when a record is read."""
+
+    def value(self, known: Mapping[Any, int]) -> int:
+        """Return the value, given those of fields and registers."""
+        raise NotImplementedError
+
+    def leaves(self) -> Iterator[Expression]:
+        """Yield the fields, registers and constants that it is made of."""
+        yield self
+
+    def linear(self) -> tuple[Expression, int, int] | None:
+        """Return a leaf, a factor and a summand if it is ``leaf * factor + summand``."""
+        return self, 1, 0
+
+    def __add__(self, other: Any) -> Expression:
+        return Calculation("+", self, other)
+
+    def __radd__(self, other: Any) -> Expression:
+        return Calculation("+", other, self)
+
+    def __sub__(self, other: Any) -> Expression:
+        return Calculation("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return Calculation("-", other, self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return Calculation("*", self, other)
+
+    __rmul__ = __mul__
+
+    def __and__(self, other: Any) -> Expression:
+        return Calculation("&", self, other)
+
+    def __or__(self, other: Any) -> Expression:
+        return Calculation("|", self, other)
+
+    def __lshift__(self, other: Any) -> Expression:
+        return Calculation("<<", self, other)
+
+    def __rshift__(self, other: Any) -> Expression:
+        return Calculation(">>", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return Calculation("==", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return Calculation("!=", self, other)
+
+    def __lt__(self, other: Any) -> Expression:
+        return Calculation("<", self, other)
+
+    def __le__(self, other: Any) -> Expression:
+        return Calculation("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expression:
+        return Calculation("<", other, self)
+
+    def __ge__(self, other: Any) -> Expression:
+        return Calculation("<=", other, self)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise PluginError(
+            "a condition of a declaration has no truth value of its own",
+            remedy="combine conditions with & and |, and give them as when=…",
+        )
+
+
+class Constant(Expression):
+    """A number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def value(self, known: Mapping[Any, int]) -> int:  # noqa: ARG002 (the signature of all)
+        """Return the number."""
+        return self.number
+
+    def __repr__(self) -> str:
+        return str(self.number)
+
+
+class Register(Expression):
+    """A number that records set and later records use, until a stretch ends."""
+
+    def __init__(self, initial: int = 0, name: str = "") -> None:
+        self.initial = initial
+        self.name = name
+
+    def value(self, known: Mapping[Any, int]) -> int:
+        """Return the value in force."""
+        return known.get(self, self.initial)
+
+    def __repr__(self) -> str:
+        return self.name or "register"
+
+
+class Named(Expression):
+    """A field given by its name, where its class is not at hand: ``wire.field("seconds")``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Calculation(Expression):
+    """An operation on two expressions."""
+
+    def __init__(self, symbol: str, left: Any, right: Any) -> None:
+        self.symbol = symbol
+        self.left = expression(left)
+        self.right = expression(right)
+
+    def value(self, known: Mapping[Any, int]) -> int:
+        """Return the result, which wraps to 64 bits as in a program."""
+        left, right = wrapped(self.left.value(known)), wrapped(self.right.value(known))
+        if self.symbol in ("<<", ">>") and not 0 <= right < 64:
+            return 0
+        return wrapped(int(OPERATIONS[self.symbol](left, right)))
+
+    def leaves(self) -> Iterator[Expression]:
+        """Yield the leaves of both sides."""
+        yield from self.left.leaves()
+        yield from self.right.leaves()
+
+    def linear(self) -> tuple[Expression, int, int] | None:
+        """Return a leaf, a factor and a summand, or None."""
+        left, right = self.left, self.right
+        if isinstance(left, Constant) and self.symbol in "+*":
+            left, right = right, left
+        inner = left.linear()
+        if inner is None or not isinstance(right, Constant) or isinstance(left, Constant):
+            return None
+        leaf, factor, summand = inner
+        number = right.number
+        if self.symbol == "+":
+            return leaf, factor, summand + number
+        if self.symbol == "-":
+            return leaf, factor, summand - number
+        if self.symbol == "*":
+            return leaf, factor * number, summand * number
+        return None
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} {self.symbol} {self.right!r})"
+
+
+def expression(value: Any) -> Expression:
+    """Return an expression; a whole number becomes a constant. Raises PluginError for others."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, int):
+        return Constant(int(value))
+    raise PluginError(f"{value!r} is not a number, a field or a register")

@@ -1,0 +1,765 @@
+"""Fields: what a record is made of. Each class reads, writes and shows its kind of field.
+
+The functions with small names (``bits``, ``u32``, ``text``, …) are what declarations use; the
+classes behind them carry the same declaration to programs (``programs.py``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, Self
+
+from fxframework.errors import PluginError
+from fxframework.io.words import U64_MAX
+from fxframework.kit.json_fields import (
+    CANONICAL_NAN,
+    JsonFields,
+    bits_of,
+    double_of,
+    show_double,
+    show_text,
+)
+from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError, limits_of, order_of
+from fxframework.wire.expressions import Constant, Expression, Register, expression, wrapped
+from fxframework.wire.state import Entry, TextTable
+
+__all__ = [
+    "Bits", "Field", "Float", "Integer", "Listed", "Mark", "Number", "Octets", "Span", "Text",
+]  # fmt: skip
+
+Values = dict[str, Any]
+_F32 = struct.Struct("<f")
+_U32 = struct.Struct("<I")
+
+
+def refusal_of_range(name: str, value: Any, least: int, most: int) -> RefusalError:
+    """Return the refusal of a number that its field cannot hold."""
+    return RefusalError("0404", f"{name} is {value!r}, but its field holds {least} to {most}")
+
+
+class Field(Expression):
+    """A field of a record. ``name`` is that of the attribute; ``_names`` are not shown."""
+
+    json_suffix = ""
+    """What follows the name in its key of record JSON."""
+
+    def __init__(self, *, when: Any = None, tail: bool = False, doc: str = "") -> None:
+        self.name = ""
+        self.owner = ""
+        self.when = None if when is None else expression(when)
+        self.tail = tail
+        self.doc = doc
+        self.role = ""
+        """``kind`` and ``size`` are roles; the number of a kind, or the size, is written there."""
+
+    @property
+    def public(self) -> bool:
+        """Whether it is an attribute of the record."""
+        return not self.name.startswith("_")
+
+    @property
+    def key(self) -> str:
+        """Its key in record JSON."""
+        return self.name + self.json_suffix
+
+    def least(self) -> int:
+        """Return the fewest bytes that it takes."""
+        return 0
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        return [] if self.when is None else [self.when]
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read it. Raises ShortError if the record is too short for it."""
+        raise NotImplementedError
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write it. Raises RefusalError for a value that it cannot hold."""
+        raise NotImplementedError
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put its value into record JSON."""
+        out[self.key] = value
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return its value, from record JSON."""
+        raise NotImplementedError
+
+    def value(self, known: Mapping[Any, int]) -> int:
+        """Return its number, once it is read."""
+        return known[self]
+
+    def __repr__(self) -> str:
+        return f"{self.owner}.{self.name}" if self.owner else self.name or type(self).__name__
+
+
+class Number(Field):
+    """A number: of bits or of bytes."""
+
+    def __init__(
+        self,
+        nbits: int,
+        *,
+        signed: bool = False,
+        values: Mapping[int, str] | None = None,
+        refers: TextTable | None = None,
+        equals: Any = None,
+        below: Any = None,
+        sets: Register | None = None,
+        adds: Register | None = None,
+        unit: str = "",
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.nbits = nbits
+        self.signed = signed
+        self.values = dict(values or {})
+        self.refers = refers
+        self.equals = None if equals is None else expression(equals)
+        self.below = None if below is None else expression(below)
+        self.sets = sets
+        self.adds = adds
+        self.unit = unit
+        self.flag = False
+        self.size_unit, self.size_plus = 1, 0
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest number."""
+        return limits_of(self.nbits, self.signed)
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        more = [each for each in (self.equals, self.below) if each is not None]
+        return [*super().expressions(), *more]
+
+    def as_stored(self, number: int) -> int:
+        """Return the result of an expression as a number of this field: 64 bits may be unsigned."""
+        return number & U64_MAX if self.nbits == 64 and not self.signed else number
+
+    def take(self, c: Cursor) -> int:
+        """Read the number."""
+        raise NotImplementedError
+
+    def put(self, b: Builder, number: int) -> None:
+        """Write the number, which fits."""
+        raise NotImplementedError
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the number and check it."""
+        at = c.at
+        number = self.take(c)
+        c.known[self] = number
+        shown: Any = bool(number) if self.flag else number
+        wrong = self.equals is not None and wrapped(self.equals.value(c.known) - number) != 0
+        if wrong or (self.values and number not in self.values):
+            c.note(106, number)
+        if number and c.layout.is_reserved(self):
+            c.note(105, number, at if self not in c.layout.word_of else c.word_at)
+        if self.below is not None and number >= self.below.value(c.known):
+            c.note(108, number)
+        if self.values:
+            shown = self.values.get(number, number)
+        if self.refers is not None:
+            text = c.state.text(self.refers, number)
+            if text is None:
+                c.note(108, number)
+                text = self.refers.unknown(number)
+            shown = text
+            c.refs[self.name] = number
+        if self.sets is not None:
+            c.effects.append(("set", self.sets, wrapped(number)))
+        if self.adds is not None:
+            c.effects.append(("set", self.adds, wrapped(c.known[self.adds] + number)))
+        if self.public:
+            values[self.name] = shown
+        if c.views is not None:
+            self.view(c, at, number, str(shown) if shown is not number else self.unit)
+
+    def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
+        """Show the number for `fxf explain`."""
+        c.stretch(self.name.lstrip("_"), at, f"{number} {meaning}".rstrip())
+
+    def number_of(self, b: Builder, values: Values) -> int:
+        """Return the number to write. Raises RefusalError for a value without one."""
+        if self in b.known:
+            return b.known[self]
+        if self.role == "size" or self.late(b):
+            return 0
+        if self.equals is not None:
+            return self.as_stored(self.equals.value(b.known))
+        if self in b.layout.implied:
+            return self._implied(values, b)
+        if not self.public:
+            return 0
+        given = values[self.name]
+        if self.refers is not None:
+            return self._index(b, given, values)
+        if isinstance(given, str):
+            for number, name in self.values.items():
+                if name == given:
+                    return number
+            raise RefusalError("0401", f"{self.name} has no value {given!r}")
+        if not isinstance(given, int):
+            raise RefusalError("0403", f"{self.name} must be an integer, not {given!r}")
+        return int(given)
+
+    def _index(self, b: Builder, text: Any, values: Values) -> int:
+        """Return the number of a text: that of ``refs`` if it still has the text."""
+        assert self.refers is not None  # noqa: S101 (asked only of references)
+        return index_of(self.refers, text, self.name, b, values)
+
+    def late(self, b: Builder) -> bool:
+        """Return whether it depends on what is known only when the record is complete."""
+        return self.equals is not None and any(
+            leaf not in b.known for leaf in self.equals.leaves() if not isinstance(leaf, Constant)
+        )
+
+    def _implied(self, values: Values, b: Builder) -> int:
+        found: list[tuple[int, str]] = []
+        for how, field, factor, summand in b.layout.implied[self]:
+            given = values.get(field.name)
+            if how == "index" and isinstance(field, Text):
+                return field.index_to_write(b, values)
+            if how == "present":
+                if given is not None or not self.public:
+                    found.append((summand if given is not None else factor, field.name))
+                continue
+            if given is None:
+                continue
+            size = field.size_of(given) if isinstance(field, Span) else len(given)
+            number, rest = divmod(size - summand, factor)
+            if rest:
+                raise RefusalError("0404", f"{field.name} has {size}, which its length cannot hold")
+            found.append((number, field.name))
+        different = {number for number, _ in found}
+        if len(different) > 1:
+            names = " and ".join(name for _, name in found)
+            raise RefusalError("0404", f"{names} must be equally long")
+        return found[0][0] if found else 0
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write the number."""
+        number = self.number_of(b, values)
+        least, most = self.range
+        if not least <= number <= most:
+            raise refusal_of_range(self.name.lstrip("_"), number, least, most)
+        self.put(b, number)
+        if not (self.role == "size" or self.late(b)):
+            b.known[self] = number
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the number, name, text or flag."""
+        if self.flag:
+            return form.flag(self.key)
+        if self.refers is not None:
+            return form.text(self.key)
+        if self.values:
+            names = {name: number for number, name in self.values.items()}
+            return form.one_of(self.key, names, self.range[1])
+        return form.within(self.key, *self.range)
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the number, or what it stands for, into record JSON."""
+        if self.refers is not None:
+            show_text(out, self.key, value)
+        else:
+            out[self.key] = value
+
+
+def index_of(table: TextTable, text: Any, name: str, b: Builder, values: Values) -> int:
+    """Return the number by which a text is referred to. Raises RefusalError if there is none."""
+    if not isinstance(text, str):
+        raise RefusalError("0403", f"{name} must be a string, not {text!r}")
+    given = (values.get("refs") or {}).get(name)
+    if given is not None and b.state is None:
+        return int(given)
+    if given is not None and b.state is not None:
+        declared = b.state.text(table, given)
+        if text == (table.unknown(given) if declared is None else declared):
+            return int(given)
+    index = None if b.state is None else b.state.index(table, text)
+    if index is None:
+        index = table.index_in(text)
+    if index is None:
+        raise RefusalError("0408", f"{name}: no record before this one declares {text!r}")
+    return index
+
+
+class Bits(Number):
+    """Bits ``low`` to ``high`` of a word, bit 0 least significant. See ``bits``."""
+
+    def __init__(self, low: int, high: int, of: int | None, **options: Any) -> None:
+        if not 0 <= low <= high < 64:
+            raise PluginError(f"bits {low} to {high} are not in a word of 64 bits")
+        super().__init__(high - low + 1, **options)
+        self.low = low
+        self.high = high
+        self.of = of
+
+    @property
+    def mask(self) -> int:
+        """The mask of the field in the word."""
+        return (1 << self.nbits) - 1 << self.low
+
+    def take(self, c: Cursor) -> int:
+        """Read the bits."""
+        word = c.layout.words.get(self)
+        if word is not None:
+            c.open_word(*word)
+        number = (c.word >> self.low) & ((1 << self.nbits) - 1)
+        if self.signed and number >> self.nbits - 1:
+            number -= 1 << self.nbits
+        return number
+
+    def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
+        """Show the bits for `fxf explain`."""
+        del at
+        value = number & (1 << self.nbits) - 1
+        c.bits(self.name.lstrip("_"), self.low, self.high, value, meaning)
+
+    def put(self, b: Builder, number: int) -> None:
+        """Write the bits."""
+        word = b.layout.words.get(self)
+        if word is not None:
+            b.open_word(word[0])
+        if self.role == "size" or self.late(b):
+            b.later.append((self, b.word_at, b.word_nbytes))
+        b.put_bits(b.word_at, b.word_nbytes, self.low, number & (1 << self.nbits) - 1)
+
+    def put_later(self, b: Builder, at: int, nbytes: int, number: int) -> None:
+        """Write the bits at a place of a record that is complete."""
+        b.put_bits(at, nbytes, self.low, number & (1 << self.nbits) - 1)
+
+
+class Integer(Number):
+    """An integer of 1 to 8 bytes, in the byte order of the stretch."""
+
+    def __init__(self, nbytes: int, **options: Any) -> None:
+        super().__init__(8 * nbytes, **options)
+        self.nbytes = nbytes
+
+    def least(self) -> int:
+        """Return its size."""
+        return 0 if self.when is not None else self.nbytes
+
+    def take(self, c: Cursor) -> int:
+        """Read the integer."""
+        return c.number(self.nbytes, signed=self.signed)
+
+    def put(self, b: Builder, number: int) -> None:
+        """Write the integer."""
+        if self.role == "size" or self.late(b):
+            b.later.append((self, len(b.out), self.nbytes))
+        b.number(number, self.nbytes, signed=self.signed)
+
+    def put_later(self, b: Builder, at: int, nbytes: int, number: int) -> None:
+        """Write the integer at a place of a record that is complete."""
+        b.out[at : at + nbytes] = number.to_bytes(nbytes, order_of(b.big), signed=self.signed)
+
+
+class Mark(Integer):
+    """A constant that tells the byte order of its record, and of all after it."""
+
+    def __init__(self, number: int, nbytes: int) -> None:
+        super().__init__(nbytes)
+        self.number = number
+        self.names = {0: "little", 1: "big"}
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the mark, in the order that the framing found."""
+        at = c.at
+        c.known[self] = self.take(c)
+        if c.known[self] != self.number:
+            raise ShortError
+        values[self.name] = self.names[int(c.big)]
+        c.stretch(self.name, at, values[self.name])
+
+    def number_of(self, b: Builder, values: Values) -> int:
+        """Return the number."""
+        del b, values
+        return self.number
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the name of the order."""
+        name = form.text(self.key)
+        if name not in self.names.values():
+            raise form.wrong(self.key, "little or big")
+        return name
+
+
+class Float(Field):
+    """A double, or a float of 4 bytes; NaN keep their bits."""
+
+    def __init__(self, nbytes: int, *, unit: str = "", **common: Any) -> None:
+        super().__init__(**common)
+        self.nbytes = nbytes
+        self.unit = unit
+
+    def least(self) -> int:
+        """Return its size."""
+        return 0 if self.when is not None else self.nbytes
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the number; a NaN with a payload becomes a ``Nan``."""
+        at = c.at
+        bits = c.number(self.nbytes)
+        c.known[self] = bits
+        if self.nbytes == 8:
+            number = double_of(bits)
+        else:
+            number = _F32.unpack(_U32.pack(bits))[0]
+        values[self.name] = Nan(bits) if number != number and bits != self._plain_nan else number  # noqa: PLR0124
+        c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
+
+    @property
+    def _plain_nan(self) -> int:
+        return CANONICAL_NAN if self.nbytes == 8 else 0x7FC00000
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write the number. Raises RefusalError if 4 bytes cannot hold it exactly."""
+        given = values[self.name]
+        if isinstance(given, Nan):
+            b.number(given.bits & (1 << 8 * self.nbytes) - 1, self.nbytes)
+            return
+        if not isinstance(given, int | float) or isinstance(given, bool):
+            raise RefusalError("0403", f"{self.name} must be a number, not {given!r}")
+        if given != given:  # noqa: PLR0124
+            b.number(self._plain_nan, self.nbytes)
+            return
+        if self.nbytes == 8:
+            b.number(bits_of(float(given)), 8)
+            return
+        try:
+            packed = _F32.pack(given)
+        except OverflowError:
+            packed = b""
+        if not packed or _F32.unpack(packed)[0] != given:
+            raise RefusalError(
+                "0404", f"{self.name} is {given!r}, which a float of 4 bytes cannot hold"
+            )
+        b.number(_U32.unpack(packed)[0], 4)
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the number into record JSON."""
+        bits = value.bits if isinstance(value, Nan) else None
+        show_double(out, self.key, float(value), bits)
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the number."""
+        value, bits = form.double(self.key)
+        return value if bits is None else Nan(bits)
+
+
+class Nan(float):
+    """A NaN that is not the usual one: it has the bits of the file. Equal if these are."""
+
+    bits: int
+
+    def __new__(cls, bits: int) -> Self:
+        """Return the NaN with these bits."""
+        made = super().__new__(cls, "nan")
+        made.bits = bits
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Nan) and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash(self.bits)
+
+
+class Span(Field):
+    """Bytes: counted, terminated, of a fixed size, or all that the record has left."""
+
+    def __init__(
+        self,
+        nbytes: Any = None,
+        *,
+        until: bytes = b"",
+        pad: bytes = b"",
+        align: int = 1,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        for name, byte in (("until", until), ("pad", pad)):
+            if len(byte) > 1:
+                raise PluginError(f"{name} is {byte!r}, not one byte")
+        if until and nbytes is not None:
+            raise PluginError("a span is terminated or counted, not both")
+        self.nbytes = None if nbytes is None else expression(nbytes)
+        self.until = until
+        self.pad = pad
+        self.aligned = align
+
+    @property
+    def fixed(self) -> int | None:
+        """Its size in bytes, if that is a constant."""
+        return self.nbytes.number if isinstance(self.nbytes, Constant) else None
+
+    def least(self) -> int:
+        """Return the fewest bytes that it takes."""
+        if self.when is not None:
+            return 0
+        return self.fixed or (1 if self.until else 0)
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        return super().expressions() + ([] if self.nbytes is None else [self.nbytes])
+
+    def bytes_of(self, value: Any) -> bytes:
+        """Return the bytes of a value, without terminator and padding."""
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise RefusalError("0403", f"{self.name} must be bytes, not {value!r}")
+        return bytes(value)
+
+    def size_of(self, value: Any) -> int:
+        """Return the number of bytes, for a length before them."""
+        return len(self.bytes_of(value))
+
+    def take(self, c: Cursor) -> tuple[int, bytes]:
+        """Return the place and the bytes, without terminator and padding."""
+        start = c.at
+        if self.until:
+            rest = bytes(c.data[c.at : c.limit])
+            length = rest.find(self.until)
+            if length < 0:
+                raise ShortError
+            data = rest[:length]
+            c.at += length + 1
+        else:
+            length = c.limit - c.at if self.nbytes is None else self.nbytes.value(c.known)
+            data = bytes(c.take(length))
+        data = data.rstrip(self.pad) if self.pad else data
+        c.spans[self] = start, len(data)
+        return start, data
+
+    def put(self, b: Builder, data: bytes) -> None:
+        """Write bytes, with terminator and padding. Raises RefusalError if they do not fit."""
+        if self.until and self.until in data:
+            raise RefusalError("0404", f"{self.name} has the byte {self.until!r}, which ends it")
+        if self.pad and data.endswith(self.pad):
+            raise RefusalError("0404", f"{self.name} ends in {self.pad!r}, which is its padding")
+        fixed = self.fixed
+        if fixed is not None and (len(data) > fixed or (len(data) < fixed and not self.pad)):
+            least = 0 if self.pad else fixed
+            what = f"{least} to {fixed}" if self.pad else f"{fixed}"
+            raise RefusalError(
+                "0404", f"{self.name} has {len(data)} bytes, but its field has {what}"
+            )
+        b.out += data + self.until
+        if fixed is not None:
+            b.out += self.pad * (fixed - len(data))
+        b.align(self.aligned)
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the bytes."""
+        at = c.at
+        _, data = self.take(c)
+        values[self.name] = self.seen(c, at, data)
+        c.stretch(self.name, at, self.meaning(values[self.name]))
+        c.align(self.aligned)
+
+    def seen(self, c: Cursor, at: int, data: bytes) -> Any:
+        """Return the value of bytes that were read."""
+        del c, at
+        return data
+
+    def meaning(self, value: Any) -> str | None:
+        """Return what `fxf explain` says of the value."""
+        return None if isinstance(value, bytes) else str(value)
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write the bytes."""
+        self.put(b, self.bytes_of(values[self.name]))
+
+
+class Octets(Span):
+    """Bytes without further meaning; hex in record JSON, as ``NAME_hex``."""
+
+    json_suffix = "_hex"
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the bytes into record JSON."""
+        out[self.key] = bytes(value).hex()
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the bytes."""
+        return form.octets(self.key)
+
+
+class Text(Span):
+    """UTF-8. Bytes that are not are kept as surrogate escapes, and reported."""
+
+    def __init__(
+        self,
+        nbytes: Any = None,
+        *,
+        defines: Entry | None = None,
+        refers: Entry | None = None,
+        inline: int = 0,
+        empty: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(nbytes, **options)
+        self.defines = defines
+        self.entry = refers
+        self.inline = inline
+        self.empty = empty
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        entries = [each.index for each in (self.defines, self.entry) if each is not None]
+        return super().expressions() + entries
+
+    def bytes_of(self, value: Any) -> bytes:
+        """Return the bytes of a text. Raises RefusalError for something else."""
+        if not isinstance(value, str):
+            raise RefusalError("0403", f"{self.name} must be a string, not {value!r}")
+        return value.encode(errors="surrogateescape")
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the text, or look it up."""
+        if self.entry is None:
+            super().read(c, values)
+            return
+        index = self.entry.index.value(c.known)
+        at = c.at
+        if self.inline and index & self.inline:
+            text = self.seen(c, at, bytes(c.take(index & self.inline - 1)))
+            c.stretch(self.name, at, text)
+            c.align(self.aligned)
+        elif index == self.empty:
+            text = ""
+        else:
+            c.refs[self.name] = index
+            found = c.state.text(self.entry.table, index)
+            if found is None:
+                c.note(108, index)
+            text = self.entry.table.unknown(index) if found is None else found
+        values[self.name] = text
+
+    def seen(self, c: Cursor, at: int, data: bytes) -> str:
+        """Return the text of bytes; report those that are not UTF-8, and define it in a table."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            c.note(107, 0, at)
+            text = data.decode(errors="surrogateescape")
+        if self.defines is not None:
+            index = self.defines.index.value(c.known)
+            c.effects.append(("define", self.defines.table, index, text, at, len(data)))
+        return text
+
+    def index_to_write(self, b: Builder, values: Values) -> int:
+        """Return the number that refers to the text: declared before, or that of an inline one."""
+        assert self.entry is not None  # noqa: S101 (asked only of references)
+        text = values[self.name]
+        data = self.bytes_of(text)
+        given = (values.get("refs") or {}).get(self.name)
+        if not data and self.empty is not None and given is None:
+            return self.empty
+        try:
+            return index_of(self.entry.table, text, self.name, b, values)
+        except RefusalError:
+            if not self.inline or len(data) >= self.inline:
+                raise
+            return self.inline | len(data)
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write the text; of a reference only an inline one."""
+        if self.entry is None:
+            super().write(b, values)
+        elif self.inline and self.entry.index.value(b.known) & self.inline:
+            self.put(b, self.bytes_of(values[self.name]))
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the text into record JSON."""
+        show_text(out, self.key, value)
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the text."""
+        return form.text(self.key)
+
+
+class Listed(Field):
+    """A list: of parts (``wire.Part``) or of integers; counted, or all that the record has left."""
+
+    def __init__(self, item: Any, count: Any = None, **common: Any) -> None:
+        super().__init__(**common)
+        self.item = item
+        self.count = None if count is None else expression(count)
+        if not isinstance(item, Integer) and not hasattr(item, "layout"):
+            raise PluginError(f"a list has parts or integers, not {item!r}")
+        if self.least_item() < 1:
+            raise PluginError(f"an item of the list, {item!r}, may have no bytes")
+
+    def least_item(self) -> int:
+        """Return the fewest bytes of an item."""
+        return int(self.item.least() if isinstance(self.item, Field) else self.item.layout.least)
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        return super().expressions() + ([] if self.count is None else [self.count])
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read all items."""
+        found: list[Any] = []
+        count = None if self.count is None else self.count.value(c.known)
+        if count is not None and not 0 <= count * self.least_item() <= c.limit - c.at:
+            raise ShortError
+        while c.at < c.limit if count is None else len(found) < count:
+            if isinstance(self.item, Integer):
+                at = c.at
+                found.append(self.item.take(c))
+                c.stretch(f"{self.name}[{len(found) - 1}]", at, str(found[-1]))
+            else:
+                found.append(self.item.layout.read_part(c))
+        values[self.name] = tuple(found)
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write all items."""
+        for number, each in enumerate(values[self.name]):
+            try:
+                if isinstance(self.item, Integer):
+                    self._write_integer(b, each)
+                else:
+                    self._kind_of(each).layout.write_part(b, each)
+            except RefusalError as problem:
+                raise RefusalError(
+                    problem.number, f"{self.name}[{number}]: {problem.message}"
+                ) from None
+
+    def _write_integer(self, b: Builder, value: Any) -> None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise RefusalError("0403", f"an item must be an integer, not {value!r}")
+        least, most = self.item.range
+        if not least <= value <= most:
+            raise refusal_of_range("an item", value, least, most)
+        b.number(value, self.item.nbytes, signed=self.item.signed)
+
+    def _kind_of(self, value: Any) -> Any:
+        if not isinstance(value, self.item):
+            raise RefusalError("0403", f"an item must be a {self.item.__name__}, not {value!r}")
+        return type(value)
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the items into record JSON."""
+        plain = isinstance(self.item, Integer)
+        out[self.key] = list(value) if plain else [each.to_json() for each in value]
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the items."""
+        given = form.need(self.key)
+        if not isinstance(given, list):
+            raise form.wrong(self.key, "a list")
+        if isinstance(self.item, Integer):
+            least, most = self.item.range
+            for each in given:
+                if type(each) is not int or not least <= each <= most:
+                    raise form.wrong(self.key, f"a list of integers from {least} to {most}")
+            return tuple(given)
+        what = f"{form.what}: {self.key}"
+        return tuple(self.item.layout.parse_part(each, what, form.refuse) for each in given)

@@ -1,0 +1,270 @@
+"""Format: a declared format, and what reads its records one at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from fxframework.errors import Catalogue, PluginError
+from fxframework.kit.json_fields import JsonFields
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
+from fxframework.registry import lazy
+from fxframework.wire.columns import Rows
+from fxframework.wire.cursor import RefusalError
+from fxframework.wire.expressions import Expression, Register
+from fxframework.wire.fields import Number, Text
+from fxframework.wire.records import OTHER, Family, Layout, Record, declaration_error
+from fxframework.wire.rules import MESSAGES, catalogue
+from fxframework.wire.state import State, TextTable
+
+if TYPE_CHECKING:
+    from fxframework.registry import Reader, Writer
+
+__all__ = ["Damaged", "Format", "Magic", "Padding", "Unknown", "kinds_of"]
+
+Note = tuple[int, int, int]
+"""A finding: the number of its rule, its byte offset, and a value."""
+Json = Mapping[str, Any]
+_reader_of = lazy("fxframework.wire.plugins:reader_of")
+_writer_of = lazy("fxframework.wire.plugins:writer_of")
+_sample = lazy("fxframework.wire.sample:sample")
+
+
+@attrs.define(kw_only=True)
+class Magic(LosslessRecord):
+    """The first bytes of a file, where they are all of its header."""
+
+    record: ClassVar[str] = "header"
+
+
+@attrs.define(kw_only=True)
+class Unknown(LosslessRecord):
+    """A record of a kind that the format does not define, skipped by its size."""
+
+    record: ClassVar[str] = "unknown"
+
+    type: int
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the number of the kind into a JSON object."""
+        out["type"] = self.type
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the number of the kind; ``raw`` is required."""
+        form.need("raw")
+        return {"type": form.number("type")}
+
+
+@attrs.define(kw_only=True)
+class Padding(LosslessRecord):
+    """Zero bytes between records."""
+
+    record: ClassVar[str] = "padding"
+
+
+@attrs.define(kw_only=True)
+class Damaged(DamagedRecord):
+    """Bytes that hold no valid record."""
+
+
+class Format:
+    """A format: its records, its tables, and the readers and writers that follow from them.
+
+    ``base`` is the family of its records. Files begin with ``magic``, or with a record of the class
+    ``header``. ``codes`` is the prefix of its findings; ``rules`` are further ones, of the author.
+    ``tables`` says which fields make which columns (``rows``). ``order`` is the byte order, little
+    or big, up to a record with a mark of its own (``wire.byte_order``).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        base: type[Record],
+        *,
+        codes: str,
+        magic: bytes = b"",
+        header: type[Record] | None = None,
+        tables: Iterable[Rows] = (),
+        order: str = "little",
+        suffixes: Iterable[str] = (),
+        rules: Iterable[Any] = (),
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.base = base
+        self.codes = codes
+        self.magic = magic
+        self.header = header
+        self.order = order
+        self.suffixes = tuple(suffixes) or (f".{name}",)
+        self.capture: Any = None
+        """The class of captures, if the format has one of its own (``DeclaredCapture``)."""
+        family = base.layout.family
+        self.family: Family = family
+        if magic and header is not None:
+            raise PluginError(f"{name}: a file begins with a magic or with a header, not both")
+        if order not in ("little", "big"):
+            raise PluginError(f"{name}: order is {order!r}, not 'little' or 'big'")
+        single = not family.kinds
+        self.classes: list[type[Record]] = [base] if single else list(family.members)
+        if not single and not self.classes:
+            raise PluginError(f"{name}: {base.__qualname__} has no records of any kind")
+        if family.other is not None:
+            self.classes.append(family.other)
+        if (family.align & family.align - 1) or family.align < 1:
+            raise declaration_error(base, None, f"align is {family.align}, not a power of two")
+        marks = [cls for cls in self.classes if cls.layout.mark is not None]
+        if len(marks) > 1:
+            raise declaration_error(marks[1], None, "is a second record with a byte order")
+        self.marked = marks[0] if marks else None
+        for cls in self.classes:
+            sized = cls.layout.fixed or family.size is not None
+            if cls.layout.tail and not sized:
+                raise declaration_error(cls, None, "has a tail, but no size says where it is")
+            if not cls.layout.least and not sized:
+                raise declaration_error(cls, None, "may have no bytes at all")
+        self.kinds: dict[str, type[LosslessRecord]] = {}
+        for cls in [*self.classes, *([header] if header else [])]:
+            if cls.record in self.kinds:
+                raise declaration_error(cls, None, f"two records are called {cls.record}")
+            self.kinds[cls.record] = cls
+        if magic:
+            self.kinds["header"] = Magic
+        self.kinds |= {"unknown": Unknown, "padding": Padding, "damaged": Damaged}
+        self.rules: Catalogue = catalogue(codes, title, rules)
+        self.refuse = self.rules.refusals(codes)
+        self.tables = tuple(tables)
+        for rows in self.tables:
+            rows.bind(self)
+        self.registers, self.text_tables = self._state()
+        self.compiled: dict[tuple[str, ...], Any] = {}
+        """Programs that were made so far."""
+        self.opened: Any = None
+        """The class of captures, once one was opened."""
+
+    def _state(self) -> tuple[list[Register], list[TextTable]]:
+        """Return the registers and tables that the records use."""
+        registers: dict[Register, None] = {}
+        tables: dict[TextTable, None] = {}
+
+        def take(each: Expression) -> None:
+            registers.update((leaf, None) for leaf in each.leaves() if isinstance(leaf, Register))
+
+        layouts = [cls.layout for cls in self.classes]
+        if self.header is not None:
+            layouts.append(self.header.layout)
+        for layout in every_layout(layouts):
+            for field in layout.fields:
+                for each in field.expressions():
+                    take(each)
+                if isinstance(field, Number):
+                    for register in (field.sets, field.adds):
+                        registers |= {} if register is None else {register: None}
+                    tables |= {} if field.refers is None else {field.refers: None}
+                if isinstance(field, Text):
+                    for entry in (field.defines, field.entry):
+                        tables |= {} if entry is None else {entry.table: None}
+            for register, value in layout.sets.items():
+                registers[register] = None
+                take(value)
+            if layout.when is not None:
+                take(layout.when)
+            tables |= dict.fromkeys(layout.clears)
+        for rows in self.tables:
+            for each in rows.expressions:
+                take(each)
+        return [each for each in registers if each.name != "SIZE"], list(tables)
+
+    def state(self) -> State:
+        """Return the state at the beginning of a file."""
+        return State(self.registers, big=self.order == "big")
+
+    # --- Descriptors ----------------------------------------------------------------------------
+
+    @property
+    def reader(self) -> Reader:
+        """The reader (``fxframework.registry.Reader``)."""
+        made: Reader = _reader_of(self)
+        return made
+
+    @property
+    def writer(self) -> Writer:
+        """The writer (``fxframework.registry.Writer``)."""
+        made: Writer = _writer_of(self)
+        return made
+
+    # --- Records, one at a time -----------------------------------------------------------------
+
+    @functools.cached_property
+    def begin(self) -> int:
+        """The fewest bytes before the first record."""
+        return len(self.magic) or (0 if self.header is None else self.header.layout.least)
+
+    def from_json(self, given: Json) -> LosslessRecord:
+        """Return the record that a JSON object describes. Raises WriteRefusedError."""
+        record = record_of_json(given, self.kinds, self.name, self.refuse)
+        if isinstance(record, Padding):
+            record.nbytes = given["nbytes"]
+        return record
+
+    def pack(self, record: LosslessRecord, state: State) -> bytes:
+        """Return the bytes of the fields of a record. Raises WriteRefusedError."""
+        if isinstance(record, Magic):
+            return self.magic
+        if isinstance(record, Padding):
+            if record.nbytes < 0:
+                raise self.refuse("0404", f"padding: nbytes is {record.nbytes}")
+            return bytes(record.nbytes)
+        if not isinstance(record, Record):
+            raise self.refuse("0402", f"{record.record}: raw is missing")
+        try:
+            return record.pack(state)
+        except RefusalError as problem:
+            raise self.refuse(problem.number, f"{record.record}: {problem.message}") from None
+
+    def sample(self, nbytes: int) -> bytes:
+        """Return a typical file of about ``nbytes`` bytes."""
+        made: bytes = _sample(self, nbytes)
+        return made
+
+    def message(self, note: Note) -> str:
+        """Return the detail of a finding."""
+        number, _, value = note
+        template = MESSAGES.get(number, "")
+        return template.format(value=value, word=value & (1 << 64) - 1)
+
+
+def every_layout(layouts: Iterable[Layout]) -> Iterator[Layout]:
+    """Yield layouts with those of the parts inside, each once."""
+    waiting = list(layouts)
+    seen: set[int] = set()
+    while waiting:
+        layout = waiting.pop(0)
+        if id(layout) in seen:
+            continue
+        seen.add(id(layout))
+        yield layout
+        for field in layout.fields:
+            item = getattr(field, "item", None)
+            if item is not None and hasattr(item, "layout"):
+                family = item.layout.family
+                others = [] if family.other is None else [family.other]
+                waiting += [each.layout for each in (item, *family.members, *others)]
+
+
+def kinds_of(format: Format) -> list[tuple[int, int, type[Record]]]:
+    """Return first and second number of each kind with its class, ordered for ``Framing``."""
+    if not format.family.kinds:
+        return [(0, -1, format.base)]
+    found: dict[tuple[int, int], type[Record]] = {}
+    for cls in format.classes:
+        kind = cls.layout.kind
+        if kind != (OTHER,):
+            found.setdefault((kind[0], kind[1] if len(kind) > 1 else -1), cls)
+    ordered = sorted(found.items(), key=lambda each: (each[0][0], -each[0][1]))
+    return [(first, second, cls) for (first, second), cls in ordered]

@@ -1,0 +1,707 @@
+"""Records: classes whose attributes declare where their fields lie.
+
+A class derived from ``Record`` is a *family*: its fields are what every record begins with, one of
+them marked with ``kind``, perhaps one with ``size``. A class derived from a family is a record of
+one kind. ``Part`` is the same for what lies inside of records: items of lists.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self, dataclass_transform
+
+import attrs
+
+from fxframework.errors import PluginError, did_you_mean
+from fxframework.io.words import FieldView
+from fxframework.kit.json_fields import JsonFields
+from fxframework.kit.lossless import LosslessRecord
+from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError, order_of
+from fxframework.wire.expressions import Constant, Expression, Register, expression
+from fxframework.wire.fields import Bits, Field, Float, Integer, Listed, Mark, Number, Span, Text
+from fxframework.wire.state import State
+
+__all__ = ["OTHER", "Family", "Layout", "Part", "Place", "Record"]
+
+OTHER = -1
+"""The kind of the class for all numbers that no other class of a family has."""
+WORD = 8
+TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", "family", "type"})
+"""Names that every record has already."""
+
+
+def declaration_error(owner: type, field: Field | None, reason: str) -> PluginError:
+    """Return the error for a declaration that contradicts itself."""
+    place = owner.__qualname__ if field is None else f"{owner.__qualname__}.{field.name}"
+    return PluginError(f"{place}: {reason}", remedy="correct the declaration of the format")
+
+
+class Fields(tuple[Field, ...]):
+    """Fields, found by identity: ``==`` of fields makes a condition."""
+
+    __slots__ = ()
+
+    def __contains__(self, wanted: object) -> bool:
+        return any(field is wanted for field in self)
+
+
+@attrs.frozen
+class Place:
+    """Where an integer lies from the start of a record: a word, and bits of it."""
+
+    offset: int
+    nbytes: int
+    shift: int
+    mask: int
+
+    def get(self, data: memoryview, at: int, big: bool) -> int:
+        """Return the integer of the record at byte ``at``, which has these bytes."""
+        at += self.offset
+        word = int.from_bytes(data[at : at + self.nbytes], order_of(big))
+        return word >> self.shift & self.mask
+
+
+class Family:
+    """What the records of a format, or the items of a list, have in common."""
+
+    def __init__(self, base: type, options: Mapping[str, Any]) -> None:
+        self.base = base
+        self.nbytes: int = options.get("size", 0)
+        """The size of every record; 0 if sizes differ."""
+        self.word: int = options.get("word", WORD)
+        """Bytes of the words of bits, where a field does not say it."""
+        self.align: int = options.get("align", 1)
+        """Records are padded to a multiple of it; the padding is part of the record."""
+        self.pad: int = options.get("pad", 1)
+        """Parts are followed by padding to a multiple of it, which is not part of them."""
+        self.padding: bool = options.get("padding", False)
+        """Whether zero bytes may lie between records."""
+        self.most: int = options.get("most", 0)
+        """The greatest size of a record; 0 for none."""
+        self.kinds: list[Number] = []
+        self.size: Number | None = None
+        self.unit, self.plus = 1, 0
+        self.places: dict[Field, Place] = {}
+        self.head = 0
+        """Bytes up to the end of the last kind or size field."""
+        self.members: list[Any] = []
+        self.other: Any = None
+
+    def take_fields(self, layout: Layout) -> None:
+        """Find the kind and the size among the fields of the base class."""
+        self.places = layout.places()
+        for field in layout.fields:
+            if field.role and field not in self.places:
+                raise declaration_error(self.base, field, "has no fixed place")
+            if not isinstance(field, Number) or not field.role:
+                continue
+            place = self.places[field]
+            self.head = max(self.head, place.offset + place.nbytes)
+            if field.role == "kind":
+                self.kinds.append(field)
+            else:
+                if self.size is not None or self.nbytes:
+                    raise declaration_error(self.base, field, "is a second size of the records")
+                self.size = field
+                self.unit, self.plus = field.size_unit, field.size_plus
+
+    def add(self, cls: Any) -> None:
+        """Add a class for a kind."""
+        layout: Layout = cls.layout
+        if layout.kind == (OTHER,):
+            self.other = cls
+            return
+        if len(layout.kind) > len(self.kinds):
+            raise declaration_error(
+                cls, None, f"has {len(layout.kind)} kinds, the records {len(self.kinds)}"
+            )
+        for number, field in zip(layout.kind, self.kinds, strict=False):
+            least, most = field.range
+            if not least <= number <= most:
+                raise declaration_error(cls, field, f"kind {number} does not fit its field")
+        for other in self.members:
+            same = all(a == b for a, b in zip(layout.kind, other.layout.kind, strict=False))
+            if same and layout.when is None and other.layout.when is None:
+                raise declaration_error(
+                    cls, None, f"has the kind {layout.kind} of {other.__qualname__}"
+                )
+        self.members.append(cls)
+
+    def choose(self, numbers: list[int], known: Mapping[Any, int]) -> Any:
+        """Return the class for the numbers of a kind; None if there is none."""
+        for cls in self.members:
+            layout = cls.layout
+            if any(a != b for a, b in zip(layout.kind, numbers, strict=False)):
+                continue
+            if layout.when is None or layout.when.value(known):
+                return cls
+        return self.other
+
+    def numbers(self, data: memoryview, at: int, big: bool) -> list[int]:
+        """Return the numbers of the kind of the record at a place."""
+        return [self.places[field].get(data, at, big) for field in self.kinds]
+
+    def size_at(self, data: memoryview, at: int, big: bool) -> int:
+        """Return the size that the record at a place claims; 0 if its fields imply it."""
+        if self.size is None:
+            return self.nbytes
+        return self.places[self.size].get(data, at, big) * self.unit + self.plus
+
+
+class Layout:
+    """The fields of a class, in the order of the file, and what follows from their order."""
+
+    def __init__(self, cls: Any, family: Family | None, own: list[Field], options: Any) -> None:
+        self.cls = cls
+        base: Any = family.base if family else None
+        inherited = list(base.layout.fields) if family else []
+        self.family = family or Family(cls, options)
+        kind = options.get("kind", ())
+        self.kind: tuple[int, ...] = (kind,) if isinstance(kind, int) else tuple(kind)
+        when = options.get("when")
+        self.when = None if when is None else expression(when)
+        self.size: int = options.get("size", 0) if family else 0
+        """The size of this kind, where the family has no size."""
+        self.sets = {each: expression(to) for each, to in options.get("sets", {}).items()}
+        self.clears = tuple(options.get("clears", ()))
+        self.order: tuple[str, ...] = tuple(options.get("order", ()))
+        kinds = self.family.kinds
+        dropped = Fields(kinds[len(self.kind) :] if family and self.kind != (OTHER,) else ())
+        head = [field for field in inherited if not field.tail and field not in dropped]
+        tail = [field for field in inherited if field.tail] + [f for f in own if f.tail]
+        self.fields = Fields([*head, *(f for f in own if not f.tail), *tail])
+        hidden = Fields(kinds if family and self.kind != (OTHER,) else ())
+        self.public = Fields(f for f in self.fields if f.public and f not in hidden)
+        self.words: dict[Field, tuple[int, int]] = {}
+        """Size and reserved bits of a word, by the field that begins it."""
+        self.word_of: dict[Field, Field] = {}
+        self.implied: dict[Field, list[tuple[str, Field, int, int]]] = {}
+        """What implies the value of a field: how, field, factor and summand."""
+        self._bind_words()
+        self._bind_references()
+        marks = [field for field in self.fields if isinstance(field, Mark)]
+        self.mark: Mark | None = marks[0] if marks else None
+        body = [field for field in self.fields if not field.tail]
+        self.rest = body[-1] if body and takes_rest(body[-1]) else None
+        """The field that has all that the record has left."""
+        self.tail = sum(self._least(field) for field in self.fields if field.tail)
+        self.least = sum(self._least(field) for field in self.fields)
+        self.shown = self._in_order()
+        if family is None:
+            self.family.take_fields(self)
+        fixed = self.fixed
+        if fixed and self.least > fixed:
+            at = 0
+            for field in self.fields:
+                at += self._least(field)
+                if at > fixed:
+                    raise declaration_error(
+                        cls, field, f"ends at byte {at} of a record of {fixed} bytes"
+                    )
+        if self.when is not None:
+            for leaf in self.when.leaves():
+                if not isinstance(leaf, Constant | Register):
+                    raise declaration_error(cls, None, f"when depends on {leaf!r}, not a register")
+        if self.mark is not None:
+            self.mark_place = self.places()[self.mark]
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether records of the class say something about later ones."""
+        return bool(self.sets or self.clears or self.mark is not None) or any(
+            (isinstance(field, Number) and (field.sets is not None or field.adds is not None))
+            or (isinstance(field, Text) and field.defines is not None)
+            for field in self.fields
+        )
+
+    @property
+    def fixed(self) -> int:
+        """The size of all records of the class; 0 if sizes differ."""
+        return self.size or self.family.nbytes
+
+    def _least(self, field: Field) -> int:
+        return self.words[field][0] if field in self.words else field.least()
+
+    def _bind_words(self) -> None:
+        """Find the word of each field of bits. Raises PluginError for bits that overlap."""
+        first: Field | None = None
+        nbytes, taken = 0, 0
+        for field in self.fields:
+            if not isinstance(field, Bits):
+                continue
+            if field.of is not None or first is None:
+                nbytes, taken, first = field.of or self.family.word, 0, field
+            if field.high >= 8 * nbytes:
+                raise declaration_error(
+                    self.cls, field, f"bit {field.high} is not in its word of {nbytes} bytes"
+                )
+            if taken & field.mask:
+                raise declaration_error(self.cls, field, "overlaps an earlier field of its word")
+            taken |= field.mask
+            self.words[first] = nbytes, (1 << 8 * nbytes) - 1 & ~taken
+            self.word_of[field] = first
+
+    def _bind_references(self) -> None:
+        """Find what implies the value of each field. Raises PluginError for a missing field."""
+        known: set[Expression] = {SIZE}
+        for field in self.fields:
+            for each in field.expressions():
+                for leaf in each.leaves():
+                    early = isinstance(leaf, Constant | Register) or leaf in known
+                    late = isinstance(field, Number) and each is field.equals
+                    if not early and not (late and leaf in self.fields):
+                        raise declaration_error(
+                            self.cls, field, f"depends on {leaf!r}, which does not come before it"
+                        )
+            known.add(field)
+            for how, given in (
+                ("length", field.nbytes if isinstance(field, Span) else None),
+                ("count", field.count if isinstance(field, Listed) else None),
+                ("index", field.entry.index if isinstance(field, Text) and field.entry else None),
+            ):
+                if given is not None:
+                    self._imply(field, how, given)
+            self._imply_presence(field)
+        for field in self.fields:
+            wants = isinstance(field, Listed | Span | Float) and not field.public
+            if wants:
+                raise declaration_error(self.cls, field, "has a value, so its name must be public")
+            if isinstance(field, Number) and field.refers is not None and not field.public:
+                raise declaration_error(self.cls, field, "shows a text, so its name must be public")
+
+    def _imply(self, field: Field, how: str, given: Expression) -> None:
+        found = given.linear()
+        if found is None or not found[1]:
+            raise declaration_error(
+                self.cls, field, f"its {how} is {given!r}, not one field times a number plus one"
+            )
+        leaf, factor, summand = found
+        if isinstance(leaf, Number) and leaf in self.fields:
+            self.implied.setdefault(leaf, []).append((how, field, factor, summand))
+
+    def _imply_presence(self, field: Field) -> None:
+        """Let the presence of a field imply the value of a hidden one, where it says so."""
+        when = field.when
+        symbol, left, right = (getattr(when, each, None) for each in ("symbol", "left", "right"))
+        if symbol in ("==", "!=") and isinstance(left, Number) and isinstance(right, Constant):
+            if left.public or left.role or left not in self.fields or left in self.implied:
+                return
+            absent = 0 if right.number or symbol == "!=" else 1
+            present = right.number if symbol == "==" else 1
+            self.implied.setdefault(left, []).append(("present", field, absent, present))
+
+    def _in_order(self) -> Fields:
+        """Return the public fields in the order of record JSON."""
+        unknown = set(self.order) - {field.name for field in self.public} - {"type"}
+        if unknown:
+            raise declaration_error(self.cls, None, f"order names no field: {sorted(unknown)}")
+        place = {name: number for number, name in enumerate(self.order)}
+        return Fields(sorted(self.public, key=lambda field: place.get(field.name, len(place))))
+
+    def places(self) -> dict[Field, Place]:
+        """Return the places of the numbers whose place is the same in every record."""
+        found: dict[Field, Place] = {}
+        at, start, nbytes = 0, 0, 0
+        for field in self.fields:
+            if field.tail or field.when is not None:
+                break
+            if isinstance(field, Bits):
+                if field in self.words:
+                    start, nbytes = at, self.words[field][0]
+                    at += nbytes
+                found[field] = Place(start, nbytes, field.low, (1 << field.nbits) - 1)
+            elif isinstance(field, Integer):
+                found[field] = Place(at, field.nbytes, 0, (1 << field.nbits) - 1)
+                at += field.nbytes
+            elif isinstance(field, Float) or (
+                isinstance(field, Span) and field.fixed is not None and field.aligned == 1
+            ):
+                at += field.least()
+            else:
+                break
+        return found
+
+    def derives(self, field: Field) -> bool:
+        """Return whether the value of a field follows from others, so that writing ignores it."""
+        if field.role == "kind":
+            return self.kind != (OTHER,)
+        equals = isinstance(field, Number) and field.equals is not None
+        return bool(field.role) or field in self.implied or equals
+
+    def is_reserved(self, field: Field) -> bool:
+        """Return whether a number has no meaning, and must be zero."""
+        return not field.public and field.role != "kind" and not self.derives(field)
+
+    # --- Reading --------------------------------------------------------------------------------
+
+    def read(self, c: Cursor) -> dict[str, Any]:
+        """Read all fields up to ``c.limit``. Raises ShortError if they do not fit."""
+        values: dict[str, Any] = {}
+        c.layout = self
+        c.limit -= self.tail
+        before = True
+        for field in self.fields:
+            if field.tail and before:
+                c.pad_to(c.limit)
+                c.limit += self.tail
+                before = False
+            if field.when is not None and not field.when.value(c.known):
+                c.known[field] = 0
+                if field.public:
+                    values[field.name] = None
+                continue
+            field.read(c, values)
+            c.layout = self
+        for field in self.family.kinds:
+            if field not in self.public:
+                values.pop(field.name, None)
+        for register, value in self.sets.items():
+            c.effects.append(("set", register, value.value(c.known)))
+        c.effects += [("clear", table) for table in self.clears]
+        return values
+
+    def read_part(self, c: Cursor) -> Any:
+        """Read an item of this family."""
+        family = self.family
+        saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes
+        c.start, c.refs = c.at, {}
+        if family.head > c.limit - c.at:
+            raise ShortError
+        cls: Any = self.cls
+        if family.kinds:
+            cls = family.choose(family.numbers(c.data, c.at, c.big), c.known)
+            if cls is None:
+                raise ShortError
+        size = family.size_at(c.data, c.at, c.big) or cls.layout.size
+        if size:
+            if not family.head <= size <= c.limit - c.at:
+                raise ShortError
+            c.limit = c.at + size
+        values = cls.layout.read(c)
+        if size:
+            c.pad_to(c.limit)
+        refs = c.refs or None
+        c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes = saved
+        c.align_from(c.start, family.pad)
+        return cls(refs=refs, **values)
+
+    # --- Writing --------------------------------------------------------------------------------
+
+    def write(self, b: Builder, values: dict[str, Any]) -> None:
+        """Write all fields, padding and size. Raises RefusalError for a value that does not fit."""
+        family = self.family
+        b.layout = self
+        b.known.pop(SIZE, None)
+        start, b.start = b.start, len(b.out)
+        later, b.later = b.later, []
+        for number, field in zip(self.kind, family.kinds, strict=False):
+            if number == OTHER:
+                b.known.pop(field, None)
+            else:
+                b.known[field] = number
+        for each in self.fields:
+            if each.role != "kind":
+                b.known.pop(each, None)
+        at_tail = False
+        for each in self.fields:
+            if each.tail and not at_tail:
+                self._pad(b)
+                at_tail = True
+            if self._is_absent(each, b, values):
+                b.known[each] = 0
+                continue
+            each.write(b, values)
+            b.layout = self
+        if not at_tail:
+            self._pad(b)
+        size = len(b.out) - b.start
+        b.known[SIZE] = size
+        for field, at, nbytes in b.later:
+            if field.role == "size":
+                value, rest = divmod(size - family.plus, family.unit)
+                least, most = field.range
+                if rest or not least <= value <= most or 0 < family.most < size:
+                    raise RefusalError("0404", f"the record would have {size} bytes, too many")
+                b.known[field] = value
+            else:
+                value = field.as_stored(field.equals.value(b.known))
+                least, most = field.range
+                if not least <= value <= most:
+                    raise RefusalError("0404", f"{field.name} would be {value}")
+            field.put_later(b, at, nbytes, value)
+        b.start, b.later = start, later
+
+    def _is_absent(self, field: Field, b: Builder, values: dict[str, Any]) -> bool:
+        if field.when is None:
+            return False
+        there = bool(field.when.value(b.known))
+        given = values.get(field.name)
+        if field.public and there and given is None:
+            raise RefusalError("0402", f"{field.name} is missing")
+        if field.public and not there and given is not None:
+            raise RefusalError(
+                "0404", f"{field.name} is given, but the record has none by its fields"
+            )
+        return not there
+
+    def _pad(self, b: Builder) -> None:
+        nbytes = len(b.out) - b.start
+        if self.fixed:
+            if nbytes + self.tail > self.fixed:
+                raise RefusalError("0404", f"the fields take {nbytes} of {self.fixed} bytes")
+            b.out += bytes(self.fixed - self.tail - nbytes)
+        b.out += bytes(-(len(b.out) - b.start + self.tail) % self.align)
+        padded = len(b.out) - b.start - nbytes
+        if padded and self.rest is not None:
+            name = self.rest.name
+            raise RefusalError("0404", f"{name} would have {padded} bytes more, as padding")
+
+    @property
+    def align(self) -> int:
+        """The unit of the sizes of records."""
+        unit = self.family.unit if self.family.size is not None else 1
+        return max(unit, self.family.align)
+
+    def write_part(self, b: Builder, part: Any) -> None:
+        """Write an item."""
+        saved = b.layout, b.word_at, b.word_nbytes
+        self.write(b, values_of(part))
+        del b.known[SIZE]  # of the record around it, which is not complete
+        b.layout, b.word_at, b.word_nbytes = saved
+        b.align(self.family.pad)
+
+    # --- Record JSON ----------------------------------------------------------------------------
+
+    def show(self, made: Any, out: dict[str, Any]) -> None:
+        """Put all fields, and the numbers of references, into record JSON."""
+        for field in self.shown:
+            value = getattr(made, field.name)
+            if value is not None or field.when is None:
+                field.show(value, out)
+        if made.refs:
+            out["refs"] = dict(made.refs)
+
+    def parse(self, form: JsonFields) -> dict[str, Any]:
+        """Return all fields, from record JSON; derived ones are not looked at."""
+        values: dict[str, Any] = {}
+        for field in self.shown:
+            if self.derives(field):
+                form.used.add(field.key)
+            elif field.when is not None and field.key not in form:
+                values[field.name] = None
+            else:
+                values[field.name] = field.parse(form)
+                form.used |= {f"{field.key}_bytes_hex", f"{field.key}_bits"}
+        if "refs" in form:
+            values["refs"] = self._parse_refs(form)
+        return values
+
+    def _parse_refs(self, form: JsonFields) -> dict[str, int]:
+        given = form.need("refs")
+        known = {field.name for field in self.fields if is_reference(field)}
+        for name, number in given.items() if isinstance(given, Mapping) else [(None, None)]:
+            if name not in known or type(number) is not int or number < 0:
+                raise form.wrong("refs", "an object of numbers by field")
+        return dict(given)
+
+    def parse_part(self, given: Any, what: str, refuse: Any) -> Any:
+        """Return an item of this family, from JSON."""
+        if not isinstance(given, Mapping):
+            raise refuse("0403", f"{what} must have objects, not {reprlib.repr(given)}")
+        form = JsonFields(what, given, refuse)
+        cls = self.cls
+        if self.family.kinds:
+            name = form.need("type")
+            classes = {each.record: each for each in self.family.members}
+            if self.family.other is not None:
+                classes[self.family.other.record] = self.family.other
+            if not isinstance(name, str) or name not in classes:
+                hint = did_you_mean(name, classes) if isinstance(name, str) else ""
+                raise refuse("0401", f"{what}: no type {reprlib.repr(name)}{hint}")
+            cls = classes[name]
+        values = cls.layout.parse(form)
+        form.finish()
+        return cls(**values)
+
+
+def takes_rest(field: Field) -> bool:
+    """Return whether a field has all that its record has left, zero bytes too."""
+    if isinstance(field, Listed):
+        return field.count is None
+    return (
+        isinstance(field, Span)
+        and field.nbytes is None
+        and not field.until
+        and field.pad != b"\0"
+        and not (isinstance(field, Text) and field.entry is not None)
+    )
+
+
+def is_reference(field: Field) -> bool:
+    """Return whether a field shows a text of a table."""
+    number = isinstance(field, Number) and field.refers is not None
+    return number or (isinstance(field, Text) and field.entry is not None)
+
+
+def values_of(made: Any) -> dict[str, Any]:
+    """Return the attributes of a record or a part by name."""
+    values = {field.name: getattr(made, field.name) for field in made.layout.public}
+    return {**values, "refs": made.refs}
+
+
+def snake_case(name: str) -> str:
+    """Return the name of a class as in JSON: ``ThreadName`` becomes ``thread_name``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
+    """Make attributes and layout of a class from the fields in its body."""
+    known = {"size", "word", "align", "pad", "padding", "most"}
+    members = {"kind", "when", "size", "sets", "clears", "order", "name"}
+    above: Any = next(
+        (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
+    )
+    family = None if above is root else above.layout.family
+    allowed = {"sets", "clears", "order", "name", *known} if family is None else members
+    for option in options:
+        if option not in allowed:
+            raise declaration_error(cls, None, f"no option {option!r}; it has {sorted(allowed)}")
+    if family is not None and above is not family.base:
+        raise declaration_error(cls, None, f"derives from {above.__qualname__}, which is a record")
+    if family is not None and family.kinds and "kind" not in options:
+        raise declaration_error(cls, None, "says no kind=…")
+    cls.record = options.get("name") or snake_case(cls.__name__)
+    own = []
+    for name, field in list(vars(cls).items()):
+        if isinstance(field, Field):
+            if field.name:
+                raise declaration_error(cls, field, f"is declared again as {name}")
+            field.name, field.owner = name, cls.__qualname__
+            if name in TAKEN:
+                raise declaration_error(cls, field, "the name is taken; choose another one")
+            own.append(field)
+    cls.layout = Layout(cls, family, own, options)
+    if family is not None:
+        family.add(cls)
+    these: dict[str, Any] = {}
+    for field in own:
+        delattr(cls, field.name)
+        if not field.public or (family is None and field.role == "kind"):
+            continue
+        derived = cls.layout.derives(field) and field.role != "kind"
+        options_of: dict[str, Any] = {"default": None, "eq": False} if derived else {}
+        if field.when is not None:
+            options_of["default"] = None
+        these[field.name] = attrs.field(**options_of)
+    if family is not None and cls.layout.kind == (OTHER,):
+        these |= {field.name: attrs.field() for field in family.kinds if field.public}
+    attrs.define(cls, these=these, kw_only=True, slots=False, repr=True)
+
+
+@dataclass_transform(kw_only_default=True)
+@attrs.define(kw_only=True, slots=False)
+class Record(LosslessRecord):
+    """A record of a declared format. ``refs`` has the numbers of references, by field.
+
+    The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
+    ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
+    Those of a kind: ``kind``, ``when`` (a condition on registers), ``size``, ``sets`` (registers),
+    ``clears`` (tables), ``order`` (of keys in JSON), ``name``.
+    """
+
+    layout: ClassVar[Layout]
+
+    refs: dict[str, int] | None = attrs.field(default=None, eq=False)
+    ns: int | None = attrs.field(default=None, eq=False)
+    """Its time in nanoseconds; None if it has none."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__()
+        _declare(cls, Record, options)
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the fields into a JSON object."""
+        self.layout.show(self, out)
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields as keyword arguments, from JSON."""
+        return cls.layout.parse(form)
+
+    def pack(self, state: State | None = None) -> bytes:
+        """Return the bytes of the fields, in a state of the tables; ``raw`` is not used.
+
+        Raises RefusalError for a value that the format cannot represent.
+        """
+        big = state is not None and state.big
+        mark = self.layout.mark
+        if mark is not None:
+            big = getattr(self, mark.name) == mark.names[1]
+        b = Builder(self.record, state, big)
+        self.layout.write(b, values_of(self))
+        return bytes(b.out)
+
+    @classmethod
+    def unpack(
+        cls,
+        data: memoryview,
+        at: int,
+        end: int,
+        state: State,
+        views: list[FieldView] | None = None,
+    ) -> tuple[Self, Cursor]:
+        """Return the record in bytes ``at`` to ``end``; raises ShortError if it does not fit.
+
+        Without a size of its own it ends where its fields end. The cursor has the findings, and
+        the effects on the state.
+        """
+        layout = cls.layout
+        size = layout.family.size_at(data, at, state.big) or layout.size
+        c = Cursor(data, at, end, state, views)
+        c.known[SIZE] = size
+        values = layout.read(c)
+        if size:
+            c.pad_to(c.limit)
+        nbytes = c.at - at
+        made = cls(offset=at, nbytes=nbytes, refs=c.refs or None, **values)
+        try:
+            same = made.pack(state) == data[at : c.at]
+        except RefusalError:
+            same = False
+        if not same:
+            made.raw = bytes(data[at : c.at])
+        return made, c
+
+
+@dataclass_transform(kw_only_default=True)
+@attrs.define(kw_only=True, slots=False)
+class Part:
+    """What lies inside of a record: an item of a list. Options are those of ``Record``.
+
+    ``pad`` aligns what follows a part; the padding is not counted in its size.
+    """
+
+    record: ClassVar[str] = ""
+    layout: ClassVar[Layout]
+
+    refs: dict[str, int] | None = attrs.field(default=None, eq=False)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__()
+        _declare(cls, Part, options)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the part as JSON."""
+        shown: dict[str, Any] = {"type": self.record} if self.layout.family.kinds else {}
+        self.layout.show(self, shown)
+        if "type" in self.layout.order:
+            keys = [*self.layout.order, *shown]
+            return {key: shown[key] for key in dict.fromkeys(keys) if key in shown}
+        return shown
+
+
+def references(layout: Layout) -> Iterator[Field]:
+    """Yield the fields of a layout that refer to tables."""
+    return (field for field in layout.fields if is_reference(field))

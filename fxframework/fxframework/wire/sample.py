@@ -1,0 +1,105 @@
+"""Sample: a typical file of any size of a declared format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fxframework.wire.encoder import Encoder
+from fxframework.wire.expressions import Constant
+from fxframework.wire.fields import Field, Float, Integer, Listed, Mark, Number, Octets, Text
+from fxframework.wire.records import Layout, Record
+from fxframework.wire.state import State
+
+if TYPE_CHECKING:
+    from fxframework.wire.format import Format
+
+__all__ = ["sample"]
+
+DISTINCT = 64
+"""Records of each kind that are made; the file repeats those that make rows."""
+STEP_NS = 1000
+WORDS = ("alpha", "beta", "gamma", "delta")
+
+
+def sample(format: Format, nbytes: int) -> bytes:
+    """Return about ``nbytes`` bytes: a few records of every kind, then those that make rows."""
+    encoder = Encoder(format)
+    parts: list[bytes] = [format.magic]
+    if format.header is not None:
+        parts.append(_encoded(encoder, format.header, 0))
+    main = [rows.record for rows in format.tables] or format.classes
+    classes = sorted(format.classes, key=lambda cls: (cls is not format.marked, cls in main))
+    for cls in classes:
+        if _fits(cls, encoder.state):
+            often = 1 if cls is format.marked else len(WORDS)
+            parts += [_encoded(encoder, cls, number) for number in range(often)]
+    begin = b"".join(parts)
+    main = [cls for cls in main if cls is not format.marked and _fits(cls, encoder.state)]
+    block = [_encoded(encoder, cls, len(WORDS) + n) for n in range(DISTINCT) for cls in main]
+    more = b"".join(block)
+    times = max(0, nbytes - len(begin)) // max(1, len(more))
+    return begin + more * times
+
+
+def _fits(cls: type[Record], state: State) -> bool:
+    """Return whether records of a class can follow: those of other versions cannot."""
+    when = cls.layout.when
+    return when is None or bool(when.value(state.registers))
+
+
+def _encoded(encoder: Encoder, cls: type[Record], number: int) -> bytes:
+    return encoder.encode(cls(**values_for(cls.layout, encoder.state, number)))
+
+
+def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:
+    """Return values for the fields of a record, different for each ``number``."""
+    values: dict[str, Any] = {}
+    for field in layout.public:
+        if field.when is None and not layout.derives(field):
+            values[field.name] = _value(field, state, number)
+    return values
+
+
+def _value(field: Field, state: State, number: int) -> Any:
+    if isinstance(field, Mark):
+        return field.names[0]
+    if isinstance(field, Number):
+        return _number(field, state, number)
+    if isinstance(field, Float):
+        return number + 0.5
+    if isinstance(field, Text):
+        if field.entry is not None:
+            texts = [text for _, text in state.texts(field.entry.table)]
+            return texts[number % len(texts)] if texts else field.entry.table.unknown(0)
+        return WORDS[number % len(WORDS)][: field.fixed]
+    if isinstance(field, Octets):
+        size = field.fixed if field.fixed is not None else 8
+        return bytes((number + n) % 255 + 1 for n in range(size))
+    if isinstance(field, Listed):
+        return tuple(_items(field, state, number))
+    return None
+
+
+def _number(field: Number, state: State, number: int) -> Any:
+    if field.refers is not None:
+        texts = [text for _, text in state.texts(field.refers)]
+        return texts[number % len(texts)] if texts else field.refers.unknown(0)
+    if field.flag:
+        return bool(number & 1)
+    if field.values:
+        names = list(field.values.values())
+        return names[number % len(names)]
+    _, most = field.range
+    if field.below is not None and not isinstance(field.below, Constant):
+        return 0
+    if field.unit == "ns":
+        return min(most, (number + 1) * STEP_NS)
+    return min(most, number)
+
+
+def _items(field: Listed, state: State, number: int) -> list[Any]:
+    if isinstance(field.item, Integer):
+        return [min(field.item.range[1], number + n) for n in range(2)]
+    family = field.item.layout.family
+    classes = family.members or [field.item]
+    return [cls(**values_for(cls.layout, state, number)) for cls in classes[:2]]

@@ -1,0 +1,175 @@
+"""Walk: the records of a file of a declared format, read one after another as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.io.words import FieldView, explain_stretch, view_of
+from fxframework.kernels import ops as status
+from fxframework.kernels.framing import Framing
+from fxframework.kit.explain import check_offset
+from fxframework.kit.lossless import LosslessRecord
+from fxframework.wire.cursor import ShortError
+from fxframework.wire.format import Damaged, Format, Magic, Note, Padding, Unknown
+from fxframework.wire.framing import framing_of
+from fxframework.wire.records import Record
+from fxframework.wire.state import State
+
+__all__ = ["Walk", "explain"]
+
+CUT_OFF, UNKNOWN_KIND, BAD_SIZE = 102, 103, 104
+
+
+class Walk:
+    """Reads the records of a file one after another; ``state`` is that after the last one."""
+
+    def __init__(
+        self,
+        format: Format,
+        source: Source,
+        state: State | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.format = format
+        self.source = source
+        self.data = view_of(source.data)
+        self.state = format.state() if state is None else state
+        self.framing: Framing = framing_of(format, source, limits)
+        self.at = 0
+        self.views: list[FieldView] | None = None
+        self.last: Any = None
+        """The cursor of the last record."""
+
+    def __iter__(self) -> Iterator[tuple[LosslessRecord, list[Note]]]:
+        if self.format.begin and self.source.size:
+            yield self.head()
+        while self.at < self.source.size:
+            yield self.next()
+
+    def head(self) -> tuple[LosslessRecord, list[Note]]:
+        """Return what is at the beginning of the file: the magic, or the header record."""
+        format, data = self.format, self.data
+        nbytes = len(format.magic)
+        header = format.header
+        if header is None:
+            found = bytes(data[:nbytes])
+            if found == format.magic:
+                self.at = nbytes
+                return Magic(nbytes=nbytes), []
+            cut = format.magic.startswith(found)
+            return self.damaged(min(nbytes, len(data)), CUT_OFF if cut else 101)
+        try:
+            record, c = header.unpack(data, 0, len(data), self.state, self.views)
+        except ShortError:
+            return self.damaged(len(data), CUT_OFF)
+        if any(number == 106 for number, _, _ in c.notes):
+            return self.damaged(record.nbytes, 101)
+        self.state.apply(c.effects)
+        self.at = record.nbytes
+        return record, c.notes
+
+    def damaged(self, nbytes: int, number: int) -> tuple[LosslessRecord, list[Note]]:
+        """Return the next bytes as a damaged stretch."""
+        at = self.at
+        self.at += nbytes
+        code = f"{self.format.codes}{number:04}"
+        raw = self.data[at : self.at]
+        return Damaged(code=code, raw=raw, offset=at, nbytes=nbytes), [(number, at, nbytes)]
+
+    def lost(self, number: int) -> tuple[LosslessRecord, list[Note]]:
+        """Return the bytes up to the next place where a record fits as a damaged stretch."""
+        return self.damaged(int(self.framing.find(self.at + 1)) - self.at, number)
+
+    def next(self) -> tuple[LosslessRecord, list[Note]]:
+        """Return the record at ``at``, and go behind it."""
+        framing, state, at = self.framing, self.state, self.at
+        before = framing.big = int(state.big)
+        entry = framing.frame(at)
+        size = int(framing.size)
+        if entry >= 0:
+            state.big = bool(framing.big)
+        framing.big = before
+        if entry == status.PADDING:
+            self.at += size
+            return Padding(offset=at, nbytes=size), []
+        if entry < status.UNKNOWN:
+            reasons = {status.CUT: CUT_OFF, status.NO_ORDER: 101}
+            return self.lost(reasons.get(entry, BAD_SIZE))
+        cls = None
+        if entry >= 0:
+            family = self.format.family
+            if family.kinds:
+                numbers = family.numbers(self.data, at, state.big)
+                cls = family.choose(numbers, state.registers)
+            else:
+                cls = self.format.base
+        if cls is None:
+            if not size:
+                return self.lost(BAD_SIZE)
+            self.at += size
+            kind = int(framing.kind)
+            raw = bytes(self.data[at : self.at])
+            record = Unknown(type=kind, raw=raw, offset=at, nbytes=size)
+            return record, [(UNKNOWN_KIND, at, kind)]
+        try:
+            return self._unpacked(cls, at, at + size if size else self.source.size)
+        except ShortError:
+            state.big = bool(before)
+            if size:
+                return self.damaged(size, BAD_SIZE)
+            return self.lost(CUT_OFF)
+
+    def _unpacked(self, cls: Any, at: int, end: int) -> tuple[LosslessRecord, list[Note]]:
+        record, c = cls.unpack(self.data, at, end, self.state, self.views)
+        if not record.nbytes:
+            raise ShortError
+        self.last = c
+        self.state.apply(c.effects)
+        self.at = at + record.nbytes
+        for rows in self.format.tables:
+            if rows.record is cls and rows.time is not None:
+                record.ns = rows.time.value({**c.known, **self.state.registers})
+        return record, c.notes
+
+    def again(self, record: LosslessRecord) -> None:
+        """Read a record again, so that ``views`` gets its fields; the state does not change."""
+        end = record.offset + record.nbytes
+        if self.format.header is not None and isinstance(record, self.format.header):
+            end = self.source.size
+        section = f"{self.format.title}, {record.record}"
+        assert isinstance(record, Record)  # noqa: S101 (others have no fields)
+        views: list[FieldView] = []
+        try:
+            type(record).unpack(self.data, record.offset, end, self.state, views)
+        finally:
+            assert self.views is not None  # noqa: S101 (set by explain)
+            self.views += [attrs.evolve(view, section=section) for view in views]
+
+
+def explain(format: Format, source: Source, offset: int) -> list[FieldView]:
+    """Return the fields of the record at byte ``offset``, in the order of the file.
+
+    Raises UsageError if the offset is outside of the file.
+    """
+    check_offset(source, offset)
+    walk = Walk(format, source)
+    record, notes = next(each for each in walk if each[0].offset + each[0].nbytes > offset)
+    views: list[FieldView] = []
+    if isinstance(record, Record):
+        walk.views = views
+        walk.again(record)
+        return views
+    view = source.data.data
+    rule = format.rules.get(f"{format.codes}{notes[0][0]:04}") if notes else None
+    name = "magic" if isinstance(record, Magic) else record.record
+    section = format.title if rule is None else rule.section
+    end = record.offset + record.nbytes
+    meaning = None if rule is None else rule.title
+    return list(
+        explain_stretch(view, record.offset, end, name, section, wanted=offset, meaning=meaning)
+    )

@@ -1,0 +1,71 @@
+"""What the tests of declared formats share: a file read in every way there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from fxframework.io.source import Source
+from fxframework.kit.lossless import LosslessRecord
+from fxframework.model.capture import Capture, OpenRequest
+from fxframework.wire.capture import DeclaredCapture, open_capture
+from fxframework.wire.encoder import Encoder
+from fxframework.wire.format import Format
+
+Found = list[tuple[str, int | None, int | None, str]]
+
+
+def opened(format: Format, data: bytes) -> DeclaredCapture:
+    return open_capture(format, Source.open(data), OpenRequest())
+
+
+def findings(capture: Capture) -> Found:
+    return [(each.code, each.offset, each.record, each.message) for each in capture.diagnostics]
+
+
+def check(format: Format, data: bytes) -> tuple[list[LosslessRecord], DeclaredCapture]:
+    """Objects, lines, rows, findings and both ways back agree; return the objects and a capture."""
+    by_objects = opened(format, data)
+    records = list(by_objects.records())
+    lines = [orjson.dumps(record.to_json()) for record in records]
+    by_program = opened(format, data)
+    assert b"".join(by_program.records_json()).splitlines() == lines
+    assert findings(by_program) == findings(by_objects)
+    by_rows = opened(format, data)
+    by_rows.scan()
+    assert findings(by_rows) == findings(by_objects)
+    check_rows(format, records, by_rows)
+    encoder = Encoder(format)
+    assert b"".join(encoder.encode(record) for record in records) == data
+    encoder = Encoder(format)
+    assert b"".join(encoder.encode(orjson.loads(line)) for line in lines) == data
+    return records, by_rows
+
+
+def check_rows(format: Format, records: list[LosslessRecord], capture: DeclaredCapture) -> None:
+    """Columns that are fields have the values of the objects."""
+    for name in {rows.table for rows in format.tables}:
+        made: list[tuple[int, dict[str, Any]]] = []
+        for record in records:
+            for rows in format.tables:
+                if rows.table == name and type(record) is rows.record:
+                    given = {c: f for c, f in rows.given.items() if isinstance(f, str)}
+                    values = {c: getattr(record, f) for c, f in given.items()}
+                    made.append((record.offset, values))
+        table = capture.table(name)
+        assert table.array("offset").tolist() == [offset for offset, _ in made]
+        columns = {c for _, values in made for c in values}
+        for column in columns:
+            kind = table.schema.column(column).kind
+            if kind == "bytes":
+                pairs = table.array(column).tolist()
+                found: list[Any] = [capture.source.read(at, size) for at, size in pairs]
+            else:
+                found = table.plain(column)
+            for (_, values), value in zip(made, found, strict=True):
+                if column in values:
+                    wanted = values[column]
+                    if isinstance(wanted, str):
+                        wanted = wanted.encode(errors="surrogateescape").decode(errors="replace")
+                    assert repr(value) == repr(wanted) or value == wanted

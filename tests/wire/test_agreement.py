@@ -1,0 +1,120 @@
+"""Objects and programs read the same, whatever the bytes are, and write them again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.wire.specimen import BLOCKS, ITEMS
+from tests.wire.support import check, opened
+
+from fxframework.testing.kernels import plain_kernels
+from fxframework.wire.format import Format
+from fxframework.wire.sample import sample
+
+FORMATS = {each.name: each for each in (BLOCKS, ITEMS)}
+BIG = {"order": "big", "version": 1}
+BLOCK_RECORDS = [
+    {"record": "start", **BIG},
+    {"record": "word", "number": 1, "text": "one"},
+    {"record": "tick", "delta": 7, "word": "one", "color": "blue", "hot": True, "level": -3},
+    {"record": "start", "order": "little", "version": 2},
+    {"record": "word", "number": 1, "text": "uno"},
+    {"record": "long_tick", "delta": -1, "word": "uno"},
+    {"record": "long_tick", "delta": 5, "word": "here", "extra": 9},
+    {"record": "long_tick", "delta": 5, "word": ""},
+    {
+        "record": "sample", "real": 0.1, "single": 0.5, "small": -1, "odd": 70000, "name": "n",
+        "path": "a/b", "payload_hex": "00ff0102",
+    },
+    {
+        "record": "fields", "points": [{"x": 1, "y": 2}], "numbers": [-1, 2],
+        "fields": [
+            {"type": "comment", "text": 'é"\\\n'}, {"type": "pair", "x": -1, "y": 1},
+            {"type": "other_field", "code": 9, "data_hex": "abcd"},
+        ],
+    },
+]  # fmt: skip
+
+
+def written(format: Format, records: list[dict[str, object]]) -> bytes:
+    from fxframework.wire.encoder import Encoder
+
+    encoder = Encoder(format)
+    return b"".join(encoder.encode(record) for record in records)
+
+
+SAMPLES = {
+    "blocks": written(BLOCKS, BLOCK_RECORDS),
+    "blocks-sample": sample(BLOCKS, 600),
+    "items": sample(ITEMS, 200),
+}
+
+
+def format_of(name: str) -> Format:
+    return FORMATS[name.partition("-")[0]]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_are_sound(name: str) -> None:
+    records, capture = check(format_of(name), SAMPLES[name])
+    assert not list(capture.diagnostics)
+    assert not capture.first_pass().handed
+    assert not any(record.raw for record in records)
+
+
+def test_json_has_what_was_written() -> None:
+    records, _ = check(BLOCKS, SAMPLES["blocks"])
+    shown = [record.to_json() for record in records]
+    for found, wanted in zip(shown, BLOCK_RECORDS, strict=True):
+        assert found.items() >= wanted.items()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_truncation(name: str) -> None:
+    data = SAMPLES[name]
+    for end in range(len(data)):
+        check(format_of(name), data[:end])
+
+
+@given(st.data())
+@pytest.mark.parametrize("name", SAMPLES)
+def test_changed_bytes(name: str, data: st.DataObject) -> None:
+    whole = SAMPLES[name]
+    start = data.draw(st.integers(0, len(whole) - 1))
+    part = bytearray(whole[:8] + whole[start : start + data.draw(st.integers(1, 300))])
+    for place in data.draw(st.lists(st.integers(0, len(part) - 1), max_size=6)):
+        part[place] = data.draw(st.sampled_from([0, 1, 2, 3, 4, 5, 10, 127, 128, 255]))
+    check(format_of(name), bytes(part))
+
+
+@given(st.binary(max_size=200))
+@pytest.mark.parametrize("name", FORMATS)
+def test_any_bytes(name: str, data: bytes) -> None:
+    check(FORMATS[name], data)
+
+
+def test_batches_are_the_table() -> None:
+    data = sample(ITEMS, 3_000_000)
+    whole = opened(ITEMS, data).table("instants")
+    capture = opened(ITEMS, data)
+    ts = [value for batch in capture.batches("instants", 999) for value in batch.array("ts")]
+    assert ts == whole.array("ts").tolist()
+    assert capture.summary().rows == {"instants": len(whole)}
+
+
+def _decoded(name: str) -> list[object]:
+    from tests.wire.specimen import BLOCKS, ITEMS
+    from tests.wire.support import opened
+
+    format = {"blocks": BLOCKS, "items": ITEMS}[name.partition("-")[0]]
+    capture = opened(format, SAMPLES[name] + b"\xff" * 7 + SAMPLES[name][8:])
+    tables = [[capture.table(n).plain(c) for c in ("offset",)] for n in capture.schemas]
+    return [b"".join(capture.records_json()), tables]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_compiled_and_plain_agree(name: str) -> None:
+    compiled = _decoded(name)
+    with plain_kernels():
+        assert _decoded(name) == compiled

@@ -1,0 +1,152 @@
+"""Declarations that contradict themselves are refused, with class, field and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fxframework import wire
+from fxframework.errors import PluginError
+
+
+def overlapping() -> None:
+    class Base(wire.Record):
+        a: int = wire.bits(0, 7)
+        b: int = wire.bits(7, 9)
+
+
+def outside_of_the_word() -> None:
+    class Base(wire.Record, word=4):
+        a: int = wire.bits(30, 32)
+
+
+def too_large() -> None:
+    class Base(wire.Record, size=8):
+        _kind = wire.kind(wire.u8())
+
+    class One(Base, kind=1):
+        a: int = wire.u32()
+        b: int = wire.u32()
+
+
+def later_length() -> None:
+    class Base(wire.Record):
+        text: str = wire.text(wire.field("length"))
+        length: int = wire.u8()
+
+
+def same_kind() -> None:
+    class Base(wire.Record, size=8):
+        _kind = wire.kind(wire.u8())
+
+    class One(Base, kind=1):
+        pass
+
+    class Two(Base, kind=1):
+        pass
+
+
+def kind_too_large() -> None:
+    class Base(wire.Record, size=8):
+        _kind = wire.kind(wire.u8())
+
+    class One(Base, kind=256):
+        pass
+
+
+def no_kind() -> None:
+    class Base(wire.Record, size=8):
+        _kind = wire.kind(wire.u8())
+
+    class One(Base):
+        pass
+
+
+def taken_name() -> None:
+    class Base(wire.Record):
+        offset: int = wire.u8()
+
+
+def two_sizes() -> None:
+    class Base(wire.Record, size=8):
+        _size = wire.size(wire.u8())
+
+
+def unknown_option() -> None:
+    class Base(wire.Record, siez=8):  # type: ignore[call-arg]
+        pass
+
+
+def empty_items() -> None:
+    class Item(wire.Part):
+        pass
+
+    class Base(wire.Record):
+        items: tuple[Item, ...] = wire.listed(Item)
+
+
+def hidden_text() -> None:
+    class Base(wire.Record):
+        _text = wire.text(4)
+
+
+def tangled_length() -> None:
+    class Base(wire.Record):
+        _a = wire.u8()
+        text: str = wire.text(_a * _a)
+
+
+def kind_without_place() -> None:
+    class Base(wire.Record):
+        text: str = wire.text(until=b"\0")
+        _kind = wire.kind(wire.u8())
+
+
+def no_such_field() -> None:
+    class Base(wire.Record, size=8):
+        a: int = wire.u64()
+
+    wire.Format("x", "x", Base, codes="XXX", tables=[wire.rows("instants", Base, ts="b")])
+
+
+def no_such_column() -> None:
+    class Base(wire.Record, size=8):
+        a: int = wire.u64()
+
+    wire.Format("x", "x", Base, codes="XXX", tables=[wire.rows("instants", Base, t="a")])
+
+
+def truth() -> None:
+    class Base(wire.Record):
+        a: int = wire.u8()
+        b: int = wire.u8(when=a == 1 and a == 2)
+
+
+CASES: dict[Callable[[], Any], str] = {
+    overlapping: "Base.b: overlaps an earlier field",
+    outside_of_the_word: "Base.a: bit 32 is not in its word of 4 bytes",
+    too_large: "One.b: ends at byte 9 of a record of 8 bytes",
+    later_length: "Base.text: depends on length, which does not come before it",
+    same_kind: r"Two: has the kind \(1,\) of .*One",
+    kind_too_large: "One._kind: kind 256 does not fit its field",
+    no_kind: "One: says no kind",
+    taken_name: "Base.offset: the name is taken",
+    two_sizes: "Base._size: is a second size",
+    unknown_option: "Base: no option 'siez'",
+    empty_items: "may have no bytes",
+    hidden_text: "Base._text: has a value, so its name must be public",
+    tangled_length: "Base.text: its length is .*, not one field times a number plus one",
+    kind_without_place: "Base._kind: has no fixed place",
+    no_such_field: "Base has no field 'b'",
+    no_such_column: "there is no column 't'",
+    truth: "no truth value",
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_refused(case: Callable[[], Any]) -> None:
+    with pytest.raises(PluginError, match=CASES[case]) as refused:
+        case()
+    assert refused.value.remedy or case in (empty_items, no_such_field)
