@@ -58,12 +58,13 @@ if TYPE_CHECKING:
         u32,
         u64,
     )  # fmt: skip
+    from fxframework.wire.columns import Rows
     from fxframework.wire.format import Format
     from fxframework.wire.plugins import reader, writer
     from fxframework.wire.records import OTHER, Part, Record
 
 __all__ = [
-    "OTHER", "SIZE", "Format", "Part", "Record", "bits", "byte_order", "f32", "f64", "field",
+    "OTHER", "SIZE", "Format", "Part", "Record", "Rows", "bits", "byte_order", "f32", "f64", "field",
     "flag", "i8", "i16", "i32", "i64", "integer", "kind", "listed", "octets", "reader", "register",
     "rows", "size", "table", "text", "u8", "u16", "u32", "u64", "writer",
 ]  # fmt: skip
@@ -73,6 +74,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "fxframework.wire.declarations": "SIZE bits byte_order f32 f64 field flag i8 i16 i32 i64 "
         "integer kind listed octets register rows size table text u8 u16 u32 u64",
+        "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",
         "fxframework.wire.records": "OTHER Part Record",

@@ -19,7 +19,6 @@ from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.record_lines import PIECE
 from fxframework.kit.scanned import FirstPass, ScannedCapture, Stretch
 from fxframework.model.capture import OpenRequest
-from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
@@ -35,7 +34,6 @@ from fxframework.wire.programs import (
     compile_lines,
     compile_rows,
 )
-from fxframework.wire.rules import MESSAGES
 from fxframework.wire.state import State, TextTable
 from fxframework.wire.walk import Walk
 
@@ -393,7 +391,6 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
 
     declared: ClassVar[Format]
     watch: ClassVar[tuple[type[LosslessRecord], ...]] = ()
-    details = MESSAGES
 
     def __init_subclass__(cls, of: Format | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -419,15 +416,9 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         walk = Walk(self.declared, self.source, None, self.request.limits)
         for index, (record, notes) in enumerate(walk):
             if findings is not None:
-                for note in notes:
-                    self._add(findings, note[0], note[1], index, note[2])
+                for number, offset, value in notes:
+                    findings.add(self.rules.numbered(number), offset, index, value)
             yield record
-
-    def _add(
-        self, findings: Diagnostics, number: int, offset: int, record: int, value: int
-    ) -> None:
-        text = self.declared.message((number, offset, value))
-        findings.add(f"{self.code_prefix}{number:04}", text, offset=offset, record=record)
 
     def records_json(self) -> Iterator[bytes]:
         """Yield the same records as JSON lines, written by a program."""
@@ -449,7 +440,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
             if findings is not None and run.notes.used > reported:
                 rows = np.asarray(run.notes.rows)[4 * reported : 4 * run.notes.used]
                 for number, offset, record, value in rows.reshape(-1, 4).tolist():
-                    self._add(findings, number, offset, record, value)
+                    findings.add(self.rules.numbered(number), offset, record, value)
                 reported = run.notes.used
             if out.used >= PIECE or (status == AT_END and out.used):
                 self.check_budget()
@@ -459,7 +450,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         totals = np.asarray(run.notes.totals)
         limit = self.request.limits.max_findings
         for number in np.flatnonzero(totals).tolist() if findings is not None and limit else ():
-            self.report_more(f"{self.code_prefix}{number:04}", int(totals[number]), limit)
+            self.report_more(self.rules.numbered(number), int(totals[number]), limit)
 
     # --- Tables ---------------------------------------------------------------------------------
 
@@ -559,7 +550,6 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
             "format": format.name,
             "rules": format.rules,
             "schemas": schemas,
-            "code_prefix": format.codes,
             "row_table": row_table,
             "timed_records": timed,
             "support_records": frozenset(format.kinds.keys() - have_rows),

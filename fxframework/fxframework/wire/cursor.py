@@ -26,7 +26,7 @@ class ShortError(Exception):
 class RefusalError(Exception):
     """A value that cannot be written: the number of a rule, and a message without the record."""
 
-    def __init__(self, number: str, message: str) -> None:
+    def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
         self.number = number
         self.message = message

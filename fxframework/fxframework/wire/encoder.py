@@ -58,7 +58,7 @@ class Encoder:
         data = memoryview(raw)
         whole = len(raw) >= max(1, family.head) and family.size_at(data, 0, big) == len(raw)
         if not whole or family.numbers(data, 0, big)[:1] != [kind]:
-            raise self.format.refuse("0404", f"unknown: raw is not a whole record of type {kind}")
+            raise self.format.refuse(404, f"unknown: raw is not a whole record of type {kind}")
         return raw
 
     def _decoded(self, cls: type[Record], raw: bytes) -> Record | None:
@@ -86,7 +86,7 @@ class Encoder:
             _, c = cls.unpack(memoryview(data), 0, len(data), state)
         except ShortError:
             problem = "the fields do not agree with each other"
-            raise self.format.refuse("0404", f"{cls.record}: {problem}") from None
+            raise self.format.refuse(404, f"{cls.record}: {problem}") from None
         state.apply(c.effects)
 
     def close(self) -> bytes:

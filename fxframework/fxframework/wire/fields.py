@@ -35,7 +35,7 @@ _U32 = struct.Struct("<I")
 
 def refusal_of_range(name: str, value: Any, least: int, most: int) -> RefusalError:
     """Return the refusal of a number that its field cannot hold."""
-    return RefusalError("0404", f"{name} is {value!r}, but its field holds {least} to {most}")
+    return RefusalError(404, f"{name} is {value!r}, but its field holds {least} to {most}")
 
 
 class Field(Expression):
@@ -201,9 +201,9 @@ class Number(Field):
             for number, name in self.values.items():
                 if name == given:
                     return number
-            raise RefusalError("0401", f"{self.name} has no value {given!r}")
+            raise RefusalError(401, f"{self.name} has no value {given!r}")
         if not isinstance(given, int):
-            raise RefusalError("0403", f"{self.name} must be an integer, not {given!r}")
+            raise RefusalError(403, f"{self.name} must be an integer, not {given!r}")
         return int(given)
 
     def _index(self, b: Builder, text: Any, values: Values) -> int:
@@ -232,12 +232,12 @@ class Number(Field):
             size = field.size_of(given) if isinstance(field, Span) else len(given)
             number, rest = divmod(size - summand, factor)
             if rest:
-                raise RefusalError("0404", f"{field.name} has {size}, which its length cannot hold")
+                raise RefusalError(404, f"{field.name} has {size}, which its length cannot hold")
             found.append((number, field.name))
         different = {number for number, _ in found}
         if len(different) > 1:
             names = " and ".join(name for _, name in found)
-            raise RefusalError("0404", f"{names} must be equally long")
+            raise RefusalError(404, f"{names} must be equally long")
         return found[0][0] if found else 0
 
     def write(self, b: Builder, values: Values) -> None:
@@ -272,7 +272,7 @@ class Number(Field):
 def index_of(table: TextTable, text: Any, name: str, b: Builder, values: Values) -> int:
     """Return the number by which a text is referred to. Raises RefusalError if there is none."""
     if not isinstance(text, str):
-        raise RefusalError("0403", f"{name} must be a string, not {text!r}")
+        raise RefusalError(403, f"{name} must be a string, not {text!r}")
     given = (values.get("refs") or {}).get(name)
     if given is not None and b.state is None:
         return int(given)
@@ -284,7 +284,7 @@ def index_of(table: TextTable, text: Any, name: str, b: Builder, values: Values)
     if index is None:
         index = table.index_in(text)
     if index is None:
-        raise RefusalError("0408", f"{name}: no record before this one declares {text!r}")
+        raise RefusalError(408, f"{name}: no record before this one declares {text!r}")
     return index
 
 
@@ -425,7 +425,7 @@ class Float(Field):
             b.number(given.bits & (1 << 8 * self.nbytes) - 1, self.nbytes)
             return
         if not isinstance(given, int | float) or isinstance(given, bool):
-            raise RefusalError("0403", f"{self.name} must be a number, not {given!r}")
+            raise RefusalError(403, f"{self.name} must be a number, not {given!r}")
         if given != given:  # noqa: PLR0124
             b.number(self._plain_nan, self.nbytes)
             return
@@ -438,7 +438,7 @@ class Float(Field):
             packed = b""
         if not packed or _F32.unpack(packed)[0] != given:
             raise RefusalError(
-                "0404", f"{self.name} is {given!r}, which a float of 4 bytes cannot hold"
+                404, f"{self.name} is {given!r}, which a float of 4 bytes cannot hold"
             )
         b.number(_U32.unpack(packed)[0], 4)
 
@@ -512,7 +512,7 @@ class Span(Field):
     def bytes_of(self, value: Any) -> bytes:
         """Return the bytes of a value, without terminator and padding."""
         if not isinstance(value, bytes | bytearray | memoryview):
-            raise RefusalError("0403", f"{self.name} must be bytes, not {value!r}")
+            raise RefusalError(403, f"{self.name} must be bytes, not {value!r}")
         return bytes(value)
 
     def size_of(self, value: Any) -> int:
@@ -539,16 +539,14 @@ class Span(Field):
     def put(self, b: Builder, data: bytes) -> None:
         """Write bytes, with terminator and padding. Raises RefusalError if they do not fit."""
         if self.until and self.until in data:
-            raise RefusalError("0404", f"{self.name} has the byte {self.until!r}, which ends it")
+            raise RefusalError(404, f"{self.name} has the byte {self.until!r}, which ends it")
         if self.pad and data.endswith(self.pad):
-            raise RefusalError("0404", f"{self.name} ends in {self.pad!r}, which is its padding")
+            raise RefusalError(404, f"{self.name} ends in {self.pad!r}, which is its padding")
         fixed = self.fixed
         if fixed is not None and (len(data) > fixed or (len(data) < fixed and not self.pad)):
             least = 0 if self.pad else fixed
             what = f"{least} to {fixed}" if self.pad else f"{fixed}"
-            raise RefusalError(
-                "0404", f"{self.name} has {len(data)} bytes, but its field has {what}"
-            )
+            raise RefusalError(404, f"{self.name} has {len(data)} bytes, but its field has {what}")
         b.out += data + self.until
         if fixed is not None:
             b.out += self.pad * (fixed - len(data))
@@ -617,7 +615,7 @@ class Text(Span):
     def bytes_of(self, value: Any) -> bytes:
         """Return the bytes of a text. Raises RefusalError for something else."""
         if not isinstance(value, str):
-            raise RefusalError("0403", f"{self.name} must be a string, not {value!r}")
+            raise RefusalError(403, f"{self.name} must be a string, not {value!r}")
         return value.encode(errors="surrogateescape")
 
     def read(self, c: Cursor, values: Values) -> None:
@@ -734,7 +732,7 @@ class Listed(Field):
 
     def _write_integer(self, b: Builder, value: Any) -> None:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise RefusalError("0403", f"an item must be an integer, not {value!r}")
+            raise RefusalError(403, f"an item must be an integer, not {value!r}")
         least, most = self.item.range
         if not least <= value <= most:
             raise refusal_of_range("an item", value, least, most)
@@ -742,7 +740,7 @@ class Listed(Field):
 
     def _kind_of(self, value: Any) -> Any:
         if not isinstance(value, self.item):
-            raise RefusalError("0403", f"an item must be a {self.item.__name__}, not {value!r}")
+            raise RefusalError(403, f"an item must be a {self.item.__name__}, not {value!r}")
         return type(value)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
@@ -762,4 +760,4 @@ class Listed(Field):
                     raise form.wrong(self.key, f"a list of integers from {least} to {most}")
             return tuple(given)
         what = f"{form.what}: {self.key}"
-        return tuple(self.item.layout.parse_part(each, what, form.refuse) for each in given)
+        return tuple(self.item.layout.parse_part(each, what, form.rules) for each in given)

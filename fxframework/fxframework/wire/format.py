@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from fxframework.errors import Catalogue, PluginError
+from fxframework.errors import Catalogue, PluginError, WriteRefusedError, refusal
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
 from fxframework.registry import lazy
@@ -17,7 +17,7 @@ from fxframework.wire.cursor import RefusalError
 from fxframework.wire.expressions import Expression, Register
 from fxframework.wire.fields import Number, Text
 from fxframework.wire.records import OTHER, Family, Layout, Record, declaration_error
-from fxframework.wire.rules import MESSAGES, catalogue
+from fxframework.wire.rules import catalogue, refusals
 from fxframework.wire.state import State, TextTable
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Format:
             self.kinds["header"] = Magic
         self.kinds |= {"unknown": Unknown, "padding": Padding, "damaged": Damaged}
         self.rules: Catalogue = catalogue(codes, title, rules)
-        self.refuse = self.rules.refusals(codes)
+        self.refusals = refusals(self.rules)
         self.tables = tuple(tables)
         for rows in self.tables:
             rows.bind(self)
@@ -207,7 +207,7 @@ class Format:
 
     def from_json(self, given: Json) -> LosslessRecord:
         """Return the record that a JSON object describes. Raises WriteRefusedError."""
-        record = record_of_json(given, self.kinds, self.name, self.refuse)
+        record = record_of_json(given, self.kinds, self.name, self.refusals)
         if isinstance(record, Padding):
             record.nbytes = given["nbytes"]
         return record
@@ -218,10 +218,10 @@ class Format:
             return self.magic
         if isinstance(record, Padding):
             if record.nbytes < 0:
-                raise self.refuse("0404", f"padding: nbytes is {record.nbytes}")
+                raise self.refuse(404, f"padding: nbytes is {record.nbytes}")
             return bytes(record.nbytes)
         if not isinstance(record, Record):
-            raise self.refuse("0402", f"{record.record}: raw is missing")
+            raise self.refuse(402, f"{record.record}: raw is missing")
         try:
             return record.pack(state)
         except RefusalError as problem:
@@ -232,11 +232,9 @@ class Format:
         made: bytes = _sample(self, nbytes)
         return made
 
-    def message(self, note: Note) -> str:
-        """Return the detail of a finding."""
-        number, _, value = note
-        template = MESSAGES.get(number, "")
-        return template.format(value=value, word=value & (1 << 64) - 1)
+    def refuse(self, number: int, message: str) -> WriteRefusedError:
+        """Return the error for what cannot be written, by the number of its rule."""
+        return refusal(self.rules.numbered(number), message)
 
 
 def every_layout(layouts: Iterable[Layout]) -> Iterator[Layout]:

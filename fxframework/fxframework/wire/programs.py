@@ -177,6 +177,12 @@ class Writer:
         self.op(ops.CALC, slot, SYMBOLS[value.symbol], left, right)
         return slot
 
+    def kept(self, value: Expression) -> int:
+        """Add what computes an expression into a slot of its own; return the slot."""
+        slot = self.new()
+        self.op(ops.MOVE, slot, self.calculate(value))
+        return slot
+
 
 class Compiler:
     """Translates the layouts of a format into operations of one ``Writer``."""
@@ -250,10 +256,11 @@ class Compiler:
         if out.lines:
             self.show_refs()
             out.op(ops.FINISH)
+        values = [out.kept(value) for value in layout.sets.values()]
         for effect in self.effects:
             out.op(*effect)
-        for register, value in layout.sets.items():
-            out.op(ops.MOVE, out.slots[register], out.calculate(value))
+        for register, slot in zip(layout.sets, values, strict=True):
+            out.op(ops.MOVE, out.slots[register], slot)
         for table in layout.clears:
             out.op(ops.CLEAR, out.tables[table])
         for each in rows:

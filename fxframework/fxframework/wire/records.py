@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import attrs
 
-from fxframework.errors import PluginError, did_you_mean
+from fxframework.errors import PluginError, Refusals, did_you_mean, refusal
 from fxframework.io.words import FieldView
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
@@ -423,13 +423,13 @@ class Layout:
                 value, rest = divmod(size - family.plus, family.unit)
                 least, most = field.range
                 if rest or not least <= value <= most or 0 < family.most < size:
-                    raise RefusalError("0404", f"the record would have {size} bytes, too many")
+                    raise RefusalError(404, f"the record would have {size} bytes, too many")
                 b.known[field] = value
             else:
                 value = field.as_stored(field.equals.value(b.known))
                 least, most = field.range
                 if not least <= value <= most:
-                    raise RefusalError("0404", f"{field.name} would be {value}")
+                    raise RefusalError(404, f"{field.name} would be {value}")
             field.put_later(b, at, nbytes, value)
         b.start, b.later = start, later
 
@@ -439,24 +439,22 @@ class Layout:
         there = bool(field.when.value(b.known))
         given = values.get(field.name)
         if field.public and there and given is None:
-            raise RefusalError("0402", f"{field.name} is missing")
+            raise RefusalError(402, f"{field.name} is missing")
         if field.public and not there and given is not None:
-            raise RefusalError(
-                "0404", f"{field.name} is given, but the record has none by its fields"
-            )
+            raise RefusalError(404, f"{field.name} is given, but the record has none by its fields")
         return not there
 
     def _pad(self, b: Builder) -> None:
         nbytes = len(b.out) - b.start
         if self.fixed:
             if nbytes + self.tail > self.fixed:
-                raise RefusalError("0404", f"the fields take {nbytes} of {self.fixed} bytes")
+                raise RefusalError(404, f"the fields take {nbytes} of {self.fixed} bytes")
             b.out += bytes(self.fixed - self.tail - nbytes)
         b.out += bytes(-(len(b.out) - b.start + self.tail) % self.align)
         padded = len(b.out) - b.start - nbytes
         if padded and self.rest is not None:
             name = self.rest.name
-            raise RefusalError("0404", f"{name} would have {padded} bytes more, as padding")
+            raise RefusalError(404, f"{name} would have {padded} bytes more, as padding")
 
     @property
     def align(self) -> int:
@@ -506,11 +504,11 @@ class Layout:
                 raise form.wrong("refs", "an object of numbers by field")
         return dict(given)
 
-    def parse_part(self, given: Any, what: str, refuse: Any) -> Any:
+    def parse_part(self, given: Any, what: str, rules: Refusals) -> Any:
         """Return an item of this family, from JSON."""
         if not isinstance(given, Mapping):
-            raise refuse("0403", f"{what} must have objects, not {reprlib.repr(given)}")
-        form = JsonFields(what, given, refuse)
+            raise refusal(rules.type, f"{what} must have objects, not {reprlib.repr(given)}")
+        form = JsonFields(what, given, rules)
         cls = self.cls
         if self.family.kinds:
             name = form.need("type")
@@ -519,7 +517,7 @@ class Layout:
                 classes[self.family.other.record] = self.family.other
             if not isinstance(name, str) or name not in classes:
                 hint = did_you_mean(name, classes) if isinstance(name, str) else ""
-                raise refuse("0401", f"{what}: no type {reprlib.repr(name)}{hint}")
+                raise refusal(rules.name, f"{what}: no type {reprlib.repr(name)}{hint}")
             cls = classes[name]
         values = cls.layout.parse(form)
         form.finish()

@@ -165,7 +165,7 @@ def explain(format: Format, source: Source, offset: int) -> list[FieldView]:
         walk.again(record)
         return views
     view = source.data.data
-    rule = format.rules.get(f"{format.codes}{notes[0][0]:04}") if notes else None
+    rule = format.rules.numbered(notes[0][0]) if notes else None
     name = "magic" if isinstance(record, Magic) else record.record
     section = format.title if rule is None else rule.section
     end = record.offset + record.nbytes
