@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from fxframework.wire.columns import Rows
     from fxframework.wire.declarations import (
         SIZE,
         bits,
@@ -58,15 +59,14 @@ if TYPE_CHECKING:
         u32,
         u64,
     )  # fmt: skip
-    from fxframework.wire.columns import Rows
     from fxframework.wire.format import Format
     from fxframework.wire.plugins import reader, writer
     from fxframework.wire.records import OTHER, Part, Record
 
 __all__ = [
-    "OTHER", "SIZE", "Format", "Part", "Record", "Rows", "bits", "byte_order", "f32", "f64", "field",
-    "flag", "i8", "i16", "i32", "i64", "integer", "kind", "listed", "octets", "reader", "register",
-    "rows", "size", "table", "text", "u8", "u16", "u32", "u64", "writer",
+    "OTHER", "SIZE", "Format", "Part", "Record", "Rows", "bits", "byte_order", "f32", "f64",
+    "field", "flag", "i8", "i16", "i32", "i64", "integer", "kind", "listed", "octets", "reader",
+    "register", "rows", "size", "table", "text", "u8", "u16", "u32", "u64", "writer",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(
