@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fxframework.wire.columns import Rows
     from fxframework.wire.declarations import (
         SIZE,
+        always,
         bits,
         byte_order,
         f32,
@@ -64,16 +65,16 @@ if TYPE_CHECKING:
     from fxframework.wire.records import OTHER, Part, Record
 
 __all__ = [
-    "OTHER", "SIZE", "Format", "Part", "Record", "Rows", "bits", "byte_order", "f32", "f64",
-    "field", "flag", "i8", "i16", "i32", "i64", "integer", "kind", "listed", "octets", "reader",
-    "register", "rows", "size", "table", "text", "u8", "u16", "u32", "u64", "writer",
+    "OTHER", "SIZE", "Format", "Part", "Record", "Rows", "always", "bits", "byte_order", "f32",
+    "f64", "field", "flag", "i8", "i16", "i32", "i64", "integer", "kind", "listed", "octets",
+    "reader", "register", "rows", "size", "table", "text", "u8", "u16", "u32", "u64", "writer",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fxframework.wire.declarations": "SIZE bits byte_order f32 f64 field flag i8 i16 i32 i64 "
-        "integer kind listed octets register rows size table text u8 u16 u32 u64",
+        "fxframework.wire.declarations": "SIZE always bits byte_order f32 f64 field flag i8 i16 "
+        "i32 i64 integer kind listed octets register rows size table text u8 u16 u32 u64",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",

@@ -9,7 +9,14 @@ from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.expressions import Calculation, Constant, Expression, Named, expression
 from fxframework.wire.fields import Field, Float, Listed, Number, Octets, Span, Text
 
-__all__ = ["Rows"]
+__all__ = ["Always", "Rows"]
+
+
+class Always:
+    """A text that is the same in every row."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
 class Rows:
@@ -69,7 +76,7 @@ class Rows:
             elif isinstance(given, Expression) and not isinstance(given, Constant):
                 source = resolved(given)
             else:
-                self.constants[name] = given
+                self.constants[name] = given.text if isinstance(given, Always) else given
                 source = None
             if name not in known:
                 if source is None or "_" not in name:

@@ -7,16 +7,16 @@ from typing import Any
 
 from fxframework.errors import PluginError
 from fxframework.model.schema import Column
-from fxframework.wire.columns import Rows
+from fxframework.wire.columns import Always, Rows
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.expressions import Named, Register
 from fxframework.wire.fields import Bits, Float, Integer, Listed, Mark, Number, Octets, Text
 from fxframework.wire.state import TextTable
 
 __all__ = [
-    "SIZE", "bits", "byte_order", "f32", "f64", "field", "flag", "i8", "i16", "i32", "i64",
-    "integer", "kind", "listed", "octets", "register", "rows", "size", "table", "text", "u8",
-    "u16", "u32", "u64",
+    "SIZE", "always", "bits", "byte_order", "f32", "f64", "field", "flag", "i8", "i16", "i32",
+    "i64", "integer", "kind", "listed", "octets", "register", "rows", "size", "table", "text",
+    "u8", "u16", "u32", "u64",
 ]  # fmt: skip
 
 
@@ -165,13 +165,18 @@ def field(name: str) -> Any:
     return Named(name)
 
 
+def always(text: str) -> Any:
+    """A text that a column has in every row; a plain text is the name of a field."""
+    return Always(text)
+
+
 def rows(
     table: str, record: Any, *, doc: str = "", own: Iterable[Column] = (), **columns: Any
 ) -> Rows:
     """A row of ``table`` for every record of a class: columns by name, given as names of fields.
 
-    A column may also be an expression of fields and registers, or a constant. Columns that the
-    standard table does not have begin with a prefix of the format; ``own`` describes those that
-    are not fields. ``doc`` says what a row of an own table is.
+    A column may also be an expression of fields and registers, a number, or ``always("a text")``.
+    Columns that the standard table does not have begin with a prefix of the format; ``own``
+    describes those that are not fields. ``doc`` says what a row of an own table is.
     """
     return Rows(table, record, columns, doc, tuple(own))

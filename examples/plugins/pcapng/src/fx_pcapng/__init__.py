@@ -1,0 +1,1 @@
+"""Packet captures (pcapng) as a format of fxframework."""
