@@ -1,4 +1,4 @@
-"""The numbers of the format as kernels take them: kinds, bit positions and finding codes by name.
+"""The numbers of the format as kernels take them: kinds and bit positions.
 
 Kinds and positions come from ``layout``, where they are defined once.
 """
@@ -165,49 +165,3 @@ TABLE_SCHED = TABLE_CODES["sched"]
 TABLE_BLOBS = TABLE_CODES["blobs"]
 TABLE_OBJECTS = 128
 """Behind the standard tables: trace_objects."""
-
-# --- Findings: the number of a code of ``rules`` ("FXT0104" is 104) -------------------------------
-
-SIZE_ZERO = 1
-PAST_THE_END = 2
-TOO_SHORT = 3
-CONTENTS_OVERRUN = 4
-ODD_BYTES = 5
-ZERO_WORDS = 6
-UNKNOWN_RECORD = 7
-RECORD_OVER_LIMIT = 8
-RESERVED_BITS = 101
-PADDING_NOT_ZERO = 102
-WORDS_LEFT_OVER = 103
-STRING_NOT_REGISTERED = 104
-THREAD_NOT_REGISTERED = 105
-OF_DEFAULT_PROVIDER = 106
-NOT_UTF8 = 107
-OBJECT_NOT_UTF8 = 108
-INDEX_ZERO = 109
-UNKNOWN_ARGUMENT = 110
-UNKNOWN_KIND = 111
-TWO_WORD_PROCESS = 112
-ONE_WORD_THREAD = 113
-ARGUMENT_LEFT_OVER = 114
-UNKNOWN_SCOPE = 115
-STRING_OVER_LIMIT = 116
-OTHER_MAGIC = 117
-INVALID_STATE = 118
-UNKNOWN_BLOB_TYPE = 119
-NO_RATE = 202
-RATE_ZERO = 203
-BASE_TIME = 204
-PROVIDER_AGAIN = 205
-PROVIDER_NOT_INTRODUCED = 206
-BUFFER_FULL = 207
-RATE_CHANGES = 209
-ENDS_BEFORE_BEGIN = 301
-END_WITHOUT_BEGIN = 302
-ENDS_AFTER_PARENT = 305
-ASYNC_END_WITHOUT_BEGIN = 306
-COUNTER_NOT_NUMERIC = 307
-TOO_DEEP = 308
-ENDS_BY_ANOTHER_NAME = 312
-CODES = 640
-"""Greater than every number of a finding."""

@@ -627,6 +627,7 @@ BUFFER_HEADER = Rule(
     "Trace buffer",
     "Magic, version, mode and sizes are what the trace engine writes; data ends lie "
     "in the buffers.",
+    detail="{value}",
     readers="The trace manager refuses the buffer.",
     ours="Nothing of it is read; as records, the whole file is `damaged`.",
     remedy="Fetch the image again, whole; `fxf cat --records` and `fxf convert` keep the bytes.",
@@ -637,6 +638,7 @@ IMAGE_TRUNCATED = Rule(
     "the image is shorter than its header says",
     "Trace buffer",
     "An image is as long as its header says.",
+    detail="{value} bytes of {total} are there",
     readers="The trace manager refuses the buffer.",
     ours="What is there is read.",
     remedy="Fetch the image again, whole.",
@@ -647,6 +649,7 @@ BEHIND_THE_BUFFER = Rule(
     "bytes behind the end of the trace buffer",
     "Trace buffer",
     "An image is as long as its header says.",
+    detail="{value} bytes",
     readers="The trace manager refuses the buffer.",
     ours="They are `damaged`; everything before them is read.",
 )
@@ -656,6 +659,7 @@ END_BY_SCANNING = Rule(
     "the end of a buffer's records was found by scanning",
     "Trace buffer",
     "The engine writes the data ends when it stops, and when it switches buffers.",
+    detail="{buffer} says no end; its records take {value} bytes",
     readers="The trace manager scans as well; it loses a record that exactly fills the buffer.",
     ours="Records are read up to a zero word, or one that does not fit.",
     remedy="Usual where the program crashed or is still running.",
@@ -666,6 +670,7 @@ STALE_BYTES = Rule(
     "stale bytes behind the records of a buffer",
     "Trace buffer",
     "What is behind the newest record of a buffer that was used before is of an earlier round.",
+    detail="{value} bytes",
     readers="Ignored.",
     ours="They are `damaged`.",
     remedy="Usual in circular and streaming buffers.",
@@ -676,6 +681,7 @@ RECORDS_END_EARLY = Rule(
     "the records end before the place that the header says",
     "Trace buffer",
     "Records follow each other without gaps up to the data end.",
+    detail="records of {buffer} end {value} bytes into it, and should take {recorded}",
     readers="The trace manager stops there.",
     ours="Of a oneshot buffer, what is behind the last record that can be reached is unused space.",
     remedy="The image was damaged, or taken while it was written.",
@@ -695,6 +701,7 @@ RECORDS_DROPPED = Rule(
     "records were dropped",
     "Trace buffer",
     "The engine counts the records for which its buffer had no room.",
+    detail="{value}",
     readers="The trace manager adds a provider event, `buffer full`.",
     ours="Counted by `fxf info`.",
     remedy="Trace fewer categories, or with a larger buffer.",
@@ -714,6 +721,7 @@ RECORDS_BEHIND_DATA_END = Rule(
     "records go on behind the data end of a oneshot buffer",
     "Trace buffer",
     "The data end is where the records of a buffer end.",
+    detail="records of {buffer} take {value} bytes, and the header says {recorded}",
     readers="The trace manager scans oneshot buffers, and reads them.",
     ours="Read.",
     remedy="The data end in the header is too small.",
@@ -723,3 +731,17 @@ RULES = Catalogue.of(globals())
 """All of them, by code."""
 REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
 """What record JSON is refused by."""
+
+
+def odd_bytes_detail(size: int) -> str:
+    """Return what ODD_BYTES says of a file of ``size`` bytes."""
+    odd = size % 8
+    rest = "last byte is" if odd == 1 else f"last {odd} are"
+    return f"it has {size} bytes; the {rest} not a whole word"
+
+
+def overrun_detail(need: int, words: int) -> str:
+    """Return what CONTENTS_OVERRUN says of a record of ``words`` words whose contents need more."""
+    if need <= words:
+        return f"an argument does not fit its size; the record has {words} words"
+    return f"the contents need at least {need} words, the record has {words}"

@@ -122,7 +122,7 @@ class Argument:
 
     @classmethod
     def from_json(cls, given: Any, what: str = "argument") -> Argument:
-        """Return the argument of a JSON object. Raises WriteRefusedError (FXL0401 to FXL0404)."""
+        """Return the argument of a JSON object. Raises WriteRefusedError."""
         if not isinstance(given, Mapping):
             raise refusal(
                 rules.NO_SUCH_NAME, f"{what}: an argument must be an object, not {given!r}"
@@ -167,8 +167,7 @@ class Argument:
     def pack(self, what: str = "argument") -> bytes:
         """Return the argument's bytes.
 
-        Raises WriteRefusedError for a value that the format cannot hold (FXL0403 to FXL0405,
-        FXL0407).
+        Raises WriteRefusedError for a value that the format cannot hold.
         """
         value = self.value
         if self.type == DAMAGED:

@@ -115,8 +115,8 @@ class LogRecord(LogFileRecord):
     def pack(self) -> bytes:
         """Return the bytes of the fields.
 
-        Raises WriteRefusedError: FXL0404 for a number that does not fit, FXL0405 for a string that
-        is too long, FXL0407 for a record that is too long.
+        Raises WriteRefusedError: OUT_OF_RANGE for a number that does not fit, STRING_TOO_LONG for a
+        string that is too long, TOO_LARGE for a record that is too long.
         """
         header = wire.RECORD_TYPE
         header |= checked("log", "tag_bits", self.tag_bits, 0, U32_MAX) << wire.TAG_BITS.low
@@ -239,9 +239,9 @@ class LegacyPacket(LogFileRecord):
     def pack(self) -> bytes:
         """Return the packet of the fields.
 
-        Raises WriteRefusedError: FXL0403 for a zero byte in the message or an empty tag, FXL0404
-        for a number that does not fit, FXL0405 for a tag over 63 bytes, FXL0406 for more than five
-        tags, FXL0407 for a packet over 32,768 bytes.
+        Raises WriteRefusedError: WRONG_TYPE for a zero byte in the message or an empty tag,
+        OUT_OF_RANGE for a number that does not fit, STRING_TOO_LONG for a tag over 63 bytes,
+        TOO_MANY for more than five tags, TOO_LARGE for a packet over 32,768 bytes.
         """
         what = self.record
         if len(self.tags) > wire.MAX_TAGS:
@@ -441,7 +441,7 @@ def from_json(given: Any) -> LogFileRecord:
     """Return the record of an object of record JSON.
 
     ``offset`` and ``nbytes`` are kept if they are numbers; ``nbytes`` is the length of padding.
-    Raises WriteRefusedError: FXL0401 for an unknown record, FXL0402 for a missing or unknown field,
-    FXL0403 and FXL0404 for a value of the wrong kind or size.
+    Raises WriteRefusedError: NO_SUCH_NAME for an unknown record, INVALID_FIELDS for a missing or
+    unknown field, WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or size.
     """
     return record_of_json(given, _KINDS, "a log", rules.REFUSALS)

@@ -109,7 +109,7 @@ def pairs(args: Arguments) -> list[tuple[str, Value]]:
 def octets(what: str, text: Any) -> bytes:
     """Return a text as UTF-8, with surrogate escapes as the bytes that they stand for.
 
-    Bytes are returned unchanged. Raises WriteRefusedError for any other type (FXL0403).
+    Bytes are returned unchanged. Raises WriteRefusedError for any other type (WRONG_TYPE).
     """
     if isinstance(text, bytes):
         return text
@@ -122,7 +122,7 @@ def octets(what: str, text: Any) -> bytes:
 
 
 def whole_number(what: str, value: Any, least: int, most: int) -> int:
-    """Return a whole number within bounds; WriteRefusedError for others (FXL0403, FXL0404)."""
+    """Return a whole number within bounds. Raises WriteRefusedError for any other value."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -180,8 +180,8 @@ def shown_value(value: Any) -> str:
 def name_head(name: str | bytes) -> tuple[int, bytes]:
     """Return the header word with the fields of a name, and the name's padded bytes.
 
-    Raises WriteRefusedError for a name over 32,767 bytes (FXL0405), or one that fills a record
-    (FXL0407).
+    Raises WriteRefusedError for a name over 32,767 bytes (STRING_TOO_LONG), or one that fills a
+    record (TOO_LARGE).
     """
     data = octets("a key", name)
     length = len(data)
@@ -202,7 +202,7 @@ def name_head(name: str | bytes) -> tuple[int, bytes]:
 def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
     """Return an argument's bytes. ``kind`` is one of ``ArgType``; a string may be given as bytes.
 
-    Raises WriteRefusedError (FXL0403 to FXL0405, FXL0407, FXL0410).
+    Raises WriteRefusedError.
     """
     head, data = name_head(name)
     if kind == ArgType.STRING:
@@ -237,7 +237,8 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
 def text_argument(head: int, name: bytes, value: bytes) -> bytes:
     """Return the bytes of a string argument; ``head`` and ``name`` come from ``name_head``.
 
-    Raises WriteRefusedError over 32,767 bytes (FXL0405), or over the words of a record (FXL0407).
+    Raises WriteRefusedError over 32,767 bytes (STRING_TOO_LONG), or over the words of a record
+    (TOO_LARGE).
     """
     length = len(value)
     size = (head >> 4 & 0xFFF) + (length + 7 >> 3)
@@ -264,7 +265,7 @@ def _value_of(name: str | bytes) -> str:
 def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 0) -> bytes:
     """Return the structured record with these arguments, given as bytes in whole words.
 
-    Raises WriteRefusedError over 4,095 words (FXL0407).
+    Raises WriteRefusedError over 4,095 words (TOO_LARGE).
     """
     size = wire.MIN_RECORD_WORDS + (len(arguments) >> 3)
     if size > wire.MAX_RECORD_WORDS:

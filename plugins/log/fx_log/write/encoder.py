@@ -48,7 +48,7 @@ class RecordEncoder:
     def encode(self, record: LogFileRecord | Mapping[str, Any]) -> bytes:
         """Return the record's bytes.
 
-        Raises WriteRefusedError (FXL0401 to FXL0409) without side effects.
+        Raises WriteRefusedError without side effects.
         """
         if isinstance(record, Mapping):
             record = from_json(record)

@@ -58,7 +58,7 @@ class LogRewriter(RecordRewriter):
         return {} if self._redactor is None else self._redactor.counts
 
     def write(self, record: LogFileRecord | Mapping[str, Any]) -> None:
-        """Write a record, or none of it: WriteRefusedError (FXL0401 to FXL0409)."""
+        """Write a record, or none of it: WriteRefusedError."""
         if isinstance(record, Mapping):
             record = from_json(record)
         self._put([record] if self._attribution is None else self._attribution.feed(record))

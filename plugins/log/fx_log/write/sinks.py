@@ -377,7 +377,7 @@ class PacketWriter(Levels, Closing):
         """Write a packet. Return False if it was dropped, or is below the minimum.
 
         ``severity`` is a level, its name, or the number in the packet: -10 to 255. ``dropped`` is
-        added to the writer's count. Raises WriteRefusedError (FXL0403 to FXL0407, FXL0410).
+        added to the writer's count. Raises WriteRefusedError.
         """
         severity = packet_severity_of(severity)
         if severity < self.minimum:
@@ -460,7 +460,7 @@ def cuts(on_too_large: str) -> bool:
 
 
 def texts(given: Iterable[str], what: str = "tags") -> tuple[str, ...]:
-    """Return several texts. Raises WriteRefusedError for a single text (FXL0403)."""
+    """Return several texts. Raises WriteRefusedError for a single text (WRONG_TYPE)."""
     several: tuple[Any, ...] = ()
     if not isinstance(given, str | bytes):
         with contextlib.suppress(TypeError):
@@ -518,7 +518,10 @@ class RingWriter:
         return RingTag(self, tag)
 
     def put(self, tag: int, payload: bytes) -> None:
-        """Add an entry. Raises WriteRefusedError (FXL0404, FXL0407) without storing anything."""
+        """Add an entry.
+
+        Raises WriteRefusedError (OUT_OF_RANGE, TOO_LARGE) without storing anything.
+        """
         tag = whole_number("the tag of an entry", tag, 0, U64_MAX)
         size = wire.RING_ENTRY + len(payload)
         if size > wire.RING_MAX_ENTRY:

@@ -108,7 +108,7 @@ class LogWriter(Levels, Closing):
     With ``on_too_large="cut"``, the message of a record that is too large is cut between
     characters, then its longest texts; "..." ends a cut text. Names of keys are cut to 256 bytes,
     and finally the last keys are left out. ``cut`` counts such records, ``left_out`` the keys.
-    Otherwise the record is refused. Methods raise WriteRefusedError (FXL0403 to FXL0410) without
+    Otherwise the record is refused. Methods raise WriteRefusedError without
     side effects. Several threads may write.
     """
 

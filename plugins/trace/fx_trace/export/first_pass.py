@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_trace import rules
 from fx_trace.export.json_text import json_string
 from fx_trace.export.windows import joined, last_offset, windows
 from fx_trace.layout import ObjectType
@@ -218,8 +219,10 @@ def dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
         elif subtype.isdecimal():
             dropped[f"{family} records of unknown kinds"] += count
     found = capture.diagnostics.counts
-    dropped["damaged stretches"] -= found.get("FXT0505", 0)  # stale bytes do not count as a loss
-    dropped["ends that close nothing"] = found.get("FXT0302", 0) + found.get("FXT0306", 0)
+    dropped["damaged stretches"] -= found.get(rules.STALE_BYTES.code, 0)  # they are not a loss
+    dropped["ends that close nothing"] = sum(
+        found.get(rule.code, 0) for rule in (rules.END_WITHOUT_BEGIN, rules.ASYNC_END_WITHOUT_BEGIN)
+    )
     dropped["arguments of ends that close nothing"] = survey.unowned
     dropped["arguments of objects and blobs"] = survey.untimed
     return dropped

@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from fx_trace import layout as wire
-from fx_trace.read.cursor import Cursor, RecordBuilder, Tables, TraceFields, Value, refusal
+from fx_trace import rules
+from fx_trace.read.cursor import Cursor, RecordBuilder, Tables, TraceFields, Value
 from fx_trace.read.parts import (
     Double,
     Field,
@@ -29,6 +30,7 @@ from fx_trace.read.parts import (
     Word,
     parse_refs,
 )
+from fxframework.errors import refusal
 from fxframework.io.words import WORD, WordLayout
 from fxframework.kit.json_fields import (
     exactly,
@@ -122,9 +124,9 @@ class Argument:
 
     @classmethod
     def from_json(cls, given: Any, what: str = "argument") -> Argument:
-        """An argument from its JSON. Raises WriteRefusedError (FXT0401 to FXT0403)."""
+        """An argument from its JSON. Raises WriteRefusedError."""
         if not isinstance(given, Mapping):
-            raise refusal("FXT0401", f"{what}: an argument is an object, not {given!r}")
+            raise refusal(rules.NO_SUCH_NAME, f"{what}: an argument is an object, not {given!r}")
         form = TraceFields(what, given)
         shown = form.one_of("type", _ARGUMENT_NUMBERS, wire.ARG_TYPE.limit)
         kind = _ARGUMENT_BY_NAME[shown]
@@ -155,14 +157,14 @@ def _read_argument(c: Cursor) -> Argument:
     """The next argument."""
     kind = ARGUMENT_KINDS[c.enter_argument()]
     if kind.shown is kind.number:
-        c.find("FXT0110", f"type {kind.number}")
+        c.find(rules.UNKNOWN_ARGUMENT, kind.number)
     if c.header & kind.reserved:
         c.find_once(reserved=True)
     values: dict[str, Any] = {}
     for part in kind.parts:
         part.read(c, values)
     if c.at < c.end:
-        c.find("FXT0114", f"{(c.end - c.at) // WORD} words")
+        c.find(rules.ARGUMENT_LEFT_OVER, (c.end - c.at) // WORD)
     argument = Argument(type=kind.shown, refs=c.refs, **values)
     c.leave_argument()
     return argument
@@ -196,7 +198,9 @@ class Arguments(Field):
     def write(self, record: Any, b: RecordBuilder) -> None:
         arguments = getattr(record, self.name)
         if len(arguments) > self.limit:
-            raise refusal("FXT0406", f"{b.what}: {len(arguments)} arguments, at most {self.limit}")
+            raise refusal(
+                rules.TOO_MANY, f"{b.what}: {len(arguments)} arguments, at most {self.limit}"
+            )
         b.put(self, len(arguments))
         b.chunks.extend(argument.pack(b) for argument in arguments)
 

@@ -18,10 +18,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout
+from fx_trace import layout, rules
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
-from fx_trace.read.cursor import TraceFields, refusal
+from fx_trace.read.cursor import TraceFields
 from fx_trace.read.record_bounds import RecordBounds
+from fxframework.errors import Rule, refusal
 from fxframework.io.words import WORD
 
 __all__ = ["BufferHeader", "Fault", "Image", "Region", "Stretch", "reading_plan"]
@@ -97,17 +98,19 @@ class BufferHeader:
     def for_size(cls, total_size: int, mode: BufferingMode | int | str) -> Self:
         """The header of an empty buffer of ``total_size`` bytes, as the engine makes it.
 
-        Raises WriteRefusedError (FXT0411) for a size that the engine refuses, FXT0412 for a mode
-        that there is not.
+        Raises WriteRefusedError (BUFFER_TOO_SMALL) for a size that the engine refuses,
+        INVALID_BUFFER_HEADER for a mode that there is not.
         """
         number = _MODE_NUMBERS.get(mode) if isinstance(mode, str) else int(mode)
         if number not in layout.MODE_NAMES:
             known = ", ".join(_MODE_NUMBERS)
-            raise refusal("FXT0412", f"no buffering mode {mode!r}; there are {known}")
+            raise refusal(
+                rules.INVALID_BUFFER_HEADER, f"no buffering mode {mode!r}; there are {known}"
+            )
         least, most = layout.BUFFER_GRAIN, layout.MAX_BUFFER_BYTES
         if total_size % least or not least <= total_size <= most:
             raise refusal(
-                "FXT0411",
+                rules.BUFFER_TOO_SMALL,
                 f"a trace buffer of {total_size} bytes: it has a multiple of {least}, up to {most}",
             )
         available = total_size - BUFFER_HEADER_BYTES
@@ -136,7 +139,7 @@ class BufferHeader:
         return cls(**{**fields, "rolling_data_end": ends, "reserved": reserved})
 
     def pack(self) -> bytes:
-        """The 128 bytes. Raises WriteRefusedError (FXT0404) where a number does not fit."""
+        """The 128 bytes. Raises WriteRefusedError (OUT_OF_RANGE) where a number does not fit."""
         fields = {
             name: getattr(self, name)
             for name in (field.name for field in attrs.fields(BufferHeader))
@@ -149,7 +152,7 @@ class BufferHeader:
             try:
                 words.append(bits.pack(**own) | reserved)
             except ValueError as error:
-                raise refusal("FXT0404", f"buffer_header: {error}") from None
+                raise refusal(rules.OUT_OF_RANGE, f"buffer_header: {error}") from None
         return HEADER_WORDS.pack(*words)
 
     @property
@@ -244,8 +247,8 @@ class BufferHeader:
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """The header that a JSON object says; reserved bits are those of ``raw``, if it fits.
 
-        Raises WriteRefusedError: FXT0402 for a field that is missing or unknown, FXT0403 and
-        FXT0404 for a value of the wrong kind or size.
+        Raises WriteRefusedError: INVALID_FIELDS for a field that is missing or unknown, WRONG_TYPE
+        and OUT_OF_RANGE for a value of the wrong kind or size.
         """
         form = TraceFields(cls.record, given)
         form.used |= {"record", "offset", "nbytes"}
@@ -328,22 +331,22 @@ class Stretch:
     start: int
     end: int
     kind: str
-    code: str = ""
-    """The finding about damage."""
+    rule: Rule | None = None
+    """The rule of the finding about damage."""
 
 
 HEADER, RECORDS, PADDING, DAMAGED = "header", "records", "padding", "damaged"
 
 
-def _unused(data: U8, start: int, end: int, code: str) -> Iterator[Stretch]:
+def _unused(data: U8, start: int, end: int, rule: Rule) -> Iterator[Stretch]:
     """What stands for the bytes behind the records of a buffer."""
     end = max(start, end)
     whole = start + (end - start) // WORD * WORD
     if whole > start:
         stale = bool(data[start:whole].any())
-        yield Stretch(start, whole, DAMAGED if stale else PADDING, code if stale else "")
+        yield Stretch(start, whole, DAMAGED if stale else PADDING, rule if stale else None)
     if end > whole:
-        yield Stretch(whole, end, DAMAGED, "FXT0005")
+        yield Stretch(whole, end, DAMAGED, rules.ODD_BYTES)
 
 
 class Image:
@@ -376,20 +379,20 @@ class Image:
         """All bytes: the header, each buffer with what is behind its records, then the rest."""
         size = int(self.data.size)
         if self.header is None:
-            return (Stretch(0, size, DAMAGED, "FXT0501"),) if size else ()
+            return (Stretch(0, size, DAMAGED, rules.BUFFER_HEADER),) if size else ()
         found = [Stretch(0, BUFFER_HEADER_BYTES, HEADER)]
         for region in self.regions:
             used = region.offset + region.used
             if region.used:
                 found.append(Stretch(region.offset, used, RECORDS))
-            code = "FXT0506" if self.lost(region) else "FXT0505"
-            found += _unused(self.data, used, region.offset + region.size, code)
+            rule = rules.RECORDS_END_EARLY if self.lost(region) else rules.STALE_BYTES
+            found += _unused(self.data, used, region.offset + region.size, rule)
         read = {region.name for region in self.regions}
         for name, offset, length, _ in self.header.buffers():
             if name not in read:
-                found += _unused(self.data, offset, min(offset + length, size), "FXT0505")
+                found += _unused(self.data, offset, min(offset + length, size), rules.STALE_BYTES)
         if size > self.header.total_size:
-            found.append(Stretch(self.header.total_size, size, DAMAGED, "FXT0503"))
+            found.append(Stretch(self.header.total_size, size, DAMAGED, rules.BEHIND_THE_BUFFER))
         return tuple(found)
 
     def lost(self, region: Region) -> bool:

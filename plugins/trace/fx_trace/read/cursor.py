@@ -10,20 +10,19 @@ from typing import Any, Protocol
 import attrs
 
 from fx_trace import layout as wire
-from fx_trace.rules import OUT_OF_RANGE, REFUSALS, RULES
-from fxframework.errors import WriteRefusedError
+from fx_trace import rules
+from fxframework.errors import Rule, WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX, WORD, pad8
 from fxframework.kit.json_fields import (
     JsonFields,
     unfit,
 )
 from fxframework.model.clock import Clock
+from fxframework.model.diagnostics import Found
 
 Koids = tuple[int, int] | str
 """A thread: (process koid, thread koid), or ``<thr#N>`` where index N was never registered."""
 Value = None | bool | int | float | str | bytes
-Finding = tuple[str, str, int]
-"""Code, message and byte offset."""
 
 UNREGISTERED_THREAD = re.compile(r"<thr#(\d{1,3})>")
 _U64 = struct.Struct("<Q")
@@ -35,11 +34,6 @@ class OverrunError(Exception):
     def __init__(self, end: int) -> None:
         super().__init__(end)
         self.end = end
-
-
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """Return the error for a value that cannot be written."""
-    return WriteRefusedError(message, rule=RULES[code])
 
 
 def string_marker(index: int) -> str:
@@ -133,13 +127,13 @@ class Cursor:
         self.header = header
         self.spot = at
         self.refs: dict[str, int] | None = None
-        self.findings: list[Finding] = []
+        self.findings: list[Found] = []
         self.reserved: int | None = None
         self.unpadded: int | None = None
 
-    def find(self, code: str, message: str = "") -> None:
+    def find(self, rule: Rule, value: object = None) -> None:
         """Note a finding at the record, or at the argument being read."""
-        self.findings.append((code, message, self.spot))
+        self.findings.append(Found(rule, self.spot, value))
 
     def find_once(self, *, reserved: bool = False, unpadded: bool = False) -> None:
         """Note a finding that a record has once, where it shows first."""
@@ -194,13 +188,13 @@ class Cursor:
             self.find_once(unpadded=True)
         return self.data[at:stop].tobytes()
 
-    def text(self, name: str, nbytes: int, code: str) -> str:
-        """The next stream as text; ``code`` is the finding where it is not UTF-8."""
+    def text(self, nbytes: int, rule: Rule) -> str:
+        """Return the next stream as text; ``rule`` is that of the finding if it is not UTF-8."""
         data = self.stream(nbytes)
         try:
             return data.decode()
-        except UnicodeDecodeError as error:
-            self.find(code, f"{name} is not UTF-8 from its byte {error.start} on")
+        except UnicodeDecodeError:
+            self.find(rule, data)
             return data.decode(errors="surrogateescape")
 
 
@@ -256,7 +250,7 @@ class RecordBuilder:
 
     def unfit(self, name: str, value: int, least: int, most: int) -> WriteRefusedError:
         """The refusal of a number that does not fit."""
-        return unfit(OUT_OF_RANGE, self.what, name, value, least, most)
+        return unfit(rules.OUT_OF_RANGE, self.what, name, value, least, most)
 
     def u64(self, name: str, value: int) -> None:
         """Append a word."""
@@ -268,7 +262,8 @@ class RecordBuilder:
         """Append a stream of at most ``limit`` bytes."""
         if len(data) > limit:
             raise refusal(
-                "FXT0405", f"{self.what}: {name} has {len(data)} bytes, its field holds {limit}"
+                rules.STRING_TOO_LONG,
+                f"{self.what}: {name} has {len(data)} bytes, its field holds {limit}",
             )
         self.chunks.append(pad8(data))
 
@@ -287,17 +282,18 @@ class RecordBuilder:
         words = 1 + sum(map(len, self.chunks)) // WORD
         if words > size.limit:
             raise refusal(
-                "FXT0407", f"{self.what}: it needs {words} words, a size field holds {size.limit}"
+                rules.TOO_LARGE,
+                f"{self.what}: it needs {words} words, a size field holds {size.limit}",
             )
         return b"".join((self.pack(self.header | words << size.low), *self.chunks))
 
 
 def encoded(what: str, name: str, text: str) -> bytes:
-    """The bytes of a text. Raises WriteRefusedError (FXT0403) for a lone surrogate."""
+    """The bytes of a text. Raises WriteRefusedError (WRONG_TYPE) for a lone surrogate."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise refusal("FXT0403", f"{what}: {name} holds a lone surrogate: {error}") from None
+        raise refusal(rules.WRONG_TYPE, f"{what}: {name} holds a lone surrogate: {error}") from None
 
 
 # --- JSON on its way in ------------------------------------------------------------------------
@@ -307,7 +303,7 @@ class TraceFields(JsonFields):
     """A JSON object of a trace being taken apart."""
 
     def __init__(self, what: str, given: Mapping[str, Any]) -> None:
-        super().__init__(what, given, REFUSALS)
+        super().__init__(what, given, rules.REFUSALS)
 
     def koids(self, key: str) -> Koids:
         """A thread: two koids, or the marker of an index that was never registered."""

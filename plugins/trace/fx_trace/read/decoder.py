@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fx_trace import layout as wire
-from fx_trace.read.cursor import Cursor, Finding, OverrunError, Tables, refusal
-from fx_trace.read.framing import Framer, frame_detail, frames, overrun_detail
+from fx_trace import rules
+from fx_trace.read.cursor import Cursor, OverrunError, Tables
+from fx_trace.read.framing import Framer, frame_value, frames
 from fx_trace.read.records import Damaged, Padding, TraceRecord, class_of, from_json
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import Rule, WriteRefusedError, refusal
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
-from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.diagnostics import Diagnostics, Found
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,15 +45,16 @@ class _Core:
             for read in cls._readers:
                 read(c, values)
         except OverrunError as error:
-            detail = overrun_detail((error.end - at) // WORD, (end - at) // WORD)
-            c.findings = [("FXT0004", detail, at)]
-            return Damaged(offset=at, nbytes=end - at, code="FXT0004", raw=view[at:end])
+            rule = rules.CONTENTS_OVERRUN
+            detail = rules.overrun_detail((error.end - at) // WORD, (end - at) // WORD)
+            c.findings = [Found(rule, at, detail)]
+            return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=view[at:end])
         if c.reserved is not None:
-            c.findings.append(("FXT0101", "", c.reserved))
+            c.findings.append(Found(rules.RESERVED_BITS, c.reserved))
         if c.unpadded is not None:
-            c.findings.append(("FXT0102", "", c.unpadded))
+            c.findings.append(Found(rules.PADDING_NOT_ZERO, c.unpadded))
         if c.at < end:
-            c.find("FXT0103", f"{(end - c.at) // WORD} words")
+            c.find(rules.WORDS_LEFT_OVER, (end - c.at) // WORD)
         record = cls(offset=at, nbytes=end - at, refs=c.refs, **values)
         data = view[at:end].tobytes()
         if not self._gives(record, data):
@@ -135,11 +137,11 @@ class Reading:
         view = self.framer.view
         cursor = self._core.cursor
         record: TraceRecord
-        _, end, header, code = self.framer.frame(at)
+        _, end, header, rule = self.framer.frame(at)
         self.clean = True
         if not index and header != wire.MAGIC_WORD:
-            self._report([("FXT0201", "", at)], index)
-        if code is None or code == "FXT0007":
+            self._report([Found(rules.NO_MAGIC, at)], index)
+        if rule is None or rule == rules.UNKNOWN_RECORD:
             record = self._core.read(view, at, end, header)
             cursor.spot = at
             record.apply(self.tables, cursor.find)
@@ -148,19 +150,18 @@ class Reading:
                 record.ns = self.tables.current.clock.ns(ticks)
             if cursor.findings:
                 self._report(cursor.findings, index)
-        elif code == "FXT0006":
+        elif rule == rules.ZERO_WORDS:
             record = Padding(offset=at, nbytes=end - at)
         else:
-            record = Damaged(offset=at, nbytes=end - at, code=code, raw=view[at:end])
-        if code is not None:
-            self._report([(code, frame_detail(code, header, end - at, len(view)), at)], index)
+            record = Damaged(offset=at, nbytes=end - at, code=rule.code, raw=view[at:end])
+        if rule is not None:
+            self._report([Found(rule, at, frame_value(rule, header, at, end))], index)
         return record
 
-    def _report(self, findings: list[Finding], index: int) -> None:
+    def _report(self, found: list[Found], index: int) -> None:
         self.clean = False
         if self.diagnostics is not None:
-            for code, message, offset in findings:
-                self.diagnostics.add_text(code, message, offset=offset, record=index)
+            self.diagnostics.report(found, index)
 
 
 class RecordEncoder:
@@ -176,7 +177,7 @@ class RecordEncoder:
         self._core = _Core(big_endian=big_endian, tables=tables)
 
     def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises WriteRefusedError (FXT0401 to FXT0409), nothing changed."""
+        """The record's bytes. Raises WriteRefusedError, nothing changed."""
         if isinstance(record, Mapping):
             record = from_json(record)
         tables = self._core.tables
@@ -202,19 +203,23 @@ class RecordEncoder:
         """The record that these bytes are; None where they are not exactly one sound record."""
         view = memoryview(data)
         stretches = list(frames(view, big_endian=self._core.big_endian))
-        if len(stretches) != 1 or stretches[0][3] not in (None, "FXT0007"):
+        if len(stretches) != 1 or stretches[0][3] not in (None, rules.UNKNOWN_RECORD):
             return None
         return self._core.read(view, 0, len(data), stretches[0][2])
 
 
-def _unheard(code: str, message: str = "") -> None:
+def _unheard(rule: Rule, value: object = None) -> None:
     """Where findings go that the reader of the written bytes will make again."""
 
 
 def _zeros(nbytes: int) -> bytes:
     if nbytes < 0 or nbytes % WORD:
-        raise refusal("FXT0404", f"padding: nbytes is {nbytes}, not a number of 8-byte words")
+        raise refusal(
+            rules.OUT_OF_RANGE, f"padding: nbytes is {nbytes}, not a number of 8-byte words"
+        )
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
-        raise refusal("FXT0404", f"padding: {nbytes} bytes are more than memory holds") from None
+        raise refusal(
+            rules.OUT_OF_RANGE, f"padding: {nbytes} bytes are more than memory holds"
+        ) from None

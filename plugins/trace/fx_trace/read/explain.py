@@ -12,13 +12,13 @@ from typing import Any
 
 import attrs
 
+from fx_trace import rules
 from fx_trace.layout import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
 from fx_trace.read.arguments import ARGUMENT_KINDS, Arguments
 from fx_trace.read.cursor import Cursor, OverrunError, Tables
 from fx_trace.read.framing import Frame, frames
 from fx_trace.read.parts import NextHeader, Part, Reference, StringReference
 from fx_trace.read.records import class_of
-from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, WordLayout
 from fxframework.kit.explain import Explainer, check_offset
@@ -58,11 +58,11 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
             for view in bits.explain(word, number * WORD)
         ]
     if part.kind == RECORDS:
-        for at, end, header, code in frames(source.data[part.start : part.end]):
+        for at, end, header, rule in frames(source.data[part.start : part.end]):
             if part.start + end > offset:
-                frame = part.start + at, part.start + end, header, code
+                frame = part.start + at, part.start + end, header, rule
                 return list(explainer.views(frame))
-    frame = part.start, part.end, 0, "FXT0006" if part.kind == PADDING else part.code
+    frame = part.start, part.end, 0, rules.ZERO_WORDS if part.kind == PADDING else part.rule
     return list(explainer.views(frame))
 
 
@@ -74,11 +74,11 @@ class _Explainer(Explainer):
         self.cursor = Cursor(Tables(), big_endian=big_endian)
 
     def views(self, frame: Frame) -> Iterator[FieldView]:
-        at, end, header, code = frame
-        if code == "FXT0006":
+        at, end, header, rule = frame
+        if rule == rules.ZERO_WORDS:
             return self.stretch(at, end, "padding", "Record header", "zero word")
-        if code not in (None, "FXT0007"):
-            return self.damaged(at, end, RULES[code])
+        if rule is not None and rule != rules.UNKNOWN_RECORD:
+            return self.damaged(at, end, rule)
         return self.record(at, end, header)
 
     def record(self, at: int, end: int, header: int) -> Iterator[FieldView]:

@@ -18,6 +18,11 @@ from fx_trace.read.rows import (
     ProfilerRows,
     SchedRows,
 )
+from fx_trace.rules import (
+    RESERVED_BITS,
+    STRING_OVER_LIMIT,
+    WORDS_LEFT_OVER,
+)
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout
+from fx_trace import layout, rules
 from fx_trace import numbers as n
 from fx_trace.read.match import Match
 from fx_trace.read.people import Mentions
 from fx_trace.read.scanner import Filled, Scanner
 from fx_trace.read.times import EVENTS, LOGS, PROFILER, SCHED, Part
+from fxframework.errors import Rule
 from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes
 from fxframework.kit.runs import SortedRuns
@@ -97,7 +98,7 @@ class TracePass(FirstPass[Part]):
         self._new_match()
 
     def _new_match(self) -> None:
-        self._notes = Notes(n.CODES, self.scanner.notes.limit)
+        self._notes = Notes(rules.RULES.numbers, self.scanner.notes.limit)
         unnamed = self.scanner.scan.providers.unnamed
         self._match = Match(self._notes, self._max_depth, unnamed)
 
@@ -233,12 +234,12 @@ class TracePass(FirstPass[Part]):
         if self.whole is not None and self.whole.times.may_be_lost():
             self._widen(self.whole)
         if size % 8:
-            self.scanner.notes.add(n.ODD_BYTES, size - size % 8, scan.record, size)
+            self.scanner.notes.add(rules.ODD_BYTES, size - size % 8, scan.record, size)
             scan.kinds[n.KIND_DAMAGED] += 1
             scan.record += 1
         self.people = self._mentions.settle(scan.providers.known.filled())
         self.unpaired = list(self._unpaired())
-        """Codes of findings about ids, and the offsets of the first events of those ids."""
+        """Rules of findings about ids, and the offsets of the first events of those ids."""
         del self._match
 
     def open_slices(self, parts: Iterable[Part], most: int) -> tuple[int, I64]:
@@ -262,16 +263,16 @@ class TracePass(FirstPass[Part]):
             found = last
         return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
 
-    def _unpaired(self) -> Iterator[tuple[str, I64]]:
+    def _unpaired(self) -> Iterator[tuple[Rule, I64]]:
         links = self._match.links
         value = np.asarray(links.value)
         first, value = np.asarray(links.first)[value >= 0], value[value >= 0]
         begun, ended = (value & 1).astype(np.bool_), (value & 4).astype(np.bool_)
         flow = first == n.EVENT_FLOW_BEGIN
         for code, which in (
-            ("FXT0309", flow & ~begun),
-            ("FXT0310", flow & begun & ~ended),
-            ("FXT0311", ~flow & ~begun),
+            (rules.FLOW_WITHOUT_BEGIN, flow & ~begun),
+            (rules.FLOW_WITHOUT_END, flow & begun & ~ended),
+            (rules.ASYNC_INSTANT_WITHOUT_BEGIN, ~flow & ~begun),
         ):
             yield code, np.sort(value[which] >> n.LINK_BITS)
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from fx_trace import layout as wire
+from fx_trace import rules
 from fx_trace.layout import RecordType
 from fx_trace.read.forms import BYTES, FORMS, KOIDS, STRING, Field
+from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX, WORD, padding, view_of
 
 if TYPE_CHECKING:
@@ -19,9 +21,8 @@ if TYPE_CHECKING:
 
 
 _MINIMUM = {int(type): words for type, words in wire.MINIMUM_WORDS.items()}
-TYPE_NAMES = wire.names(RecordType)
-Frame = tuple[int, int, int, str | None]
-"""First byte, byte after the last, header word, and the finding about it, if any."""
+Frame = tuple[int, int, int, Rule | None]
+"""First byte, byte after the last, header word, and the rule of the finding about it, if any."""
 
 
 def words_of(header: int) -> int:
@@ -33,8 +34,9 @@ def words_of(header: int) -> int:
 def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iterator[Frame]:
     """The stretches that a file falls into, without gaps, from the header words alone.
 
-    The finding is None for a sound record, FXT0007 for one of an unknown type, FXT0006 for zero
-    words (the run is one stretch); all others are damage. ``max_record`` is in bytes, 0 no limit.
+    The rule is None for a sound record, UNKNOWN_RECORD for one of an unknown type, ZERO_WORDS for
+    zero words (the run is one stretch); all others are damage. ``max_record`` is in bytes, 0 for no
+    limit.
     """
     framer = Framer(data, big_endian=big_endian, max_record=max_record)
     at = 0
@@ -58,29 +60,29 @@ class Framer:
         """The stretch that begins at byte ``at``."""
         view, word, whole = self.view, self._word, self._whole
         if at >= whole:
-            return at, len(view), 0, "FXT0005"
+            return at, len(view), 0, rules.ODD_BYTES
         header = word(view, at)[0]
         nbytes = words_of(header) * WORD
         minimum = _MINIMUM.get(header & 15)
         end = at + nbytes
-        code = None
+        rule = None
         if not header:
-            code = "FXT0006"
+            rule = rules.ZERO_WORDS
             end = _zeros_end(view, at, whole)
         elif not nbytes:
-            code = "FXT0001"
+            rule = rules.SIZE_ZERO
             end = _resume(view, self._order, at, whole)
         elif end > whole:
-            code = "FXT0002"
+            rule = rules.PAST_THE_END
             end = _resume(view, self._order, at, whole)
         elif minimum is None:
-            code = "FXT0007"
+            rule = rules.UNKNOWN_RECORD
         elif nbytes < minimum * WORD:
-            code = "FXT0003"
+            rule = rules.TOO_SHORT
             end = _resume(view, self._order, at, whole)
-        if self._max_record and nbytes > self._max_record and code in (None, "FXT0007"):
-            code = "FXT0008"
-        return at, end, header, code
+        if self._max_record and nbytes > self._max_record and rule in (None, rules.UNKNOWN_RECORD):
+            rule = rules.RECORD_OVER_LIMIT
+        return at, end, header, rule
 
 
 def _zeros_end(view: memoryview, at: int, whole: int) -> int:
@@ -223,30 +225,14 @@ def _sound_end(view: memoryview, word: Callable[..., tuple[int]], at: int, whole
     return end if words >= _MINIMUM.get(header & 15, U64_MAX) and end <= whole else 0
 
 
-def frame_detail(code: str, header: int, nbytes: int, size: int) -> str:
-    """What the finding about a stretch of ``nbytes`` bytes says, in a file of ``size`` bytes."""
-    type = TYPE_NAMES.get(header & 15, f"type {header & 15}")
-    words = words_of(header)
-    return {
-        "FXT0001": f"header {header:#018x}; {nbytes} bytes are damaged",
-        "FXT0002": f"{type}, {words} words; {nbytes} bytes are damaged",
-        "FXT0003": f"{type}, {words} words; {nbytes} bytes are damaged",
-        "FXT0005": odd_bytes_detail(size),
-        "FXT0006": f"{nbytes // WORD} words",
-        "FXT0007": f"type {header & 15}",
-        "FXT0008": f"{type}, {nbytes} bytes",
-    }[code]
-
-
-def odd_bytes_detail(size: int) -> str:
-    """What FXT0005 says of a file of ``size`` bytes."""
-    odd = size % WORD
-    rest = "last byte is" if odd == 1 else f"last {odd} are"
-    return f"it has {size} bytes; the {rest} not a whole word"
-
-
-def overrun_detail(need: int, words: int) -> str:
-    """What FXT0004 says of a record of ``words`` words whose contents need ``need`` words."""
-    if need <= words:
-        return f"an argument does not fit its size; the record has {words} words"
-    return f"the contents need at least {need} words, the record has {words}"
+def frame_value(rule: Rule, header: int, at: int, end: int) -> object:
+    """Return the value of a finding about bytes ``at`` to ``end``; None if it has none."""
+    if rule in (rules.PAST_THE_END, rules.TOO_SHORT):
+        return words_of(header)
+    if rule == rules.ZERO_WORDS:
+        return (end - at) // WORD
+    if rule == rules.UNKNOWN_RECORD:
+        return header & 15
+    if rule == rules.ODD_BYTES:
+        return rules.odd_bytes_detail(end)
+    return end - at if rule == rules.RECORD_OVER_LIMIT else None

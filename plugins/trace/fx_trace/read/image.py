@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout
+from fx_trace import layout, rules
 from fx_trace import numbers as n
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
@@ -28,7 +28,7 @@ from fx_trace.read.buffer import (
     Image,
     Stretch,
 )
-from fx_trace.read.cursor import Tables, refusal
+from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import Reading, RecordDecoder, RecordEncoder
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.reader import TraceCapture
@@ -43,6 +43,7 @@ from fx_trace.read.records import (
     from_json,
 )
 from fx_trace.read.scanner import Scanner
+from fxframework.errors import refusal
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
@@ -161,20 +162,21 @@ class _ImageReading(Reading):
         if part.kind == PADDING:
             return Padding(offset=at, nbytes=size)
         raw = memoryview(cast("Any", self._image.data))[at : part.end]
-        return Damaged(offset=at, nbytes=size, code=part.code, raw=raw)
+        code = "" if part.rule is None else part.rule.code
+        return Damaged(offset=at, nbytes=size, code=code, raw=raw)
 
     def _metadata(self, view: memoryview, at: int) -> TraceRecord | None:
         """The metadata record at byte ``at``, without effect; None where there is another."""
         if view[at] & 15 != layout.RecordType.METADATA:
             return None
         apart = RecordDecoder(limits=self._decoder.limits).begin(view)
-        _, end, _, code = apart.framer.frame(at)
-        if code is not None:
+        _, end, _, rule = apart.framer.frame(at)
+        if rule is not None:
             return None
         record = apart.record(at)
         record.ns = None
         if isinstance(record, Damaged):
-            record.code = "FXT0507"
+            record.code = rules.METADATA_IN_BUFFER.code
         else:
             # It tells a writer that the record comes from an image, and is not made up.
             record.raw = view[at:end].tobytes()
@@ -184,8 +186,8 @@ class _ImageReading(Reading):
 def open_buffer(source: Source, request: OpenRequest) -> BufferCapture:
     """Open an image. Nothing is read yet but its header.
 
-    An image whose header is inconsistent opens too: FXT0501 says what is wrong with it, tables are
-    empty, and its bytes are one damaged record.
+    An image whose header is inconsistent opens too: BUFFER_HEADER says what is wrong with it,
+    tables are empty, and its bytes are one damaged record.
     """
     return BufferCapture(source, request)
 
@@ -340,59 +342,48 @@ class BufferCapture(TraceCapture):
 
     def _report_image(self) -> None:
         """What is to be said about the image as such, whichever view finds it first."""
-        add = self.diagnostics.add_text
+        add = self.diagnostics.add
         for fault in self.image.faults:
-            add("FXT0501", fault.message, offset=min(fault.offset, self.source.size - 1), record=0)
+            add(rules.BUFFER_HEADER, min(fault.offset, self.source.size - 1), 0, fault.message)
         header = self.header
         if header is None:
             return
         size, total = self.source.size, header.total_size
-        at_size = buffer_field_offset("total_size")
         if size < total:
-            add("FXT0502", f"{size} bytes of {total} are there", offset=at_size, record=0)
+            add(rules.IMAGE_TRUNCATED, buffer_field_offset("total_size"), 0, size, total=total)
         if any(header.reserved):
             number = next(number for number, bits in enumerate(header.reserved) if bits)
-            add("FXT0509", offset=WORD * number, record=0)
+            add(rules.RESERVED_HEADER_BITS, WORD * number, 0)
         if header.num_records_dropped:
-            message = f"{header.num_records_dropped} records were dropped"
-            add("FXT0508", message, offset=DROPPED_AT, record=0)
+            add(rules.RECORDS_DROPPED, DROPPED_AT, 0, header.num_records_dropped)
         for region in self.image.regions:
-            end = region.offset + region.used
+            about: dict[str, Any] = {
+                "buffer": region.name,
+                "value": region.used,
+                "recorded": region.recorded_end,
+            }
             if self.image.lost(region):
-                message = (
-                    f"records of {region.name} end {region.used} bytes into it, and should take "
-                    f"{region.recorded_end}"
-                )
-                add("FXT0506", message, offset=end)
+                add(rules.RECORDS_END_EARLY, region.offset + region.used, **about)
             elif region.scanned and region.used and not region.recorded_end:
-                message = f"{region.name} says no end; its records take {region.used} bytes"
-                add("FXT0504", message, offset=region.offset)
+                add(rules.END_BY_SCANNING, region.offset, **about)
             elif region.scanned and region.used > region.recorded_end:
-                message = (
-                    f"records of {region.name} take {region.used} bytes, and the header says "
-                    f"{region.recorded_end}"
-                )
-                add("FXT0510", message, offset=region.offset + region.recorded_end)
-        messages = {
-            "FXT0005": "{} odd bytes at the end",
-            "FXT0503": "{} bytes behind the end of the buffer",
-            "FXT0505": "{} stale bytes behind the records",
-        }
+                add(rules.RECORDS_BEHIND_DATA_END, region.offset + region.recorded_end, **about)
         for part in self.image.stretches:
-            if part.code in messages:
-                message = messages[part.code].format(part.end - part.start)
-                add(part.code, message, offset=part.start)
+            if part.rule == rules.ODD_BYTES:
+                add(part.rule, part.start, value=rules.odd_bytes_detail(size))
+            elif part.rule in (rules.BEHIND_THE_BUFFER, rules.STALE_BYTES):
+                add(part.rule, part.start, value=part.end - part.start)
         limit = self.request.limits.max_findings or U64_MAX
         for words in self._metadata_words.values():
             for word in words[:limit].tolist():
-                add("FXT0507", offset=WORD * word)
+                add(rules.METADATA_IN_BUFFER, WORD * word)
             if len(words) > limit:
-                add("FXT0507", times=len(words) - limit)
+                add(rules.METADATA_IN_BUFFER, times=len(words) - limit)
 
 
 # --- Writing records as an image ---------------------------------------------------------------
 
-_BEHIND = frozenset({"FXT0005", "FXT0505", "FXT0506"})
+_BEHIND = frozenset({rules.ODD_BYTES.code, rules.STALE_BYTES.code, rules.RECORDS_END_EARLY.code})
 """Codes of damage that loses no record: space behind the records."""
 
 
@@ -425,7 +416,7 @@ class _Buffer:
         room = self.size - len(self.used)
         if room < 0:
             raise refusal(
-                "FXT0411",
+                rules.BUFFER_TOO_SMALL,
                 f"the records of {self.name} take {len(self.used)} bytes, and it has {self.size}",
             )
         if room == len(self.behind) and not self.changed:
@@ -463,7 +454,7 @@ class BufferWriter:
         """What has no header before it, or is behind the end of the buffer."""
 
     def write(self, record: BufferHeader | TraceRecord | Mapping[str, Any]) -> None:
-        """Take a record. Raises WriteRefusedError (FXT0401 to FXT0412), nothing of it taken."""
+        """Take a record. Raises WriteRefusedError, nothing of it taken."""
         if isinstance(record, Mapping):
             if record.get("record") == BufferHeader.record:
                 record = BufferHeader.from_json(record)
@@ -472,7 +463,7 @@ class BufferWriter:
                 record = from_json(record)
                 if type(offset) is not int:
                     message = f"{record.record}: offset, which says the buffer, is missing"
-                    raise refusal("FXT0402", message)
+                    raise refusal(rules.INVALID_FIELDS, message)
                 record.offset = offset
         if isinstance(record, BufferHeader):
             self._begin(record)
@@ -483,7 +474,7 @@ class BufferWriter:
         if header is None or offset >= end:
             if offset != end + len(self._loose) or not isinstance(record, Damaged):
                 where = "behind the end of the buffer" if header else "without a buffer_header"
-                raise refusal("FXT0411", f"a {kind} record at byte {offset}, {where}")
+                raise refusal(rules.BUFFER_TOO_SMALL, f"a {kind} record at byte {offset}, {where}")
             self._loose += self._encoder.encode(record)
             return
         buffer = self.buffer_at(offset)
@@ -493,7 +484,8 @@ class BufferWriter:
         data = self._encode(record)
         if len(data) > buffer.size:
             raise refusal(
-                "FXT0411", f"a {kind} record of {len(data)} bytes, and {buffer.name} is smaller"
+                rules.BUFFER_TOO_SMALL,
+                f"a {kind} record of {len(data)} bytes, and {buffer.name} is smaller",
             )
         buffer.add(data, behind=behind)
 
@@ -506,13 +498,17 @@ class BufferWriter:
         for buffer in self.buffers:
             if buffer.start <= offset < buffer.start + buffer.size:
                 return buffer
-        raise refusal("FXT0411", f"byte {offset} of the image lies in none of its buffers")
+        raise refusal(
+            rules.BUFFER_TOO_SMALL, f"byte {offset} of the image lies in none of its buffers"
+        )
 
     def _begin(self, header: BufferHeader) -> None:
         if self._header is not None or self._loose:
-            raise refusal("FXT0411", "an image has one buffer_header, before everything else")
+            raise refusal(
+                rules.BUFFER_TOO_SMALL, "an image has one buffer_header, before everything else"
+            )
         for fault in header.check(header.total_size):
-            error = refusal("FXT0412", f"buffer_header: {fault}")
+            error = refusal(rules.INVALID_BUFFER_HEADER, f"buffer_header: {fault}")
             error.offset = fault.offset
             raise error
         size = self._image_size or header.total_size
@@ -529,11 +525,17 @@ class BufferWriter:
         raw = b"" if record.raw is None else bytes(record.raw)
         bare = attrs.evolve(record, raw=None)
         if [attrs.evolve(r, raw=None) for r in RecordDecoder().records(raw)] != [bare]:
-            raise refusal("FXT0410", "a provider writes no metadata into its trace buffer")
+            raise refusal(
+                rules.METADATA_INSIDE_PROVIDER,
+                "a provider writes no metadata into its trace buffer",
+            )
         return raw
 
     def close(self) -> None:
-        """Write the image, once. Raises WriteRefusedError (FXT0411) where a buffer has too much."""
+        """Write the image, once.
+
+        Raises WriteRefusedError (BUFFER_TOO_SMALL) where a buffer has too much.
+        """
         if self._closed:
             return
         self._closed = True

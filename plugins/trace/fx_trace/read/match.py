@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from fx_trace.numbers import *
+from fx_trace.rules import (
+    ASYNC_END_WITHOUT_BEGIN,
+    END_WITHOUT_BEGIN,
+    ENDS_AFTER_PARENT,
+    ENDS_BEFORE_BEGIN,
+    ENDS_BY_ANOTHER_NAME,
+    TOO_DEEP,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap

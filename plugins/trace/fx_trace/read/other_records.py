@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from fx_trace.numbers import *
 from fx_trace.read.fields import FieldReader
+from fx_trace.rules import (
+    BUFFER_FULL,
+    INDEX_ZERO,
+    INVALID_STATE,
+    NOT_UTF8,
+    OBJECT_NOT_UTF8,
+    ONE_WORD_THREAD,
+    OTHER_MAGIC,
+    PROVIDER_NOT_INTRODUCED,
+    TWO_WORD_PROCESS,
+    UNKNOWN_BLOB_TYPE,
+    UNKNOWN_KIND,
+)
 
 __all__ = ["OtherRecords"]
 

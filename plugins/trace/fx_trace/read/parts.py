@@ -13,6 +13,7 @@ from collections.abc import Container, Mapping
 from typing import Any, ClassVar
 
 from fx_trace import layout as wire
+from fx_trace import rules
 from fx_trace.read.cursor import (
     Cursor,
     Koids,
@@ -20,10 +21,10 @@ from fx_trace.read.cursor import (
     Tables,
     TraceFields,
     encoded,
-    refusal,
     string_marker,
     thread_marker,
 )
+from fxframework.errors import Rule, refusal
 from fxframework.io.words import U64_MAX, WORD, Bits, WordLayout, padding, to_i64
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
@@ -119,16 +120,15 @@ class Number(Field):
 class Listed(Number):
     """An unsigned number in the header, of which the format defines some values."""
 
-    def __init__(self, code: str, what: str, values: Container[int]) -> None:
+    def __init__(self, rule: Rule, values: Container[int]) -> None:
         super().__init__()
-        self.code = code
-        self.what = what
+        self.rule = rule
         self.values = values
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         super().read(c, values)
         if values[self.name] not in self.values:
-            c.find(self.code, f"{self.what} {values[self.name]}")
+            c.find(self.rule, values[self.name])
 
 
 class OptionalNumber(Number):
@@ -182,7 +182,7 @@ class Named(Field):
         number = c.header >> self.low & self.limit
         name = values[self.name] = self.names.get(number, number)
         if name is number:
-            c.find("FXT0111", f"{self.bits.doc} {number}")
+            c.find(rules.UNKNOWN_KIND, number)
 
     def write(self, record: Any, b: RecordBuilder) -> None:
         value = getattr(record, self.name)
@@ -199,10 +199,10 @@ class Magic(Number):
         if values["info_type"] == 0:
             super().read(c, values)
             if values[self.name] != wire.MAGIC:
-                c.find("FXT0117", f"0x{values[self.name]:08x}")
+                c.find(rules.OTHER_MAGIC, values[self.name])
         else:
             values[self.name] = None
-            c.find("FXT0111", f"trace info type {values['info_type']}")
+            c.find(rules.UNKNOWN_KIND, values["info_type"])
             c.reserved = None  # what the bits of that type mean, only it knows
             c.at = c.end
 
@@ -283,7 +283,9 @@ class Words(Field):
     def write(self, record: Any, b: RecordBuilder) -> None:
         values = getattr(record, self.name)
         if len(values) > self.limit:
-            raise refusal("FXT0406", f"{b.what}: {len(values)} {self.name}, at most {self.limit}")
+            raise refusal(
+                rules.TOO_MANY, f"{b.what}: {len(values)} {self.name}, at most {self.limit}"
+            )
         b.put(self, len(values))
         for value in values:
             b.u64(self.name, value)
@@ -371,7 +373,9 @@ class Rest(ValuePart):
     def write(self, record: Any, b: RecordBuilder) -> None:
         data = getattr(record, self.name)
         if len(data) % WORD:
-            raise refusal("FXT0404", f"{b.what}: {self.name} is not a whole number of 8-byte words")
+            raise refusal(
+                rules.OUT_OF_RANGE, f"{b.what}: {self.name} is not a whole number of 8-byte words"
+            )
         b.chunks.append(data)
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
@@ -398,7 +402,7 @@ class Text(Stream):
     """A text whose number of bytes the header has."""
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
-        values[self.name] = c.text(self.name, c.header >> self.low & self.limit, "FXT0107")
+        values[self.name] = c.text(c.header >> self.low & self.limit, rules.NOT_UTF8)
 
     def write(self, record: Any, b: RecordBuilder) -> None:
         data = encoded(b.what, self.name, getattr(record, self.name))
@@ -425,16 +429,16 @@ class StringReference(Reference):
 
     is_stream = True
 
-    def __init__(self, source: str | Bits | None = None, *, code: str = "FXT0107") -> None:
+    def __init__(self, source: str | Bits | None = None, *, rule: Rule = rules.NOT_UTF8) -> None:
         super().__init__(source)
-        self.code = code
+        self.rule = rule
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         ref = c.header >> self.low & 0xFFFF
         if not ref:
             values[self.name] = ""
         elif ref & wire.INLINE_STRING:
-            values[self.name] = c.text(self.name, ref & wire.STRING_FIELD_BYTES, self.code)
+            values[self.name] = c.text(ref & wire.STRING_FIELD_BYTES, self.rule)
         else:
             text = c.tables.current.strings.get(ref)
             values[self.name] = self.elsewhere(c, ref) if text is None else text
@@ -444,9 +448,9 @@ class StringReference(Reference):
         """What an index stands for that the provider never registered."""
         text = c.tables.string(index)
         if text is None:
-            c.find("FXT0104", f"{self.name}, index {index}")
+            c.find(rules.STRING_NOT_REGISTERED, index)
             return string_marker(index)
-        c.find("FXT0106", f"{self.name}, index {index}")
+        c.find(rules.OF_DEFAULT_PROVIDER, index)
         return text
 
     def skip(self, c: Cursor) -> None:
@@ -500,9 +504,9 @@ class Thread(Reference):
             return thread
         thread = c.tables.thread(index)
         if thread is None:
-            c.find("FXT0105", f"{self.name}, index {index}")
+            c.find(rules.THREAD_NOT_REGISTERED, index)
             return thread_marker(index)
-        c.find("FXT0106", f"{self.name}, index {index}")
+        c.find(rules.OF_DEFAULT_PROVIDER, index)
         return thread
 
     def write(self, record: Any, b: RecordBuilder) -> None:
@@ -567,7 +571,7 @@ class ThreadOrProcess(Thread):
         if ref:
             values[self.name] = self.registered(c, ref)
         elif self.is_one_word(c):
-            c.find("FXT0113")
+            c.find(rules.ONE_WORD_THREAD)
             values[self.name] = None
             values["process"] = c.u64()
         else:
@@ -588,7 +592,9 @@ class ThreadOrProcess(Thread):
     def parse(self, form: TraceFields, values: dict[str, Any]) -> None:
         values[self.name] = None
         if self.name in form and "process" in form:
-            raise refusal("FXT0409", f"{form.what}: it has {self.name} or process, not both")
+            raise refusal(
+                rules.CONTRADICTION, f"{form.what}: it has {self.name} or process, not both"
+            )
         if "process" in form:
             values["process"] = form.number("process")
         else:
@@ -609,7 +615,7 @@ class Process(ThreadOrProcess):
         elif self.is_one_word(c):
             values[self.name] = c.u64()
         else:
-            c.find("FXT0112")
+            c.find(rules.TWO_WORD_PROCESS)
             values["thread"] = (c.u64(), c.u64())
             values[self.name] = values["thread"][0]
 
@@ -620,7 +626,7 @@ class Process(ThreadOrProcess):
             return
         if record.thread is not None and record.thread[0] != record.process:
             raise refusal(
-                "FXT0409",
+                rules.CONTRADICTION,
                 f"{b.what}: process is {record.process}, but that of thread is {record.thread[0]}",
             )
         b.u64("process", record.process)
@@ -675,12 +681,8 @@ class NextHeader(Part):
 class Opaque(Part):
     """The rest of a record whose kind is not ours: only its raw bytes say what is in it."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.what = what
-
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
-        c.find("FXT0111", f"{self.what} {values[self.name]}")
+        c.find(rules.UNKNOWN_KIND, values[self.name])
         c.at = c.end
 
 
@@ -703,7 +705,7 @@ class BaseTime(Part):
             return
         for name, value in zip(self.NAMES, given, strict=True):
             if value is None:
-                raise refusal("FXT0402", f"{b.what}: {name} is missing beside the other")
+                raise refusal(rules.INVALID_FIELDS, f"{b.what}: {name} is missing beside the other")
             b.u64(name, value)
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
@@ -741,7 +743,7 @@ class Tail(Part):
             number = c.u64()
             scope = values["scope"] = wire.SCOPES.get(number, number)
             if scope is number:
-                c.find("FXT0115", f"scope {number}")
+                c.find(rules.UNKNOWN_SCOPE, number)
         elif not isinstance(event, str):
             c.at = c.end  # what follows is the business of a type that is not ours
 
@@ -750,7 +752,7 @@ class Tail(Part):
         if name:
             value = getattr(record, name)
             if value is None:
-                raise refusal("FXT0402", f"{b.what}: {name} is missing")
+                raise refusal(rules.INVALID_FIELDS, f"{b.what}: {name} is missing")
             b.u64(name, value)
         elif record.event == "instant" and record.scope is not None:
             scope = record.scope
@@ -782,6 +784,7 @@ def parse_refs(form: TraceFields, parts: tuple[Part, ...]) -> dict[str, int] | N
     for name in refs:
         if name not in names:
             raise refusal(
-                "FXT0402", f"{form.what}: refs has {name!r}, which is not a reference here"
+                rules.INVALID_FIELDS,
+                f"{form.what}: refs has {name!r}, which is not a reference here",
             )
     return dict(refs) or None

@@ -13,6 +13,17 @@ from fx_trace.read.rows import (
     SegmentRows,
     ThreadRows,
 )
+from fx_trace.rules import (
+    BASE_TIME,
+    NO_RATE,
+    OF_DEFAULT_PROVIDER,
+    PROVIDER_AGAIN,
+    PROVIDER_NOT_INTRODUCED,
+    RATE_CHANGES,
+    RATE_ZERO,
+    STRING_NOT_REGISTERED,
+    THREAD_NOT_REGISTERED,
+)
 from fxframework.kernels.buffers import full
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes

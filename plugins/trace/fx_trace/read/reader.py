@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fx_trace import layout, rules
 from fx_trace.read.first_pass import TracePass
-from fx_trace.read.framing import odd_bytes_detail, overrun_detail
 from fx_trace.read.scanner import Scanner
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
 from fx_trace.read.times import Part, Times
@@ -178,29 +177,29 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
     def _value(self, note: Note) -> object:
         value = note.value
         if note.rule == rules.CONTENTS_OVERRUN:
-            return overrun_detail(value >> 32, value & 0xFFFFFFFF)
+            return rules.overrun_detail(value >> 32, value & 0xFFFFFFFF)
         if note.rule in (rules.NOT_UTF8, rules.OBJECT_NOT_UTF8):
             return self.strings.bytes_of(value) if value else None
         if note.rule == rules.ODD_BYTES:
-            return odd_bytes_detail(value)
+            return rules.odd_bytes_detail(value)
         return value
 
     def _report(self, passed: TracePass) -> None:
         """What is in no note: the missing magic number, times, and slices never closed."""
         begins = not self.source.size or self.source.read(0, 8) in layout.MAGICS
         if self.magic_first and not begins:
-            self.diagnostics.add_text("FXT0201", offset=0, record=0)
+            self.diagnostics.add(rules.NO_MAGIC, 0, 0)
         if passed.out_of_order is not None:
-            self.diagnostics.add_text("FXT0304", offset=passed.out_of_order)
+            self.diagnostics.add(rules.TIMES_OUT_OF_ORDER, passed.out_of_order)
         for offset, times in passed.outside:
-            self.diagnostics.add_text("FXT0208", offset=offset, times=times)
+            self.diagnostics.add(rules.TIME_OVERFLOW, offset, times=times)
         super()._report(passed)
         most = self.request.limits.max_findings
         total, offsets = passed.open_slices(self._parts(passed), most)
-        self.report_offsets(RULES["FXT0303"], offsets)
-        self.report_more(RULES["FXT0303"], total, int(offsets.size))
-        for code, unpaired in passed.unpaired:
-            self.report_offsets(RULES[code], unpaired)
+        self.report_offsets(rules.NEVER_CLOSED, offsets)
+        self.report_more(rules.NEVER_CLOSED, total, int(offsets.size))
+        for rule, unpaired in passed.unpaired:
+            self.report_offsets(rule, unpaired)
 
     # --- Tables and summary ----------------------------------------------------------------------
 

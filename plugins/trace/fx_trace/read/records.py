@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self
 import attrs
 
 from fx_trace import layout as wire
+from fx_trace import rules
 from fx_trace.layout import RecordType
 from fx_trace.read.arguments import Argument, Arguments, live_refs
 from fx_trace.read.cursor import (
@@ -35,7 +36,6 @@ from fx_trace.read.cursor import (
     RecordBuilder,
     Tables,
     TraceFields,
-    refusal,
 )
 from fx_trace.read.parts import (
     BaseTime,
@@ -60,7 +60,7 @@ from fx_trace.read.parts import (
     Words,
     parse_refs,
 )
-from fxframework.errors import did_you_mean
+from fxframework.errors import did_you_mean, refusal
 from fxframework.io.words import Bits, WordLayout
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord
@@ -97,7 +97,6 @@ __all__ = [
     "UnknownScheduling",
     "UserspaceObject",
     "from_json",
-    "refusal",
 ]
 
 _PARTS = "fx_trace.parts"
@@ -164,11 +163,12 @@ class TraceRecord(LosslessRecord):
     def pack(self, *, big_endian: bool = False) -> bytes:
         """The bytes that fields and refs give; refs are taken at their word, ``raw`` is not used.
 
-        Raises WriteRefusedError where the format cannot hold a value (FXT0402 to FXT0409).
+        Raises WriteRefusedError where the format cannot hold a value.
         """
         if self.opaque:
             raise refusal(
-                "FXT0408", f"{self.record}: a kind that is not ours has no bytes but its raw ones"
+                rules.RAW_ONLY,
+                f"{self.record}: a kind that is not ours has no bytes but its raw ones",
             )
         b = RecordBuilder(PACK[big_endian], self._header, self)
         for part in self.parts:
@@ -188,7 +188,7 @@ class TraceRecord(LosslessRecord):
             changes["args"] = live
         return attrs.evolve(self, **changes) if changes else self
 
-    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[..., None]) -> None:
         """Tell the tables what this record says about later ones."""
 
 
@@ -297,11 +297,11 @@ class ProviderInfo(TraceRecord):
     id: int = _field(Number("provider_id"))
     name: str = _field(Text("name_length"))
 
-    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[..., None]) -> None:
         """Begin with empty tables; earlier ones of an introduced provider are forgotten."""
         provider = tables.provider(self.id)
         if provider.introduced:
-            find("FXT0205", f"provider {self.id}; its strings and threads are forgotten")
+            find(rules.PROVIDER_AGAIN, self.id)
             provider.strings = NO_STRINGS
             provider.threads = NO_THREADS
         provider.introduced = True
@@ -315,10 +315,10 @@ class ProviderSection(TraceRecord):
 
     id: int = _field(Number("provider_id"))
 
-    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[..., None]) -> None:
         """Go on with the tables of that provider."""
         if self.id not in tables.providers:
-            find("FXT0206", f"provider {self.id}")
+            find(rules.PROVIDER_NOT_INTRODUCED, self.id)
         tables.current = tables.provider(self.id)
 
 
@@ -331,14 +331,14 @@ class ProviderEvent(TraceRecord):
     event: int = _field(Number("event_id"))
     """0: its buffer was full."""
 
-    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[..., None]) -> None:
         """Say what happened to the provider; it changes nothing."""
         if self.event == 0:
-            find("FXT0207", f"provider {self.id}")
+            find(rules.BUFFER_FULL, self.id)
         else:
-            find("FXT0111", f"event {self.event} of provider {self.id}")
+            find(rules.UNKNOWN_KIND, self.event)
         if self.id not in tables.providers:
-            find("FXT0206", f"provider {self.id}")
+            find(rules.PROVIDER_NOT_INTRODUCED, self.id)
 
 
 @_declare(wire.TRACE_INFO, wire.MetadataType.TRACE_INFO)
@@ -361,7 +361,7 @@ class TraceInfo(TraceRecord):
 class UnknownMetadata(TraceRecord):
     """Metadata of a type that the format does not define: its number and its bytes."""
 
-    kind: int = _field(Number("metadata_type"), Opaque("metadata type"))
+    kind: int = _field(Number("metadata_type"), Opaque())
 
 
 # Records that set the stage
@@ -377,17 +377,17 @@ class Initialization(TraceRecord):
     base_wall_ns: int | None = None
     """Nanoseconds since the Unix epoch at ``base_tick``."""
 
-    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[..., None]) -> None:
         """Set the provider's rate, where it is one."""
         provider = tables.current
         rate = self.ticks_per_second
         if self.base_tick is not None:
-            find("FXT0204", f"base tick {self.base_tick}, wall time {self.base_wall_ns} ns")
+            find(rules.BASE_TIME)
         if not rate:
-            find("FXT0203", "")
+            find(rules.RATE_ZERO)
             return
         if provider.ticks_per_second not in (None, rate):
-            find("FXT0209", f"{provider.ticks_per_second} ticks per second become {rate}")
+            find(rules.RATE_CHANGES, rate)
         provider.ticks_per_second = rate
         provider.clock = Clock(rate, self.base_tick or 0, self.base_wall_ns)
 
@@ -400,7 +400,7 @@ class StringRecord(TraceRecord):
     index: int = _field(Number("string_index"))
     value: str = _field(Text("string_length"))
 
-    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[..., None]) -> None:
         """Register the string."""
         if self.index:
             provider = tables.current
@@ -408,7 +408,7 @@ class StringRecord(TraceRecord):
                 provider.strings = {}
             provider.strings[self.index] = self.value
         else:
-            find("FXT0109", "a string with index 0")
+            find(rules.INDEX_ZERO)
 
 
 @_declare(wire.THREAD, RecordType.THREAD)
@@ -420,7 +420,7 @@ class ThreadRecord(TraceRecord):
     pid: int = _field(Word())
     tid: int = _field(Word())
 
-    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[..., None]) -> None:
         """Register the thread."""
         if self.index:
             provider = tables.current
@@ -428,7 +428,7 @@ class ThreadRecord(TraceRecord):
                 provider.threads = {}
             provider.threads[self.index] = (self.pid, self.tid)
         else:
-            find("FXT0109", "a thread with index 0")
+            find(rules.INDEX_ZERO)
 
 
 # Records of what happened
@@ -464,7 +464,7 @@ class Blob(TraceRecord):
     """Bytes of some other format (BLOB record)."""
 
     name: str = _field(StringReference())
-    blob_type: int = _field(Listed("FXT0119", "blob type", frozenset(wire.BlobType)))
+    blob_type: int = _field(Listed(rules.UNKNOWN_BLOB_TYPE, frozenset(wire.BlobType)))
     """1 data, 2 last branch records, 3 Perfetto."""
     payload: bytes = _field(Payload("blob_size", key="payload_hex"))
 
@@ -491,7 +491,7 @@ class KernelObject(TraceRecord):
     object_type: int = _field(Number())
     """ZX_OBJ_TYPE_*: 1 a process, 2 a thread."""
     koid: int = _field(Word())
-    name: str = _field(StringReference(code="FXT0108"))
+    name: str = _field(StringReference(rule=rules.OBJECT_NOT_UTF8))
     args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
 
 
@@ -505,7 +505,7 @@ class ContextSwitch(TraceRecord):
 
     cpu: int = _field(Number())
     timestamp: int = _field(Word())
-    outgoing_state: int = _field(Listed("FXT0118", "thread state", wire.THREAD_STATES))
+    outgoing_state: int = _field(Listed(rules.INVALID_STATE, wire.THREAD_STATES))
     """0 new, 1 running, 2 suspended, 3 blocked, 4 dying, 5 dead."""
     outgoing_tid: int = _field(Word())
     incoming_tid: int = _field(Word())
@@ -531,7 +531,7 @@ class LegacyContextSwitch(TraceRecord):
     cpu: int = _field(Number())
     timestamp: int = _field(Word())
     outgoing_state: int = _field(
-        Listed("FXT0118", "thread state", wire.THREAD_STATES.keys() - {wire.STATE_RUNNING})
+        Listed(rules.INVALID_STATE, wire.THREAD_STATES.keys() - {wire.STATE_RUNNING})
     )
     outgoing: Koids = _field(Thread())
     incoming: Koids = _field(Thread())
@@ -544,7 +544,7 @@ class LegacyContextSwitch(TraceRecord):
 class UnknownScheduling(TraceRecord):
     """Scheduling of a type that the format does not define: its number and its bytes."""
 
-    kind: int = _field(Number("scheduling_type"), Opaque("scheduling type"))
+    kind: int = _field(Number("scheduling_type"), Opaque())
 
 
 @_declare(wire.LOG, RecordType.LOG)
@@ -609,7 +609,7 @@ class ProfilerBacktrace(TraceRecord):
 class UnknownProfiler(TraceRecord):
     """A profiler record of a type that is not ours: its number and its bytes."""
 
-    kind: int = _field(Number("profiler_type"), Opaque("profiler record type"))
+    kind: int = _field(Number("profiler_type"), Opaque())
 
 
 # Large record
@@ -646,10 +646,10 @@ class BlobFormat(Number):
         values[self.name] = None
         c.at = c.end
         if large_type != wire.LargeType.BLOB:
-            c.find("FXT0111", f"large type {large_type}")
+            c.find(rules.UNKNOWN_KIND, large_type)
             return
         super().read(c, values)
-        c.find("FXT0111", f"large blob format {values[self.name]}")
+        c.find(rules.UNKNOWN_KIND, values[self.name])
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
         if record.blob_format is not None:
@@ -705,15 +705,15 @@ def from_json(given: Mapping[str, Any]) -> TraceRecord:
 
     ``offset``, ``nbytes`` and the size of a payload are not looked at (they follow from the rest;
     padding has its length from ``nbytes``), and ``args`` may be missing where there are none.
-    Raises WriteRefusedError: FXT0401 for no such record, FXT0402 for a field that is missing or
-    unknown, FXT0403 and FXT0404 for a value of the wrong kind or size.
+    Raises WriteRefusedError: NO_SUCH_NAME for no such record, INVALID_FIELDS for a field that is
+    missing or unknown, WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or size.
     """
     if not isinstance(given, Mapping):
-        raise refusal("FXT0401", f"a record is an object, not {reprlib.repr(given)}")
+        raise refusal(rules.NO_SUCH_NAME, f"a record is an object, not {reprlib.repr(given)}")
     name = given.get("record")
     if not isinstance(name, str) or name not in _BY_NAME:
         hint = did_you_mean(name, _BY_NAME) if isinstance(name, str) else ""
-        raise refusal("FXT0401", f"no record {reprlib.repr(name)}{hint}")
+        raise refusal(rules.NO_SUCH_NAME, f"no record {reprlib.repr(name)}{hint}")
     form = TraceFields(name, given)
     form.used |= {"record", "offset", "nbytes"}
     cls = _class_for(form, _BY_NAME[name])
@@ -731,7 +731,9 @@ def _class_for(form: TraceFields, classes: list[type[TraceRecord]]) -> type[Trac
     kind = form.given.get("kind")
     if isinstance(kind, str) and "kind" in {part.name for part in cls.parts}:
         kinds = [str(each.constants["kind"]) for each in classes if each.constants]
-        raise refusal("FXT0401", f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}")
+        raise refusal(
+            rules.NO_SUCH_NAME, f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}"
+        )
     return cls
 
 

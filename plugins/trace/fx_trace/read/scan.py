@@ -10,6 +10,23 @@ from typing import Any
 
 from fx_trace.numbers import *
 from fx_trace.read.other_records import OtherRecords
+from fx_trace.rules import (
+    ARGUMENT_LEFT_OVER,
+    CONTENTS_OVERRUN,
+    COUNTER_NOT_NUMERIC,
+    NOT_UTF8,
+    PADDING_NOT_ZERO,
+    PAST_THE_END,
+    RECORD_OVER_LIMIT,
+    RESERVED_BITS,
+    SIZE_ZERO,
+    TOO_SHORT,
+    UNKNOWN_ARGUMENT,
+    UNKNOWN_KIND,
+    UNKNOWN_RECORD,
+    UNKNOWN_SCOPE,
+    ZERO_WORDS,
+)
 from fxframework.kernels.buffers import full, view
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes

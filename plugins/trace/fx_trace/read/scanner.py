@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import numbers as n
+from fx_trace import rules
 from fx_trace.read.scan import Scan
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
@@ -65,7 +66,7 @@ class Scanner:
     def __init__(self, words: I64, streams: I64, pool: StringPool, limits: Limits) -> None:
         self.pool = pool
         self.nbytes = words.nbytes
-        self.notes = Notes(n.CODES, limits.max_findings)
+        self.notes = Notes(rules.RULES.numbers, limits.max_findings)
         pool.pool.read_from(view(streams, "i8"))
         self.scan = Scan(words, streams, streams.view(np.uint8), pool.pool, self.notes)
         self.scan.max_string = limits.max_string

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from fx_trace import layout as wire
+from fx_trace import rules
 from fx_trace.layout import RecordType
-from fx_trace.read.cursor import refusal
 from fx_trace.read.records import (
     ProviderEvent,
     ProviderInfo,
@@ -25,7 +25,7 @@ from fx_trace.read.records import (
     TraceRecord,
 )
 from fx_trace.write.writer import TraceWriter
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, refusal
 from fxframework.io.sink import Sink
 
 __all__ = ["Archive", "FlightRecorder", "Section"]
@@ -97,17 +97,17 @@ class Archive:
     def provider(self, id: int, name: str = "", **options: Any) -> TraceWriter:
         """Add a provider. Return its writer, created with ``options`` of ``TraceWriter``.
 
-        Raises WriteRefusedError if the id is taken (FXT0409) or does not fit 32 bits, or if the
-        name has more than 255 bytes.
+        Raises WriteRefusedError if the id is taken (CONTRADICTION) or does not fit 32 bits, or if
+        the name has more than 255 bytes.
         """
         with self.lock:
             if not isinstance(id, int) or not isinstance(name, str):
                 raise refusal(
-                    "FXT0403",
+                    rules.WRONG_TYPE,
                     f"a provider needs an integer id and a name, not {reprlib.repr((id, name))}",
                 )
             if id in self._sections:
-                raise refusal("FXT0409", f"provider {id} is in this archive already")
+                raise refusal(rules.CONTRADICTION, f"provider {id} is in this archive already")
             ProviderInfo(id=id, name=name).pack()
             section = Section(self, id, name)
             writer = TraceWriter(section, big_endian=self.big_endian, begin=False, **options)

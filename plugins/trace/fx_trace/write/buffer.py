@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fx_trace import layout
+from fx_trace import layout, rules
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
     DROPPED_AT,
@@ -23,7 +23,7 @@ from fx_trace.read.buffer import (
     BufferHeader,
     Image,
 )
-from fx_trace.read.cursor import refusal
+from fxframework.errors import refusal
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
@@ -41,7 +41,7 @@ class TraceBuffer:
     and does not overwrite it until ``saved`` is called.
 
     With ``format=False`` an existing buffer in the memory is continued. Raises WriteRefusedError
-    for a memory that cannot be a trace buffer (FXT0411, FXT0412).
+    for a memory that cannot be a trace buffer (BUFFER_TOO_SMALL, INVALID_BUFFER_HEADER).
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class TraceBuffer:
 
         A ``durable`` record (strings, threads, the initialization record) goes to the durable
         buffer, which is never overwritten; a oneshot buffer needs none. Raises WriteRefusedError:
-        FXT0410 for metadata, FXT0411 for bytes that are not one record.
+        METADATA_INSIDE_PROVIDER for metadata, BUFFER_TOO_SMALL for bytes that are not one record.
         """
         nbytes = len(record)
         self._check(record)
@@ -174,7 +174,9 @@ class TraceBuffer:
         header = image.header
         if header is None or header.total_size != self.memory.size or header.buffering_mode != mode:
             why = image.faults[0] if image.faults else "another size or mode"
-            raise refusal("FXT0412", f"the memory does not hold such a trace buffer: {why}")
+            raise refusal(
+                rules.INVALID_BUFFER_HEADER, f"the memory does not hold such a trace buffer: {why}"
+            )
         self.dropped = header.num_records_dropped
         for region in image.regions:
             current = region is image.regions[-1]
@@ -197,9 +199,14 @@ class TraceBuffer:
         large = kind == layout.RecordType.LARGE
         words = (layout.LARGE_SIZE if large else layout.SIZE).get(word)
         if len(record) != WORD * words or not words:
-            raise refusal("FXT0411", f"{len(record)} bytes that are not one whole record")
+            raise refusal(
+                rules.BUFFER_TOO_SMALL, f"{len(record)} bytes that are not one whole record"
+            )
         if kind == layout.RecordType.METADATA:
-            raise refusal("FXT0410", "a provider writes no metadata into its trace buffer")
+            raise refusal(
+                rules.METADATA_INSIDE_PROVIDER,
+                "a provider writes no metadata into its trace buffer",
+            )
 
     def _drop(self) -> bool:
         self.dropped += 1

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import layout as wire
+from fx_trace import rules
 from fx_trace.layout import ArgType, EventType, RecordType
 from fx_trace.read.arguments import Argument
-from fx_trace.read.cursor import refusal
 from fx_trace.read.records import Blob, Initialization, KernelObject
 from fx_trace.write import items as packing
 from fx_trace.write.pack import CountUses, Pack, Unfold
+from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, pad8
 from fxframework.kernels.buffers import view
 from fxframework.model.clock import NS_MAX
@@ -60,7 +61,7 @@ class Bulk:
     fields as arguments, which Perfetto shows; otherwise log records, which have a time, a thread
     and a message.
 
-    Raises WriteRefusedError (FXT0404) if times span more than 64 bits of nanoseconds.
+    Raises WriteRefusedError (OUT_OF_RANGE) if times span more than 64 bits of nanoseconds.
     """
 
     def __init__(
@@ -619,7 +620,9 @@ class Bulk:
         if least >= 0:
             return 0
         if most - least > NS_MAX:
-            raise refusal("FXT0404", f"times from {least} ns to {most} ns do not fit 63 bits")
+            raise refusal(
+                rules.OUT_OF_RANGE, f"times from {least} ns to {most} ns do not fit 63 bits"
+            )
         self.dropped[f"the beginning of time: all times are later by {-least} ns"] = 1
         if -least > NS_MAX:
             # 2^63 is not an int64; adding it to negative times flips their bit 63.

@@ -14,12 +14,12 @@ from typing import Any
 import attrs
 
 from fx_trace import layout as wire
+from fx_trace import rules
 from fx_trace.layout import ArgType, EventType, RecordType
 from fx_trace.read import records as r
-from fx_trace.read.cursor import refusal
 from fx_trace.read.records import TraceRecord
 from fx_trace.write.arguments import RANGES, Value, type_of
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX
 from fxframework.kit.json_fields import CANONICAL_NAN
 from fxframework.model.target import Clock, TimestampCounter
@@ -69,7 +69,7 @@ def time_of(
 
 def mistaken(error: Exception) -> WriteRefusedError:
     """Return the error for a value that caused an exception."""
-    return refusal("FXT0403", f"a value of a wrong type: {error}")
+    return refusal(rules.WRONG_TYPE, f"a value of a wrong type: {error}")
 
 
 def _no_time() -> int:
@@ -92,7 +92,7 @@ def current_thread() -> Thread:
 def inline_record(record: TraceRecord) -> TraceRecord:
     """Return the record without references to slots."""
     if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
-        raise refusal("FXT0403", f"process is {record.process!r}, an unknown thread")
+        raise refusal(rules.WRONG_TYPE, f"process is {record.process!r}, an unknown thread")
     arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
     return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
 
@@ -105,11 +105,13 @@ def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
         pairs = [(name, value) for name, value in args]
     except (TypeError, ValueError) as error:
         raise refusal(
-            "FXT0403", f"arguments are names and values, not {reprlib.repr(args)}"
+            rules.WRONG_TYPE, f"arguments are names and values, not {reprlib.repr(args)}"
         ) from error
     for name, _ in pairs:
         if not isinstance(name, str):
-            raise refusal("FXT0403", f"an argument's name is a text, not {reprlib.repr(name)}")
+            raise refusal(
+                rules.WRONG_TYPE, f"an argument's name is a text, not {reprlib.repr(name)}"
+            )
     return pairs
 
 
@@ -120,7 +122,7 @@ def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
         what = f"argument {reprlib.repr(name)}"
         typed = type_of(given)
         if typed is None:
-            raise refusal("FXT0403", f"{what}: {reprlib.repr(given)} has no argument type")
+            raise refusal(rules.WRONG_TYPE, f"{what}: {reprlib.repr(given)} has no argument type")
         kind, value = typed
         if kind in RANGES:
             number_bits(what, kind, value, [])
@@ -156,12 +158,14 @@ def fitted_bits(what: str, name: str, value: Any, width: int) -> int:
         number = operator.index(value)
     except TypeError:
         raise refusal(
-            "FXT0403", f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
+            rules.WRONG_TYPE, f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
         ) from None
     most = (1 << width) - 1
     if not 0 <= number <= most:
         found = reprlib.repr(number)
-        raise refusal("FXT0404", f"{what}: {name} is {found}, but its field holds 0 to {most}")
+        raise refusal(
+            rules.OUT_OF_RANGE, f"{what}: {name} is {found}, but its field holds 0 to {most}"
+        )
     return number
 
 
@@ -176,13 +180,13 @@ def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
         number = operator.index(value)
     except TypeError:
         raise refusal(
-            "FXT0403",
+            rules.WRONG_TYPE,
             f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
         ) from None
     least, most = RANGES[kind]
     if not least <= number <= most:
         raise refusal(
-            "FXT0404",
+            rules.OUT_OF_RANGE,
             f"{what}: {reprlib.repr(number)} is not a valid {wire.ARG_NAMES[kind]}, "
             f"which is {least} to {most}",
         )
@@ -197,24 +201,26 @@ def double_bytes(what: str, value: Any) -> bytes:
     try:
         return _DOUBLE(value)
     except (struct.error, OverflowError):
-        raise refusal("FXT0403", f"{what}: {reprlib.repr(value)} is not a double") from None
+        raise refusal(rules.WRONG_TYPE, f"{what}: {reprlib.repr(value)} is not a double") from None
 
 
 def payload_bytes(what: str, payload: Any) -> bytes:
     """Return a payload as bytes."""
     if not isinstance(payload, bytes | bytearray | memoryview):
-        raise refusal("FXT0403", f"{what}: payload must be bytes, not {reprlib.repr(payload)}")
+        raise refusal(
+            rules.WRONG_TYPE, f"{what}: payload must be bytes, not {reprlib.repr(payload)}"
+        )
     return bytes(payload)
 
 
 def encoded_text(what: str, text: Any) -> bytes:
     """Return the bytes of a text."""
     if not isinstance(text, str):
-        raise refusal("FXT0403", f"{what} must be a text, not {reprlib.repr(text)}")
+        raise refusal(rules.WRONG_TYPE, f"{what} must be a text, not {reprlib.repr(text)}")
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise refusal("FXT0403", f"{what} holds a lone surrogate: {error}") from None
+        raise refusal(rules.WRONG_TYPE, f"{what} holds a lone surrogate: {error}") from None
 
 
 def check_record(record: TraceRecord) -> None:
@@ -227,17 +233,18 @@ def check_record(record: TraceRecord) -> None:
 
 def _check_fields(record: TraceRecord) -> None:
     if not isinstance(record, r.TraceRecord):
-        raise refusal("FXT0401", f"a record or its JSON, not {reprlib.repr(record)}")
+        raise refusal(rules.NO_SUCH_NAME, f"a record or its JSON, not {reprlib.repr(record)}")
     if isinstance(record, _METADATA):
         raise refusal(
-            "FXT0410", f"{record.record}: a provider's records are written without metadata"
+            rules.METADATA_INSIDE_PROVIDER,
+            f"{record.record}: a provider's records are written without metadata",
         )
     if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
-        raise refusal("FXT0408", f"{record.record}: not a record that the format defines")
+        raise refusal(rules.RAW_ONLY, f"{record.record}: not a record that the format defines")
     if isinstance(record, r.Initialization):
         record.pack()
         if not record.ticks_per_second:
-            raise refusal("FXT0404", "initialization: ticks_per_second must not be 0")
+            raise refusal(rules.OUT_OF_RANGE, "initialization: ticks_per_second must not be 0")
     for name, limit in _CONVENTIONS:
         value = getattr(record, name, None)
         if isinstance(value, str | bytes):
@@ -246,7 +253,7 @@ def _check_fields(record: TraceRecord) -> None:
         what = f"{record.record}, argument {reprlib.repr(argument.name)}"
         _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
         if not isinstance(argument.type, str):
-            raise refusal("FXT0408", f"{what}: not an argument type that the format defines")
+            raise refusal(rules.RAW_ONLY, f"{what}: not an argument type that the format defines")
         if isinstance(argument.value, str):
             _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
 
@@ -255,4 +262,6 @@ def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:
     data = encoded_text(what, value) if isinstance(value, str) else value
     if len(data) > limit:
         where = f"{what}: {name}" if name else what
-        raise refusal("FXT0405", f"{where} has {len(data)} bytes; at most {limit} may be written")
+        raise refusal(
+            rules.STRING_TOO_LONG, f"{where} has {len(data)} bytes; at most {limit} may be written"
+        )

@@ -12,13 +12,13 @@ from pathlib import PurePath
 from typing import Any
 
 from fx_trace import layout as wire
-from fx_trace.read.cursor import refusal
+from fx_trace import rules
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import ProviderInfo
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import KEEP, ProviderIds, join
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture, Window
@@ -45,7 +45,10 @@ class Merger:
         self._big_endian: bool | None = None
 
     def write(self, capture: Capture) -> None:
-        """Add a capture. Raises WriteRefusedError (FXT0413) for traces of different byte orders."""
+        """Add a capture.
+
+        Raises WriteRefusedError (MIXED_BYTE_ORDERS) for traces of different byte orders.
+        """
         whole, selection = capture, Selection()
         if isinstance(capture, Window):
             whole, selection = capture.whole, capture.selection
@@ -71,7 +74,9 @@ class Merger:
             self._big_endian = big_endian
             self._sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if big_endian else wire.MAGIC_BYTES)
         elif self._big_endian != big_endian:
-            raise refusal("FXT0413", "one capture is little-endian, another big-endian")
+            raise refusal(
+                rules.MIXED_BYTE_ORDERS, "one capture is little-endian, another big-endian"
+            )
 
     def _join(self, capture: TraceCapture, selection: Selection, name: str) -> None:
         left_out = join(

@@ -34,7 +34,7 @@ class TraceRewriter(RecordRewriter):
         self._perfetto_safe = perfetto_safe
 
     def write(self, record: TraceRecord | Mapping[str, Any]) -> None:
-        """Write a record, or none of it: WriteRefusedError (FXT0401 to FXT0409)."""
+        """Write a record, or none of it: WriteRefusedError."""
         if self._perfetto_safe and isinstance(record, Mapping):
             record = r.from_json(record)
         if self._perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import attrs
 
+from fx_trace import rules
 from fx_trace.layout import BUFFER_HEADER, MAGIC, MAGIC_BYTES
 from fx_trace.read.arguments import Argument
 from fx_trace.read.buffer import RECORDS, BufferHeader
@@ -66,7 +67,13 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
             begun = True
             if isinstance(one, range) or not _is_magic(one):
                 writer.write(TraceInfo(info_type=0, magic=MAGIC))
-                yield Loss(walk.at, 0, "metadata", "the magic number was missing; added", "FXT0201")
+                yield Loss(
+                    walk.at,
+                    0,
+                    "metadata",
+                    "the magic number was missing; added",
+                    rules.NO_MAGIC.code,
+                )
         if isinstance(one, range):
             writer.put(capture.source.read(one.start, len(one)))
         else:
@@ -230,9 +237,11 @@ class _Missing:
 
     def described(self, outcome: str) -> tuple[str, str, str]:
         """Return what was lost, the message and the code of a ``Loss``."""
-        what, code = ("thread", "FXT0105") if self.is_thread else ("string", "FXT0104")
+        what, rule = "string", rules.STRING_NOT_REGISTERED
+        if self.is_thread:
+            what, rule = "thread", rules.THREAD_NOT_REGISTERED
         message = f"{self.name}: {what} {self.index} was never registered; {outcome}"
-        return what, message, code
+        return what, message, rule.code
 
 
 def _references(record: TraceRecord) -> Iterator[tuple[str, int, bool]]:
@@ -262,7 +271,7 @@ def _left_out(record: Padding | Damaged) -> Loss:
     if isinstance(record, Damaged):
         return loss
     message = f"{record.nbytes} bytes are zero words between records; left out"
-    return attrs.evolve(loss, message=message, code="FXT0006")
+    return attrs.evolve(loss, message=message, code=rules.ZERO_WORDS.code)
 
 
 def _write(record: TraceRecord, walk: _Walk, writer: TraceRewriter) -> Iterator[Loss]:
@@ -302,13 +311,13 @@ class _ImageSalvage:
             if any(part.start <= one.offset < part.end for part in self._inside):
                 yield lost(one)
         elif isinstance(one, Damaged):
-            if one.code == "FXT0505":
+            if one.code == rules.STALE_BYTES.code:
                 self._writer.write(one)
             else:
                 yield lost(one)
         elif one.record == "metadata":
             message = "metadata has no place in a trace buffer; left out"
-            yield Loss(one.offset, one.nbytes, one.record, message, "FXT0507")
+            yield Loss(one.offset, one.nbytes, one.record, message, rules.METADATA_IN_BUFFER.code)
         else:
             yield from self._write_record(one)
 
@@ -317,9 +326,15 @@ class _ImageSalvage:
         missing = header.total_size - size
         if missing > 0:
             message = f"{missing} bytes of the image are missing; written as unused space"
-            yield Loss(size, 0, header.record, message, "FXT0502")
+            yield Loss(size, 0, header.record, message, rules.IMAGE_TRUNCATED.code)
         if any(header.reserved):
-            yield Loss(0, 0, header.record, "reserved bits were set; cleared", "FXT0509")
+            yield Loss(
+                0,
+                0,
+                header.record,
+                "reserved bits were set; cleared",
+                rules.RESERVED_HEADER_BITS.code,
+            )
         self._writer.write(attrs.evolve(header, reserved=(0,) * len(BUFFER_HEADER)))
 
     def _write_record(self, record: TraceRecord) -> Iterator[Loss]:

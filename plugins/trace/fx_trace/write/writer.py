@@ -18,9 +18,9 @@ from typing import Any, Protocol, Self
 import attrs
 
 from fx_trace import layout as wire
+from fx_trace import rules
 from fx_trace.layout import ArgType, EventType, RecordType
 from fx_trace.read import records as r
-from fx_trace.read.cursor import refusal
 from fx_trace.read.parts import Part, Reference, StringReference
 from fx_trace.read.records import TraceRecord
 from fx_trace.write.arguments import RANGES, Koid, Value, type_of
@@ -53,7 +53,7 @@ from fx_trace.write.checks import (
 )
 from fx_trace.write.rewriter import blob_records, perfetto_parts
 from fx_trace.write.slots import Policy, Slots
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, refusal
 from fxframework.io.words import pad8
 from fxframework.model.target import Clock, TimestampCounter
 
@@ -115,7 +115,7 @@ class TraceWriter:
     after the Unix epoch. The initialization record is written at once, unless ``begin`` is False.
 
     Each method that writes returns True, or False if the destination dropped the record. They raise
-    WriteRefusedError (FXT0401 to FXT0411) without side effects. Several threads may write.
+    WriteRefusedError without side effects. Several threads may write.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class TraceWriter:
             word = _SCOPES.get(scope) if isinstance(scope, str) else None
             if word is None:
                 raise refusal(
-                    "FXT0403", f"instant: scope is thread, process or global, not {scope!r}"
+                    rules.WRONG_TYPE, f"instant: scope is thread, process or global, not {scope!r}"
                 )
         return self._event(0, category, name, args, thread, timestamp, word)
 
@@ -428,7 +428,7 @@ class TraceWriter:
             data = mine.pack(big_endian=self.big_endian)
             if len(data) > wire.MAX_LARGE_BYTES:
                 raise refusal(
-                    "FXT0407",
+                    rules.TOO_LARGE,
                     f"{record.record}: needs {len(data)} bytes; "
                     f"readers accept at most {wire.MAX_LARGE_BYTES}",
                 )
@@ -446,7 +446,7 @@ class TraceWriter:
             slots, value = self.threads, (record.pid, record.tid)
         if not self._destination.keeps_order and slots.at(record.index) not in (None, value):
             raise refusal(
-                "FXT0409",
+                rules.CONTRADICTION,
                 f"{record.record}: index {record.index} has another value already, and in a "
                 "buffer whose strings and threads are read first it would have had this one before",
             )
@@ -490,7 +490,7 @@ class TraceWriter:
                 if ref:
                     refs[part.name] = ref
             elif isinstance(value, str):
-                raise refusal("FXT0403", f"{part.name} is {value!r}, an unknown thread")
+                raise refusal(rules.WRONG_TYPE, f"{part.name} is {value!r}, an unknown thread")
         return refs or None
 
     def _event(
@@ -581,7 +581,7 @@ class TraceWriter:
         size = len(words)
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
-                "FXT0407",
+                rules.TOO_LARGE,
                 f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
             )
         words[0] = head | size << 4
@@ -617,7 +617,7 @@ class TraceWriter:
             else:
                 self._argument(words, name, value)
         if count > wire.MAX_ARGS:
-            raise refusal("FXT0406", f"{count} arguments, at most {wire.MAX_ARGS}")
+            raise refusal(rules.TOO_MANY, f"{count} arguments, at most {wire.MAX_ARGS}")
         return count
 
     def _argument(self, words: list[int], name: str, value: Any) -> None:
@@ -629,7 +629,8 @@ class TraceWriter:
         typed = type_of(value)
         if typed is None:
             raise refusal(
-                "FXT0403", f"{what}: a value of type {type(value).__name__} has no argument type"
+                rules.WRONG_TYPE,
+                f"{what}: a value of type {type(value).__name__} has no argument type",
             )
         kind, value = typed
         if kind in RANGES:
@@ -642,13 +643,15 @@ class TraceWriter:
             header |= bool(value) << 32
         elif kind == ArgType.BLOB:
             if len(value) > wire.MAX_RECORD_WORDS * 8:
-                raise refusal("FXT0407", f"{what}: {len(value)} bytes do not fit into a record")
+                raise refusal(
+                    rules.TOO_LARGE, f"{what}: {len(value)} bytes do not fit into a record"
+                )
             header |= len(value) << 32
             words += self._stream(value)
         size = len(words) - at
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
-                "FXT0407", f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
+                rules.TOO_LARGE, f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
             )
         words[at] = header | size << 4 | kind
 
@@ -683,7 +686,8 @@ class TraceWriter:
             pid, tid = thread
         except (TypeError, ValueError):
             raise refusal(
-                "FXT0403", f"{what}: a thread is (process, thread), not {reprlib.repr(thread)}"
+                rules.WRONG_TYPE,
+                f"{what}: a thread is (process, thread), not {reprlib.repr(thread)}",
             ) from None
         thread = check_word(what, "the thread's process", pid), check_word(what, "thread", tid)
         return self.threads.index.get(thread) or self._new_thread(thread)
