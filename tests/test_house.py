@@ -126,3 +126,57 @@ def test_import_contracts() -> None:
         [command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+# --- Findings by name ----------------------------------------------------------------------------
+
+CODE_OF_A_RULE = re.compile(r'^(\w+) = Rule\(\s*"((?:[A-Z]+|\$\{CODE\})\d{4})"', re.MULTILINE)
+
+
+def catalogues() -> dict[str, dict[str, str]]:
+    """The names of rules by code, for each folder of product code that has a rules.py."""
+    found = {}
+    for path in files(".py", ".in", under=CODE):
+        if path.name in {"rules.py", "rules.py.in"}:
+            names = {code: name for name, code in CODE_OF_A_RULE.findall(path.read_text("utf-8"))}
+            assert names, path
+            found[path.parent.relative_to(ROOT).as_posix()] = names
+    return found
+
+
+def literal_codes(text: str, codes: dict[str, str]) -> list[str]:
+    """Where a text has the code of a rule, or defines the number of one, instead of its name."""
+    numbers = {name: int(code[-4:]) for code, name in codes.items()}
+    prefixes = {re.escape(code[:-4]) for code in codes}
+    literal = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\d{{4}}\b" if prefixes else r"(?!)")
+    defined = re.compile(r"^\s*(\w+)(?:\s*:[^=\n]*)? = (\d+)\b", re.MULTILINE)
+    found = literal.findall(text)
+    found += [f"{name} = {value}" for name, value in defined.findall(text)
+              if numbers.get(name) == int(value)]  # fmt: skip
+    return found + re.findall(r"\b(?:notes\.add|numbered|reading\.note)\(\d+", text)
+
+
+def test_findings_have_names() -> None:
+    folders = catalogues()
+    assert {"fxframework/fxframework", *(f"plugins/{name}/fx_{name}" for name in
+            ("inspect", "log", "trace", "xray"))} <= folders.keys()  # fmt: skip
+    codes = {code: name for names in folders.values() for code, name in names.items()}
+    found = {}
+    for path in files(".py", ".pxd", ".in", under=CODE):
+        if path.name.removesuffix(".in") == "rules.py" or "tests" in path.parts:
+            continue
+        folder = path.relative_to(ROOT).as_posix()
+        own = next((names for place, names in folders.items() if folder.startswith(f"{place}/")
+                    and place != "fxframework/fxframework"), {})  # fmt: skip
+        text = path.read_text("utf-8")
+        if literal := [*literal_codes(text, own), *literal_codes(text, dict.fromkeys(codes, ""))]:
+            found[folder] = literal
+    assert not found
+
+
+def test_literal_codes_are_found() -> None:
+    codes = {"FXT0104": "STRING_NOT_REGISTERED"}
+    for text in ('find("FXT0104")', "    STRING_NOT_REGISTERED = 104\n", "self.notes.add(104, 0)"):
+        assert literal_codes(text, codes), text
+    for text in ("find(rules.STRING_NOT_REGISTERED)", "SIZE = 104", "notes.add(SIZE_ZERO, 1)"):
+        assert not literal_codes(text, codes), text

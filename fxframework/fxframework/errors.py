@@ -124,9 +124,12 @@ class WriteRefusedError(FxError):
     default_rule = rules.WRITE_REFUSED
 
 
-def refusal(rule: Rule, message: str) -> WriteRefusedError:
-    """Return the error for a value that a rule does not allow to be written."""
-    return WriteRefusedError(message, rule=rule)
+def refusal(rule: Rule, message: str, remedy: str = "") -> WriteRefusedError:
+    """Return the error for a value that a rule does not allow to be written.
+
+    ``remedy`` replaces that of the rule.
+    """
+    return WriteRefusedError(message, rule=rule, remedy=remedy)
 
 
 class LimitError(FxError):

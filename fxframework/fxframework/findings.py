@@ -48,11 +48,11 @@ class Rule(int):
     """A rule of a format: what can be wrong, how much it matters, and what is said about it.
 
     ``rules.py`` of a format gives each rule a name, which is used everywhere else. A rule is an
-    integer, the number in its code (``FXT0104`` is 104), because kernels note findings as numbers.
+    integer, the number in its code (``DRUM0104`` is 104), because kernels note findings as numbers.
     """
 
     code: str
-    """The format's prefix and a number of four digits, such as ``FXT0104``; it never changes."""
+    """The format's prefix and a number of four digits, such as ``DRUM0104``; it never changes."""
     severity: Severity
     """The severity of a finding by this rule."""
     title: str

@@ -296,8 +296,8 @@ def _exact(data: bytes, type: str) -> Any:
 
 def trace_kernels(data: bytes) -> None:
     """Scan; for one input in 32 all tables."""
-    from fx_trace import numbers
     from fx_trace.read.scan import Scan
+    from fx_trace.rules import RULES
     from fxframework.kernels.notes import Notes
 
     words = _exact(data, "<i8")
@@ -306,7 +306,7 @@ def trace_kernels(data: bytes) -> None:
         return
     pool = Pool()
     pool.read_from(view(words, "i8"))
-    scan = Scan(words, words, words.view(np.uint8), pool, Notes(numbers.CODES, 8))
+    scan = Scan(words, words, words.view(np.uint8), pool, Notes(RULES.numbers, 8))
     scan.limit = words.size
     scan.run()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 import attrs
 
@@ -107,15 +107,6 @@ class Diagnostics(Sequence[Diagnostic]):
                 record=record,
                 remedy="omit --strict to keep the sound records",
             )
-
-    def add_text(self, code: str, detail: str = "", **rest: Any) -> None:
-        """Report a finding with a detail that the caller words."""
-        if detail:
-            rest["value"] = detail
-            rule = attrs.evolve(self._rules[code], detail="{value}")
-            self.add(rule, **rest)
-        else:
-            self.add(self._rules[code], **rest)
 
     def report(self, found: Iterable[Found], record: int | None = None) -> None:
         """Report findings about the record of an index, if it is known."""

@@ -1,6 +1,6 @@
 """Ready-made checks for crashtest and explore: images are readable and keep committed data.
 
-    crashtest(program.entry("write", vmo), reads_back("inspect", findings={"FXI0005"}))
+    crashtest(program.entry("write", vmo), reads_back("inspect", findings={rules.LOCKED.code}))
 
 A check decodes an image with the format's reader, and compares it with the image before the last
 store.

@@ -116,7 +116,7 @@ LARGE_BLOCK = Rule(
     "a block larger than the reference writes",
     "docs, Inspect: Notes",
     "The reference's blocks have at most 2048 bytes; larger ones are legal.",
-    detail="order {value}",
+    detail="{value} bytes",
     readers="Read, up to order 15 in Rust, and up to order 11 in C++.",
     ours="Read.",
 )
@@ -141,7 +141,7 @@ NO_BLOCK = Rule(
     readers="The scan stops there silently.",
     ours="The bytes up to the next place from which blocks lead to the end are `damaged`.",
 )
-REST = Rule(
+TRAILING_BYTES = Rule(
     "FXI0013",
     DATA_LOSS,
     "bytes after the last block",
@@ -196,7 +196,7 @@ RESERVED_BLOCK = Rule(
     readers="Ignored.",
     ours="Ignored.",
 )
-ODD_BOOL = Rule(
+INVALID_BOOL = Rule(
     "FXI0103",
     INFO,
     "bool that is neither 0 nor 1",
@@ -209,7 +209,7 @@ ODD_BOOL = Rule(
 
 # --- the tree ---
 
-NAME_NOWHERE = Rule(
+NAME_WITHOUT_BLOCK = Rule(
     "FXI0201",
     DATA_LOSS,
     "name index without a block",
@@ -249,7 +249,7 @@ NOT_UTF8 = Rule(
     "bytes of strings by U+FFFD. C++ passes the bytes through.",
     ours="The bytes are kept; in text, invalid bytes become U+FFFD.",
 )
-CHAIN_TO_NO_EXTENT = Rule(
+CHAIN_WITHOUT_EXTENT = Rule(
     "FXI0205",
     DATA_LOSS,
     "chain of extents with a block that is not an EXTENT",
@@ -260,7 +260,7 @@ CHAIN_TO_NO_EXTENT = Rule(
     "any block as an extent. C++ cuts the value there.",
     ours="The value is cut there.",
 )
-CHAIN_IN_A_RING = Rule(
+CHAIN_CYCLE = Rule(
     "FXI0206",
     DATA_LOSS,
     "chain of extents that is a ring",
@@ -364,7 +364,7 @@ UNKNOWN_ARRAY_FORMAT = Rule(
     readers="Rust panics. C++ shows it flat.",
     ours="Read as flat.",
 )
-SLOT_OF_NO_STRING = Rule(
+SLOT_WITHOUT_STRING = Rule(
     "FXI0216",
     DATA_LOSS,
     "slot without a STRING_REFERENCE",
@@ -479,7 +479,7 @@ RESERVED_BITS_SET = Rule(
     readers="Ignored; the validator fails.",
     ours="Kept (raw), otherwise ignored.",
 )
-NAME_TWICE = Rule(
+NAME_USED_TWICE = Rule(
     "FXI0302",
     WARNING,
     "NAME used more than once",
@@ -488,7 +488,7 @@ NAME_TWICE = Rule(
     readers="Ignored; the validator fails.",
     ours="Each value has the name.",
 )
-EXTENT_TWICE = Rule(
+EXTENT_USED_TWICE = Rule(
     "FXI0303",
     WARNING,
     "EXTENT used more than once",
@@ -714,6 +714,7 @@ LINK_NOT_FOUND = Rule(
     "the tree of a link was not found",
     "Inspect VMO format, LINK_VALUE; docs, Inspect: From blocks to tables",
     "The content of a link is the name of an available tree.",
+    detail="its content is {value!r}",
     readers="LinkNotFound. Rust uses each tree once, C++ for every link to it.",
     ours="The link stays, with the state `not found`. A tree is used for every link to it.",
     remedy="Put the file of the tree into the folder of -o links=FOLDER.",
@@ -724,6 +725,7 @@ LINK_UNREADABLE = Rule(
     "the tree of a link cannot be read",
     "docs, Inspect: From blocks to tables",
     "A link leads to an Inspect VMO.",
+    detail="its content is {value!r}",
     readers="LinkParseFailure.",
     ours="The link stays, with the state `not readable`.",
     remedy="`fxf verify` of that file says why.",
@@ -734,6 +736,7 @@ LINK_CYCLE = Rule(
     "link to a tree that contains it",
     "docs, Inspect: From blocks to tables",
     "Links do not form a cycle.",
+    detail="its content is {value!r}",
     readers="Not bounded in C++; in Rust the second link is LinkNotFound.",
     ours="The link stays, with the state `cycle`.",
 )
@@ -743,6 +746,7 @@ LINKS_TOO_DEEP = Rule(
     "links nested deeper than the limit",
     "docs, Inspect: From blocks to tables",
     "-o link_depth=N limits how many links are followed one after another.",
+    detail="its content is {value!r}",
     readers="Not bounded.",
     ours="The link stays, with the state `too deep`.",
     remedy="Raise it with -o link_depth=N.",
@@ -753,6 +757,7 @@ LINKS_NOT_FOLLOWED = Rule(
     "links were not followed",
     "docs, Inspect: From blocks to tables",
     "A file holds only the names of the trees of its links.",
+    detail="{value} links",
     readers="LinkNeverExpanded.",
     ours="The links stay, with the state `not expanded`. Reported once.",
     remedy="Give the folder that has the trees' files with -o links=FOLDER.",

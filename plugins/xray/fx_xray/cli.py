@@ -34,6 +34,7 @@ def instr_map(session: Any, file: str, form: str, demangle: bool) -> int:
     FILE is a program, a shared library or an object that clang -fxray-instrument built, or a map
     that was printed before. What is printed serves as `-o instr_map=` where the program is not.
     """
+    from fx_xray import rules
     from fx_xray.read.instr_map import read_map
     from fxframework.errors import UsageError
     from fxframework.io.sink import Sink
@@ -53,5 +54,5 @@ def instr_map(session: Any, file: str, form: str, demangle: bool) -> int:
             for line in (found.to_yaml if form == "yaml" else found.to_csv)(demangled=demangle):
                 sink.write(line)
     for fault in found.faults:
-        session.screen.warn("FXX0603", str(fault))
+        session.screen.warn(rules.INVALID_MAP_ENTRY.code, str(fault))
     return 0

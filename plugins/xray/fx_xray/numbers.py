@@ -1,4 +1,4 @@
-"""Numbers that kernels and their callers share: kinds of events and records, findings, marks."""
+"""Numbers that kernels and their callers share: kinds of events and records, marks."""
 
 from __future__ import annotations
 
@@ -55,45 +55,6 @@ its thread has been read; it begins without a time; an argument or an event of i
 before its first time."""
 FOREIGN_TYPED, CUT_SHORT = 128, 256
 """Of a buffer: a typed event of compiler-rt's is in it; a record runs past its end."""
-
-# --- Findings: number n is FXX followed by n in four digits ---
-
-PAST_BUFFER = 101
-PAST_FILE = 102
-EXTENTS_PAST_FILE = 103
-BAD_FUNCTION = 104
-UNKNOWN_METADATA = 105
-BAD_SIZE = 106
-EMPTY_EVENT = 107
-NO_EXTENTS = 108
-GARBAGE = 109
-END_RECORD = 110
-NEWER_RECORD = 111
-NO_END_RECORD = 112
-STALE_SPACE = 113
-RECORD_TOO_LARGE = 114
-LOST_TAIL = 115
-EXTENTS_OVERLAP = 116
-BAD_WALL_TIME = 117
-OUT_OF_ORDER = 201
-ENDS_IN_PREAMBLE = 202
-NO_TIME = 203
-NO_THREAD = 204
-CUT_RECORD = 205
-TIME_JUMP = 206
-ORPHAN_ARGUMENT = 207
-UNMATCHED_EXIT = 301
-NEVER_LEFT = 302
-UNWOUND_CALL = 303
-TIME_BACK = 304
-TOO_DEEP = 306
-PARTIAL_RECORD = 401
-BAD_TYPE = 402
-BAD_KIND = 403
-BASIC_ORPHAN = 404
-BASIC_TAIL_EXIT = 405
-FINDINGS = 500
-"""All numbers of findings are below this."""
 
 # --- Why the pack of events stops ---
 

@@ -16,6 +16,7 @@ NO_FILE_HEADER = Rule(
     "too few bytes for the file header",
     "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
     "A trace begins with a header of 32 bytes.",
+    detail="{value} bytes",
     readers="llvm-xray: File '…' too small for XRay.",
     ours="All of it is one `damaged` record.",
     remedy="The writer was cut off before it wrote anything; `fxf info` of another file "
@@ -27,6 +28,7 @@ UNKNOWN_VERSION = Rule(
     "an undefined version",
     "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
     "Versions are 1 to 5, of basic mode 1 to 3.",
+    detail="version {value}",
     readers="llvm-xray: Unsupported version; fdr-dump does not look.",
     ours="Read as the nearest version that we know; what is invalid there is `damaged`.",
     remedy="Look for a newer fxframework, or give -f xray or -f xray-basic if the file "
@@ -38,6 +40,7 @@ OTHER_MODE = Rule(
     "the header names the other mode",
     "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
     "The type is 1 of the flight data recorder, 0 of basic mode.",
+    detail="type {value}",
     readers="llvm-xray chooses by it; fdr-dump does not look.",
     ours="Read as the format that was asked for.",
 )
@@ -470,6 +473,7 @@ NO_FUNCTION_NAMES = Rule(
     "functions without names",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "An instrumentation map names the functions of a trace.",
+    detail="{value}",
     readers="llvm-xray shows their numbers.",
     ours="Their numbers stand for names.",
     remedy="Give the program, or its map: -o instr_map=FILE.",
@@ -480,6 +484,7 @@ NAMES_MISSING = Rule(
     "the map names fewer functions than the trace has",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "Map and trace are of one build of the program.",
+    detail="{value}",
     readers="llvm-xray shows the numbers.",
     ours="The numbers stand for names.",
     remedy="Is it the program that wrote the trace? Of shared libraries, name their own "
@@ -491,6 +496,7 @@ INVALID_MAP_ENTRY = Rule(
     "an entry of the map that is invalid",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "An entry has 32 bytes on 64-bit targets: address, function, kind, always-instrument, version.",
+    detail="{value}",
     readers="llvm-xray: an error, for typed events too.",
     ours="The entry is left out.",
 )
@@ -500,6 +506,7 @@ AMBIGUOUS_OBJECT = Rule(
     "the object number may be another's",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "The flight data recorder keeps four of an object's eight bits (LLVM 20).",
+    detail="function {value}",
     readers="llvm-xray shows the number.",
     ours="The objects of the map that share the four bits are one: the first is taken.",
 )
@@ -512,6 +519,7 @@ NOT_YAML = Rule(
     "not YAML of llvm-xray",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "`llvm-xray convert -f yaml` writes a header and records.",
+    detail="{value}",
     readers="llvm-xray: Failed loading YAML Data.",
     ours="Nothing is read.",
     remedy="Was it written by `llvm-xray convert -f yaml`?",
@@ -522,6 +530,7 @@ INVALID_YAML_RECORD = Rule(
     "a record of the YAML that is invalid",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "A record has type, func-id, cpu, thread, kind and tsc.",
+    detail="{value}",
     readers="llvm-xray: Failed loading YAML Data.",
     ours="The record is left out.",
 )
@@ -630,6 +639,7 @@ CALLS_DROPPED = Rule(
     "calls were dropped: no buffer was free",
     "LLVM lib/XRay, compiler-rt lib/xray",
     "A recorder whose buffers are all in use drops what comes.",
+    detail="{value}",
     readers="compiler-rt drops them in silence.",
     ours="They are counted.",
     remedy="Make the buffers larger, or more of them.",

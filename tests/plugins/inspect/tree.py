@@ -28,6 +28,7 @@ from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import Block, InspectRecord, Padding
+from fx_inspect.rules import RULES
 from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -120,9 +121,7 @@ def build(records: Iterable[InspectRecord], diagnostics: Diagnostics | None = No
     tree = _Builder(records).tree()
     if diagnostics is not None:
         for finding in tree.findings:
-            diagnostics.add_text(
-                finding.code, finding.message, offset=finding.offset, record=finding.record
-            )
+            diagnostics.add(RULES[finding.code], finding.offset, finding.record)
     return tree
 
 

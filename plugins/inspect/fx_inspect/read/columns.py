@@ -12,6 +12,7 @@ from fx_inspect.read.order import Arrangement, Duplicates, TreeOrder
 from fx_inspect.read.scan import Scan
 from fx_inspect.read.texts import Interning, TextCopy, Texts
 from fx_inspect.read.values import Validator, Values
+from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.columns import Taken
@@ -24,8 +25,6 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
 NO_LIMIT = 1 << 62
-CODES = 400
-"""Upper bound of the numbers of findings."""
 UNKNOWN, PADDING, DAMAGED = 253, 254, 255
 """Types of records other than blocks, as in the kernels."""
 VERSION_AT = {"v0": 8, "new": 16}
@@ -77,7 +76,7 @@ class RawColumns:
         self.legacy = layout.is_legacy(data[:2].tobytes())
         units = self.nbytes // layout.UNIT
         self.words: I64 = data[: units * layout.UNIT].view("<i8")
-        self.notes = notes = Notes(CODES, limits.max_findings)
+        self.notes = notes = Notes(RULES.numbers, limits.max_findings)
         parameters = LAYOUTS["v0" if self.legacy else "new"].data
         words, octets = self.words.data, data.data
         max_record = limits.max_record or NO_LIMIT

@@ -6,11 +6,11 @@ tests compare their results.
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.layout import BlockType
 from fx_inspect.read.records import (
     RESERVED_MASKS,
@@ -23,9 +23,10 @@ from fx_inspect.read.records import (
     Unknown,
     block_of,
 )
+from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import view_of
-from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.diagnostics import Diagnostics, Found
 
 if TYPE_CHECKING:
     from fx_inspect.read.records import Data
@@ -121,7 +122,7 @@ class Walk:
         self, view: memoryview, max_record: int, diagnostics: Diagnostics | None = None
     ) -> None:
         self.view = view
-        self.found: list[tuple[str, str, int]] = []
+        self.found: list[Found] = []
         self.max_record = max_record
         self.diagnostics = diagnostics
         self.layout = wire.layout_of(view[:2].tobytes())
@@ -131,29 +132,27 @@ class Walk:
         """Return the record at byte ``at``, whose number is ``number``, and report its findings."""
         record = self.record(at)
         if not at and not (isinstance(record, Block) and record.type == "HEADER"):
-            kind = record.type if isinstance(record, Block) else record.record
-            self.found.insert(0, ("FXI0001", f"it begins with {kind}", 0))
+            self.found.insert(0, Found(rules.NO_HEADER, 0))
         if self.diagnostics is not None:
-            for code, message, offset in self.found:
-                self.diagnostics.add_text(code, message, offset=offset, record=number)
+            self.diagnostics.report(self.found, number)
         self.found.clear()
         return record
 
-    def find(self, code: str, message: str, offset: int) -> None:
+    def find(self, rule: Rule, offset: int, value: object = None) -> None:
         """Add a finding about the next record."""
-        self.found.append((code, message, offset))
+        self.found.append(Found(rule, offset, value))
 
-    def damaged(self, code: str, at: int, end: int, message: str) -> Damaged:
+    def damaged(self, rule: Rule, at: int, end: int, value: object) -> Damaged:
         """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
-        self.find(code, message, at)
-        return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
+        self.find(rule, at, value)
+        return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=self.view[at:end])
 
     def record(self, at: int) -> InspectRecord:
         """Return the record at byte ``at``."""
         view = self.view
         left = len(view) - at
         if left < wire.UNIT:
-            return self.damaged("FXI0013", at, len(view), f"{left} bytes")
+            return self.damaged(rules.TRAILING_BYTES, at, len(view), left)
         whole = len(view) // wire.UNIT * wire.UNIT
         words = TWO_WORDS.unpack_from(view, at)
         if not any(words):
@@ -165,14 +164,13 @@ class Walk:
         size = wire.ORDER_SIZE(order)
         type = (wire.TYPE if self.layout == "new" else wire.TYPE_V0).get(word)
         if size > left:
-            message = f"a block of {size} bytes, and {left} are left"
             if order <= wire.MAX_ORDER and type < TYPES_OF[self.layout]:
-                return self.damaged("FXI0011", at, len(view), message)
+                return self.damaged(rules.BLOCK_PAST_THE_END, at, len(view), order)
             if self.resume is None:
                 self.resume = _Resume(view, self.layout)
-            return self.damaged("FXI0012", at, self.resume.after(at), message)
+            return self.damaged(rules.NO_BLOCK, at, self.resume.after(at), order)
         if self.max_record and size > self.max_record:
-            return self.damaged("FXI0014", at, at + size, f"a block of {size} bytes")
+            return self.damaged(rules.BLOCK_OVER_LIMIT, at, at + size, size)
         block = block_of(view[at : at + size], self.layout, index=at // wire.UNIT)
         self.check(block, words)
         return block
@@ -181,45 +179,45 @@ class Walk:
         """Report the findings about a block by itself."""
         at = block.offset
         if block.order > wire.MAX_ORDER:
-            self.find("FXI0010", f"{block.nbytes} bytes", at)
+            self.find(rules.LARGE_BLOCK, at, block.nbytes)
         if isinstance(block, Unknown):
-            self.find("FXI0101", f"type {block.type}", at)
+            self.find(rules.UNKNOWN_TYPE, at, block.type)
             return
         number = block.number
         header, payload = RESERVED_MASKS[self.layout, number]
         if words[0] & header or words[1] & payload:
-            self.find("FXI0301", f"in a block of type {block.type}", at)
+            self.find(rules.RESERVED_BITS_SET, at)
         if number == BlockType.HEADER:
             if at:
-                self.find("FXI0015", "", at)
+                self.find(rules.SECOND_HEADER, at)
             else:
-                self.header(block)
+                self.header(block, words[0] >> 32)
         elif number == BlockType.RESERVED:
-            self.find("FXI0102", "", at)
+            self.find(rules.RESERVED_BLOCK, at)
         elif number == BlockType.BOOL_VALUE and words[1] > 1:
-            self.find("FXI0103", f"its word is {words[1]:#x}", at)
+            self.find(rules.INVALID_BOOL, at, words[1])
 
-    def header(self, block: Block) -> None:
-        """Report the findings about the header."""
+    def header(self, block: Block, magic: int) -> None:
+        """Report the findings about the header, whose magic is the number ``magic``."""
         fields = block.fields
         if fields["magic"] != "INSP":
-            self.find("FXI0002", f"it is {reprlib.repr(fields['magic'])}", 0)
+            self.find(rules.OTHER_MAGIC, 0, magic)
         version = fields["version"]
         if version > (wire.MAX_VERSION if self.layout == "new" else 0):
-            self.find("FXI0003", f"version {version}", 0)
+            self.find(rules.UNKNOWN_VERSION, 0, version)
         elif not version and self.layout == "new":
-            self.find("FXI0004", "", 0)
+            self.find(rules.VERSION_ZERO_IN_NEW_LAYOUT, 0)
         generation = fields["generation"]
         if generation % 2:
-            self.find("FXI0005", f"generation {generation}", 0)
+            self.find(rules.LOCKED, 0)
         elif generation == wire.FROZEN_GENERATION:
-            self.find("FXI0006", "", 0)
+            self.find(rules.FROZEN_VMO, 0)
         size, actual = fields["vmo_size"], len(self.view)
         if size is None:
             return
         if not block.nbytes <= size <= wire.MAX_VMO or size % wire.UNIT:
-            self.find("FXI0007", f"it is {size}", 0)
+            self.find(rules.NO_SIZE, 0, size)
         elif size > actual:
-            self.find("FXI0008", f"{actual} bytes of {size}", 0)
+            self.find(rules.SHORTER_THAN_ITS_SIZE, 0, size)
         elif size < actual:
-            self.find("FXI0009", f"{actual} bytes, {size} in the header", 0)
+            self.find(rules.LONGER_THAN_ITS_SIZE, 0, size)

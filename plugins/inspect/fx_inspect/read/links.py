@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_inspect import rules
 from fx_inspect.read import tables
 from fx_inspect.read.columns import RawColumns, arranged, tree_order
 from fx_inspect.read.order import TreeOrder
@@ -39,10 +40,10 @@ MOST_TIMES = 16
 CHILD, INLINE = 0, 1
 NOT_EXPANDED, EXPANDED = "not expanded", "expanded"
 _FINDINGS = {
-    "not found": "FXI0601",
-    "not readable": "FXI0602",
-    "cycle": "FXI0603",
-    "too deep": "FXI0604",
+    "not found": rules.LINK_NOT_FOUND,
+    "not readable": rules.LINK_UNREADABLE,
+    "cycle": rules.LINK_CYCLE,
+    "too deep": rules.LINKS_TOO_DEEP,
 }
 _ORIGIN = ("offset", "inspect_block")
 """Columns with the origin of a row; for rows of a linked tree, that of the link."""
@@ -142,9 +143,7 @@ class _Follower:
             reached = self._reached(wanted, part.contents)
             if isinstance(reached, str):
                 state = reached
-                self.diagnostics.add_text(
-                    _FINDINGS[state], f"its content is {wanted!r}", offset=origin["offset"]
-                )
+                self.diagnostics.add(_FINDINGS[state], origin["offset"], value=wanted)
             else:
                 state = EXPANDED
                 above = int(part.numbers[node])

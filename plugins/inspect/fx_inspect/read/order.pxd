@@ -1,10 +1,10 @@
 cimport cython
-from fx_inspect.read cimport c_codes as codes
 from fx_inspect.read.scan cimport Scan
 from fxframework.kernels.kernel cimport Kernel
 from fxframework.kernels.notes cimport Notes
 from fxframework.kernels.pools cimport Pool
 
+cdef int SAME_CHILDREN, SAME_PROPERTIES
 cdef long long UNIT
 cdef int SLASH
 

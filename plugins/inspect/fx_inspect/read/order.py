@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
+from fx_inspect.rules import (
+    SAME_CHILDREN,
+    SAME_PROPERTIES,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -151,7 +154,7 @@ class Duplicates(Kernel):
     def look(self, code: int, mark: int, record: int, is_property: int) -> int:
         """Report a name that has the same mark already, and mark it."""
         if self.seen[code] == mark:
-            finding = codes.SAME_PROPERTIES if is_property else codes.SAME_CHILDREN
+            finding = SAME_PROPERTIES if is_property else SAME_CHILDREN
             self.notes.add(finding, UNIT * self.scan.unit[record], record, 0)
         self.seen[code] = mark
         return 0

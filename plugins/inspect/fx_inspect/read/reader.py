@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fx_inspect import layout
+from fx_inspect import layout, rules
 from fx_inspect.read import tables
 from fx_inspect.read.columns import NO_LIMIT, RawColumns
 from fx_inspect.read.links import JoinedRows, join_linked_trees
@@ -141,7 +141,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
             passed.whole = join_linked_trees(tree, self.request, self.diagnostics)
         elif tree.rows_of_links.size:
             first = layout.UNIT * int(passed.raw.link_units(tree.rows_of_links).min())
-            self.diagnostics.add_text("FXI0605", f"{tree.rows_of_links.size} links", offset=first)
+            self.diagnostics.add(rules.LINKS_NOT_FOLLOWED, first, value=tree.rows_of_links.size)
 
     def _parts(self, passed: InspectPass) -> Iterator[TreeRows | JoinedRows]:
         yield passed.whole

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.layout import BlockType
-from fx_inspect.rules import OUT_OF_RANGE, REFUSALS, RULES
-from fxframework.errors import WriteRefusedError, did_you_mean
+from fxframework.errors import WriteRefusedError, did_you_mean, refusal
 from fxframework.io.words import U64_MAX, to_i64
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
@@ -46,7 +46,6 @@ __all__ = [
     "Unknown",
     "block_of",
     "from_json",
-    "refusal",
 ]
 
 I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
@@ -64,18 +63,16 @@ _DISPOSITIONS = {name: number for number, name in wire.DISPOSITIONS.items()}
 _INDEXES = frozenset({"parent", "name", "content", "extent", "next_extent", "next_free"})
 
 
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """Return the error for a value that cannot be written."""
-    return WriteRefusedError(message, rule=RULES[code])
-
-
 def _check(what: str, name: str, value: Any, least: int, most: int) -> int:
     if type(value) is not int:
-        raise refusal("FXI0403", f"{what}: {name} must be a whole number, not {value!r}")
+        raise refusal(rules.WRONG_TYPE, f"{what}: {name} must be a whole number, not {value!r}")
     if not least <= value <= most:
         if name in _INDEXES and value > most:
-            raise refusal("FXI0411", f"{what}: {name} is {value}, but its field holds up to {most}")
-        raise unfit(OUT_OF_RANGE, what, name, value, least, most)
+            raise refusal(
+                rules.INDEX_OUT_OF_RANGE,
+                f"{what}: {name} is {value}, but its field holds up to {most}",
+            )
+        raise unfit(rules.OUT_OF_RANGE, what, name, value, least, most)
     return value
 
 
@@ -95,7 +92,7 @@ class InspectRecord(LosslessRecord):
 
         Raises WriteRefusedError for a value that the format cannot hold.
         """
-        raise refusal("FXI0408", f"{self.record}: can only be written from its raw bytes")
+        raise refusal(rules.RAW_ONLY, f"{self.record}: can only be written from its raw bytes")
 
 
 def _same_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,13 +183,13 @@ class Block(InspectRecord):
         if not isinstance(name, str) or _TYPES.get(name) not in numbers:
             known = [BlockType(number).name for number in numbers]
             hint = did_you_mean(name, known) if isinstance(name, str) else ""
-            raise refusal("FXI0401", f"{form.what}: no type {reprlib.repr(name)}{hint}")
+            raise refusal(rules.NO_SUCH_NAME, f"{form.what}: no type {reprlib.repr(name)}{hint}")
         form.what = name
         place = form.given.get("index")
         order = form.within("order", 0, wire.ORDER.limit)
         if order > wire.MAX_ORDER and "raw" not in form:
             raise refusal(
-                "FXI0407",
+                rules.TOO_LARGE,
                 f"{name}: a block of order {order} ({wire.ORDER_SIZE(order)} bytes) can only be "
                 "written from `raw`",
             )
@@ -207,9 +204,10 @@ class Block(InspectRecord):
     def pack(self) -> bytes:
         """Return the block's bytes, with zeros outside the fields.
 
-        Raises WriteRefusedError: FXI0402 and FXI0403 for a missing or invalid field, FXI0404 and
-        FXI0411 for a number that does not fit, FXI0405 for a name and FXI0407 for data larger than
-        the block, FXI0409 for lengths that contradict their contents.
+        Raises WriteRefusedError: INVALID_FIELDS and WRONG_TYPE for a missing or invalid field,
+        OUT_OF_RANGE and INDEX_OUT_OF_RANGE for a number that does not fit, STRING_TOO_LONG for a
+        name and TOO_LARGE for data larger than the block, CONTRADICTION for lengths that contradict
+        their contents.
         """
         return _packed(self)
 
@@ -273,10 +271,10 @@ def from_json(given: Any) -> InspectRecord:
 
     ``offset``, ``nbytes`` and ``index`` are kept if they are numbers, but the place of a record
     follows from those before it. ``nbytes`` is the length of padding. Raises WriteRefusedError:
-    FXI0401 for an unknown record or type, FXI0402 for a missing or unknown field, FXI0403 and
-    FXI0404 for a value of the wrong kind or size.
+    NO_SUCH_NAME for an unknown record or type, INVALID_FIELDS for a missing or unknown field,
+    WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or size.
     """
-    return record_of_json(given, _KINDS, "a VMO", REFUSALS)
+    return record_of_json(given, _KINDS, "a VMO", rules.REFUSALS)
 
 
 # --- Fields: from bytes --------------------------------------------------------------------------
@@ -397,7 +395,7 @@ def _packed(block: Block) -> bytes:
     """Return the bytes of a block."""
     what, fields, type = block.type, block.fields, _TYPES.get(block.type, -1)
     if type not in wire.LAYOUTS.get(block.layout, ()):
-        raise refusal("FXI0401", f"no block {what!r} in layout {block.layout!r}")
+        raise refusal(rules.NO_SUCH_NAME, f"no block {what!r} in layout {block.layout!r}")
     order = _check(what, "order", block.order, 0, wire.ORDER.limit)
     number = wire.TYPE if block.layout == "new" else wire.TYPE_V0
     words = [order | number.put(type), 0]
@@ -412,7 +410,7 @@ def _packed(block: Block) -> bytes:
         used |= {"magic", "vmo_size"}
         if block.layout == "v0" and fields["version"] & 0xFF:
             raise refusal(
-                "FXI0409",
+                rules.CONTRADICTION,
                 f"HEADER: with version {fields['version']} "
                 "the bytes are not those of a version 0 header",
             )
@@ -420,13 +418,15 @@ def _packed(block: Block) -> bytes:
         size = fields.get("vmo_size")
         if size is not None:
             if not order:
-                raise refusal("FXI0409", "HEADER: a header of order 0 has no vmo_size")
+                raise refusal(rules.CONTRADICTION, "HEADER: a header of order 0 has no vmo_size")
             _U32.pack_into(data, wire.SIZE_AT, _check(what, "vmo_size", size, 0, U32_MAX))
     elif type == BlockType.EXTENT:
         payload = _octets(what, "payload", fields, used)
         room = len(data) - wire.PAYLOAD_AT[type]
         if len(payload) < room:
-            raise refusal("FXI0409", f"EXTENT: the payload has {len(payload)} bytes of {room}")
+            raise refusal(
+                rules.CONTRADICTION, f"EXTENT: the payload has {len(payload)} bytes of {room}"
+            )
     elif type == BlockType.NAME:
         used.add("name")
         payload = _name(fields, wire.capacity(type, order))
@@ -437,15 +437,14 @@ def _packed(block: Block) -> bytes:
         payload = _packed_slots(fields, wire.capacity(type, order), used)
     odd = fields.keys() - used
     if odd:
-        raise refusal("FXI0402", f"{what} has no field {min(odd)!r}")
+        raise refusal(rules.INVALID_FIELDS, f"{what} has no field {min(odd)!r}")
     TWO_WORDS.pack_into(data, 0, *words)
     if payload:
         start = wire.PAYLOAD_AT[type]
         if len(payload) > len(data) - start:
-            raise refusal(
-                "FXI0407", f"{what}: {len(payload)} bytes, and a block of order {order} holds "
-                f"{len(data) - start}"
-            )  # fmt: skip
+            room = len(data) - start
+            message = f"{what}: {len(payload)} bytes, and a block of order {order} holds {room}"
+            raise refusal(rules.TOO_LARGE, message)
         data[start : start + len(payload)] = payload
     return bytes(data)
 
@@ -455,7 +454,7 @@ def _word(what: str, type: int, name: str, fields: Mapping[str, Any], limit: int
     try:
         value = fields[name]
     except KeyError:
-        raise refusal("FXI0402", f"{what}: {name} is missing") from None
+        raise refusal(rules.INVALID_FIELDS, f"{what}: {name} is missing") from None
     if name == "value":
         if type == BlockType.INT_VALUE:
             return _check(what, name, value, I64_MIN, I64_MAX) & U64_MAX
@@ -472,7 +471,7 @@ def _word(what: str, type: int, name: str, fields: Mapping[str, Any], limit: int
 def _magic(fields: Mapping[str, Any]) -> bytes:
     magic: bytes = fields.get("magic", "INSP").encode(errors="surrogateescape")
     if len(magic) != len(wire.MAGIC):
-        raise refusal("FXI0404", f"HEADER: magic has {len(magic)} bytes, and its field 4")
+        raise refusal(rules.OUT_OF_RANGE, f"HEADER: magic has {len(magic)} bytes, and its field 4")
     return magic
 
 
@@ -480,7 +479,7 @@ def _octets(what: str, name: str, fields: Mapping[str, Any], used: set[str]) -> 
     used.add(name)
     data = fields.get(name, b"")
     if not isinstance(data, bytes):
-        raise refusal("FXI0403", f"{what}: {name} must be bytes, not {data!r}")
+        raise refusal(rules.WRONG_TYPE, f"{what}: {name} must be bytes, not {data!r}")
     return data
 
 
@@ -488,20 +487,21 @@ def _counted(what: str, name: str, fields: Mapping[str, Any], given: int, room: 
     """Check that a length or count matches the contents of the block."""
     if given != min(fields[name], room) and given <= room:
         raise refusal(
-            "FXI0409", f"{what}: {name} is {fields[name]}, but {given} are given of {room} that fit"
+            rules.CONTRADICTION,
+            f"{what}: {name} is {fields[name]}, but {given} are given of {room} that fit",
         )
 
 
 def _name(fields: Mapping[str, Any], room: int) -> bytes:
     text = fields.get("name")
     if not isinstance(text, str):
-        raise refusal("FXI0402", "NAME: name is missing")
+        raise refusal(rules.INVALID_FIELDS, "NAME: name is missing")
     try:
         data = text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise refusal("FXI0403", f"NAME: name holds a lone surrogate: {error}") from None
+        raise refusal(rules.WRONG_TYPE, f"NAME: name holds a lone surrogate: {error}") from None
     if len(data) > room:
-        raise refusal("FXI0405", f"NAME: {len(data)} bytes, and the block holds {room}")
+        raise refusal(rules.STRING_TOO_LONG, f"NAME: {len(data)} bytes, and the block holds {room}")
     _counted("NAME", "length", fields, len(data), room)
     return data
 
@@ -580,7 +580,7 @@ def _parsed_slots(form: JsonFields, fields: dict[str, Any]) -> None:
     least, most = {"q": (I64_MIN, I64_MAX), "I": (0, U32_MAX)}.get(_SLOTS[entry], (0, U64_MAX))
     slots: list[int | float] = []
     for number, slot in enumerate(given):
-        one = JsonFields(f"{form.what}, slot {number}", {"value": slot}, REFUSALS)
+        one = JsonFields(f"{form.what}, slot {number}", {"value": slot}, rules.REFUSALS)
         if entry == BlockType.DOUBLE_VALUE:
             slots.append(one.double("value")[0])
         else:

@@ -7,6 +7,28 @@ int64, with their bits as they are in the file.
 from __future__ import annotations
 
 from fx_inspect.read import codes
+from fx_inspect.rules import (
+    BLOCK_OVER_LIMIT,
+    BLOCK_PAST_THE_END,
+    FREE_LIST,
+    FROZEN_VMO,
+    INVALID_BOOL,
+    LARGE_BLOCK,
+    LOCKED,
+    LONGER_THAN_ITS_SIZE,
+    NO_BLOCK,
+    NO_HEADER,
+    NO_SIZE,
+    OTHER_MAGIC,
+    RESERVED_BITS_SET,
+    RESERVED_BLOCK,
+    SECOND_HEADER,
+    SHORTER_THAN_ITS_SIZE,
+    TRAILING_BYTES,
+    UNKNOWN_TYPE,
+    UNKNOWN_VERSION,
+    VERSION_ZERO_IN_NEW_LAYOUT,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -82,7 +104,7 @@ class Scan(Kernel):
     def record(self, unit: int) -> int:
         """Find the record at a unit. Return the unit after it."""
         if unit == self.units:
-            self.notes.add(codes.REST, UNIT * unit, self.count, self.nbytes - UNIT * unit)
+            self.notes.add(TRAILING_BYTES, UNIT * unit, self.count, self.nbytes - UNIT * unit)
             return self.damaged(unit, unit + 1)
         word = self.words[2 * unit]
         if word == 0 and self.words[2 * unit + 1] == 0:
@@ -97,13 +119,13 @@ class Scan(Kernel):
         type = (word >> self.type_at) & self.type_mask
         if size > self.units - unit:
             if order <= MAX_ORDER and type < self.types:
-                self.notes.add(codes.BLOCK_PAST_THE_END, UNIT * unit, self.count, order)
+                self.notes.add(BLOCK_PAST_THE_END, UNIT * unit, self.count, order)
                 # The bytes after the last unit belong to it.
                 return self.damaged(unit, self.units + 1)
-            self.notes.add(codes.NO_BLOCK, UNIT * unit, self.count, order)
+            self.notes.add(NO_BLOCK, UNIT * unit, self.count, order)
             return self.damaged(unit, self.resume(unit))
         if UNIT * size > self.max_record:
-            self.notes.add(codes.BLOCK_OVER_LIMIT, UNIT * unit, self.count, UNIT * size)
+            self.notes.add(BLOCK_OVER_LIMIT, UNIT * unit, self.count, UNIT * size)
             return self.damaged(unit, unit + size)
         self.block(unit, type, order)
         return unit + size
@@ -114,14 +136,14 @@ class Scan(Kernel):
         word = self.words[2 * unit]
         payload = self.words[2 * unit + 1]
         if order > MAX_ORDER:
-            self.notes.add(codes.LARGE_BLOCK, at, self.count, UNIT << order)
+            self.notes.add(LARGE_BLOCK, at, self.count, UNIT << order)
         if type >= self.types:
-            self.notes.add(codes.UNKNOWN_TYPE, at, self.count, type)
+            self.notes.add(UNKNOWN_TYPE, at, self.count, type)
             self.unknown_bytes += UNIT << order
             self.enter(unit, codes.UNKNOWN, order, unit)
             return 0
         if (word & self.reserved[2 * type] | payload & self.reserved[2 * type + 1]) != 0:
-            self.notes.add(codes.RESERVED_BITS_SET, at, self.count, word)
+            self.notes.add(RESERVED_BITS_SET, at, self.count, word)
         number = 0
         if type == codes.NODE:
             if unit > 0:  # index 0 is the root, whatever its block is
@@ -142,13 +164,13 @@ class Scan(Kernel):
         elif type == codes.BOOL:
             self.values += 1
             if payload != 0 and payload != 1:
-                self.notes.add(codes.ODD_BOOL, at, self.count, payload)
+                self.notes.add(INVALID_BOOL, at, self.count, payload)
         elif (type >= codes.INT and type <= codes.DOUBLE) or type == codes.ARRAY:
             self.values += 1
         elif type == codes.RESERVED:
-            self.notes.add(codes.RESERVED_BLOCK, at, self.count, type)
+            self.notes.add(RESERVED_BLOCK, at, self.count, type)
         elif type == codes.HEADER and unit > 0:
-            self.notes.add(codes.SECOND_HEADER, at, self.count, type)
+            self.notes.add(SECOND_HEADER, at, self.count, type)
         self.starts[unit] = type + 1
         self.numbers[unit] = number
         self.enter(unit, type, order, unit)
@@ -162,7 +184,7 @@ class Scan(Kernel):
     def enter(self, unit: int, type: int, order: int, end: int) -> int:
         """Add a record. Return ``end``."""
         if unit == 0 and type != codes.HEADER:
-            self.notes.add(codes.NO_HEADER, 0, self.count, type)
+            self.notes.add(NO_HEADER, 0, self.count, type)
         self.unit[self.count] = unit
         self.type[self.count] = type
         self.order[self.count] = order
@@ -178,7 +200,7 @@ class Scan(Kernel):
             if self.type[record] == codes.FREE and unit > 0:
                 after = (self.words[2 * unit] >> self.index_at) & self.index_mask
                 if after != 0 and not self.free(after, self.order[record]):
-                    self.notes.add(codes.FREE_LIST, UNIT * unit, record, after)
+                    self.notes.add(FREE_LIST, UNIT * unit, record, after)
             record += 1
         return 0
 
@@ -251,23 +273,23 @@ class Scan(Kernel):
         generation = self.words[1]
         magic = (word >> 32) & LOW32
         if magic != MAGIC:
-            self.notes.add(codes.OTHER_MAGIC, 0, 0, magic)
+            self.notes.add(OTHER_MAGIC, 0, 0, magic)
         version = (word >> self.index_at) & (LOW32 >> self.index_at)
         if version > self.max_version:
-            self.notes.add(codes.UNKNOWN_VERSION, 0, 0, version)
+            self.notes.add(UNKNOWN_VERSION, 0, 0, version)
         elif version == 0 and self.max_version > 0:
-            self.notes.add(codes.VERSION_ZERO_IN_NEW_LAYOUT, 0, 0, 0)
+            self.notes.add(VERSION_ZERO_IN_NEW_LAYOUT, 0, 0, 0)
         if generation & 1 != 0:
-            self.notes.add(codes.LOCKED, 0, 0, generation)
+            self.notes.add(LOCKED, 0, 0, generation)
         elif generation == FROZEN_GENERATION:
-            self.notes.add(codes.FROZEN_VMO, 0, 0, 0)
+            self.notes.add(FROZEN_VMO, 0, 0, 0)
         order = word & 15
         if order > 0:
             size = self.words[2] & LOW32
             if size < UNIT << order or size > MAX_VMO or size & 15 != 0:
-                self.notes.add(codes.NO_SIZE, 0, 0, size)
+                self.notes.add(NO_SIZE, 0, 0, size)
             elif size > self.nbytes:
-                self.notes.add(codes.SHORTER_THAN_ITS_SIZE, 0, 0, size)
+                self.notes.add(SHORTER_THAN_ITS_SIZE, 0, 0, size)
             elif size < self.nbytes:
-                self.notes.add(codes.LONGER_THAN_ITS_SIZE, 0, 0, size)
+                self.notes.add(LONGER_THAN_ITS_SIZE, 0, 0, size)
         return 0

@@ -13,6 +13,7 @@ from typing import Self
 
 import attrs
 
+from fx_inspect import rules
 from fx_inspect.layout import (
     FROZEN_GENERATION,
     GENERATION_AT,
@@ -26,8 +27,7 @@ from fx_inspect.layout import (
     BlockType,
     is_legacy,
 )
-from fx_inspect.rules import RULES
-from fxframework.errors import UnreadableError
+from fxframework.errors import Rule, UnreadableError
 from fxframework.io.mapping import Mapping
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
@@ -160,8 +160,8 @@ class Snapshot:
         increasing intervals. If the header has a size, as many bytes are copied, up to 128 MiB.
         Bytes are returned whole.
 
-        Raises UnreadableError: FXI0501 if the VMO was being changed at every attempt, FXI0502 if it
-        has no header of version 0 to 2, FXI0503 for an invalid size.
+        Raises UnreadableError: NO_CONSISTENT_SNAPSHOT if the VMO was being changed at every
+        attempt, NO_VMO if it has no header of version 0 to 2, MEMORY_TOO_SMALL for an invalid size.
         """
         if isinstance(source, bytes | bytearray | memoryview):
             return cls._of_bytes(bytes(source))
@@ -175,7 +175,9 @@ class Snapshot:
         _check_header(data[:HEADER_BYTES], None)
         generation = _generation(data)
         if generation & 1:
-            raise _failed("FXI0501", "the VMO was being changed when it was copied", None)
+            raise _failed(
+                rules.NO_CONSISTENT_SNAPSHOT, "the VMO was being changed when it was copied", None
+            )
         return cls(data, generation)
 
     @classmethod
@@ -202,7 +204,7 @@ class Snapshot:
                 if generation != memory.load_u64(GENERATION_AT) or attempt < min(attempts, 3):
                     continue
                 message = f"the header says {size} bytes, of a memory of {memory.size}"
-                raise _failed("FXI0503", message, path, offset=SIZE_AT)
+                raise _failed(rules.MEMORY_TOO_SMALL, message, path, offset=SIZE_AT)
             data = memory.read(0, size)
             same = generation == memory.load_u64(GENERATION_AT) == _generation(data)
             if isinstance(memory, MappedFile) and memory.refresh() != mapped:
@@ -210,7 +212,7 @@ class Snapshot:
             if same or generation == FROZEN_GENERATION:
                 return cls(data, generation, attempt, time.perf_counter() - begin)
         message = f"the VMO was being changed at each of {attempts:,} attempts"
-        raise _failed("FXI0501", message, path)
+        raise _failed(rules.NO_CONSISTENT_SNAPSHOT, message, path)
 
 
 def _generation(data: bytes) -> int:
@@ -230,7 +232,7 @@ def _size(head: bytes, nbytes: int) -> int:
 def _check_header(head: bytes, path: str | None) -> None:
     """Raise UnreadableError for anything but a header of a known version."""
     if len(head) < HEADER_BYTES:
-        raise _failed("FXI0503", f"{len(head)} bytes are too few for a header", path)
+        raise _failed(rules.MEMORY_TOO_SMALL, f"{len(head)} bytes are too few for a header", path)
     magic = head[4:8]
     if is_legacy(head):
         sound = magic in {MAGIC, SWAPPED_MAGIC}
@@ -240,11 +242,11 @@ def _check_header(head: bytes, path: str | None) -> None:
         version = int.from_bytes(head[2:4], "little")
     if not sound:
         raise _failed(
-            "FXI0502", f"{head[:8].hex(' ')} is not the beginning of an Inspect VMO", path
+            rules.NO_VMO, f"{head[:8].hex(' ')} is not the beginning of an Inspect VMO", path
         )
     if version > MAX_VERSION:
-        raise _failed("FXI0502", f"version {version}, which is newer than {MAX_VERSION}", path)
+        raise _failed(rules.NO_VMO, f"version {version}, which is newer than {MAX_VERSION}", path)
 
 
-def _failed(code: str, message: str, path: str | None, offset: int = 0) -> UnreadableError:
-    return UnreadableError(message, rule=RULES[code], path=path, offset=offset)
+def _failed(rule: Rule, message: str, path: str | None, offset: int = 0) -> UnreadableError:
+    return UnreadableError(message, rule=rule, path=path, offset=offset)

@@ -6,6 +6,8 @@ from fxframework.kernels.notes cimport Notes
 from fxframework.kernels.pools cimport Pool
 from fxframework.kernels.utf8 cimport Utf8
 
+cdef int CHAINS_OVER_THE_FILE, CHAIN_CYCLE, CHAIN_TOO_LONG, CHAIN_TOO_SHORT, CHAIN_WITHOUT_EXTENT
+cdef int NOT_UTF8, STRING_OVER_LIMIT
 cdef long long LOW32, LOW28, UNIT, STRING_AT, PAYLOAD_AT, BY_BYTE
 
 cdef class TextCopy:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
+from fx_inspect.rules import (
+    CHAIN_CYCLE,
+    CHAIN_TOO_LONG,
+    CHAIN_TOO_SHORT,
+    CHAIN_WITHOUT_EXTENT,
+    CHAINS_OVER_THE_FILE,
+    NOT_UTF8,
+    STRING_OVER_LIMIT,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -183,20 +192,20 @@ class Texts(Kernel):
             self.copy.text(unit, nbytes, 0)
             if self.in_scratch.valid(0, nbytes):
                 return 0
-        self.notes.add(codes.NOT_UTF8, UNIT * unit, record, 0)
+        self.notes.add(NOT_UTF8, UNIT * unit, record, 0)
         return 0
 
     def ends(self, record: int, unit: int) -> int:
         """Report a chain that was followed and goes on behind the text."""
         if self.rest != 0:
-            self.notes.add(codes.CHAIN_TOO_LONG, UNIT * unit, record, self.rest)
+            self.notes.add(CHAIN_TOO_LONG, UNIT * unit, record, self.rest)
         return 0
 
     def bounded(self, record: int, unit: int, nbytes: int) -> int:
         """The bytes that are kept of a text, which may be over the limit."""
         if nbytes <= self.max_string:
             return nbytes
-        self.notes.add(codes.STRING_OVER_LIMIT, UNIT * unit, record, nbytes)
+        self.notes.add(STRING_OVER_LIMIT, UNIT * unit, record, nbytes)
         return self.max_string
 
     def follow(self, record: int, unit: int, wanted: int) -> int:
@@ -207,14 +216,14 @@ class Texts(Kernel):
         given = 0
         while given < wanted:
             if unit == 0:
-                self.fault = codes.CHAIN_TOO_SHORT
+                self.fault = CHAIN_TOO_SHORT
                 return given
             if unit >= self.scan.units or self.scan.starts[unit] != codes.EXTENT + 1:
-                self.fault = codes.CHAIN_TO_NO_EXTENT
+                self.fault = CHAIN_WITHOUT_EXTENT
                 return given
             extent = self.scan.numbers[unit]
             if self.owner[extent] == record + 1:
-                self.fault = codes.CHAIN_IN_A_RING
+                self.fault = CHAIN_CYCLE
                 return given
             if self.owner[extent] != 0:
                 self.twice[extent] = 1
@@ -224,7 +233,7 @@ class Texts(Kernel):
             if part > self.left:
                 given += self.left
                 self.left = 0
-                self.fault = codes.CHAINS_OVER_THE_FILE
+                self.fault = CHAINS_OVER_THE_FILE
                 return given
             given += part
             self.left -= part

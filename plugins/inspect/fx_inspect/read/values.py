@@ -5,6 +5,29 @@ from __future__ import annotations
 from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fx_inspect.read.texts import Texts
+from fx_inspect.rules import (
+    CYCLE,
+    DELETED_WITH_VALUES,
+    EMPTY_HISTOGRAM,
+    EXTENT_USED_TWICE,
+    FEW_SLOTS,
+    NAME_OF_ANOTHER_TYPE,
+    NAME_PAST_ITS_BLOCK,
+    NAME_USED_TWICE,
+    NAME_WITHOUT_BLOCK,
+    NO_CONTENT,
+    NO_STRING,
+    NODE_COUNT,
+    NOT_USED,
+    ORPHAN,
+    SLOT_WITHOUT_STRING,
+    STRING_COUNT,
+    TOO_MANY_SLOTS,
+    UNKNOWN_ARRAY_FORMAT,
+    UNKNOWN_DISPOSITION,
+    UNKNOWN_ENTRIES,
+    UNKNOWN_FORMAT,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -106,7 +129,7 @@ class Values(Kernel):
         if type == codes.TOMBSTONE:
             self.refer(target)
             children = self.words[2 * unit + 1]
-            self.notes.add(codes.DELETED_WITH_VALUES, UNIT * unit, record, children)
+            self.notes.add(DELETED_WITH_VALUES, UNIT * unit, record, children)
             return 0
         self.fault = 0
         self.about = target
@@ -148,12 +171,12 @@ class Values(Kernel):
         if fault != 0:
             self.fault = fault
         elif content < 0:
-            self.fault = codes.NO_CONTENT
+            self.fault = NO_CONTENT
             self.about = target
         if self.fault != 0:
             return self.drop(record, unit)
         if disposition > codes.INLINE:
-            self.notes.add(codes.UNKNOWN_DISPOSITION, UNIT * unit, record, disposition)
+            self.notes.add(UNKNOWN_DISPOSITION, UNIT * unit, record, disposition)
         self.uses[self.named] += 1
         self.uses[content] += 1
         self.link_name[self.links] = self.named
@@ -174,14 +197,14 @@ class Values(Kernel):
             return self.property(record, unit, kind, format, 0, unit, nbytes)
         if format > codes.STRING_REFERENCE:
             if self.fault == 0:
-                self.fault = codes.UNKNOWN_FORMAT
+                self.fault = UNKNOWN_FORMAT
                 self.about = format
             return self.drop(record, unit)
         target = (payload >> 32) & LOW28
         string = self.find_string(target)
         if string < 0:
             if self.fault == 0:
-                self.fault = codes.NO_STRING
+                self.fault = NO_STRING
                 self.about = target
             return self.drop(record, unit)
         return self.property(record, unit, kind, format, 0, target, self.string_length[string])
@@ -197,30 +220,30 @@ class Values(Kernel):
         if self.fault == 0 and wrong != 0:
             self.fault = wrong
             self.about = payload & LOW16
-        if of_strings and wrong != codes.TOO_MANY_SLOTS:
+        if of_strings and wrong != TOO_MANY_SLOTS:
             slot = self.read_slots(unit, count)
             if self.fault == 0 and slot >= 0:
-                self.notes.add(codes.SLOT_OF_NO_STRING, UNIT * unit, record, slot)
+                self.notes.add(SLOT_WITHOUT_STRING, UNIT * unit, record, slot)
         if self.fault != 0:
             return self.drop(record, unit)
         if format > codes.EXPONENTIAL or (of_strings and format != codes.FLAT):
-            self.notes.add(codes.UNKNOWN_ARRAY_FORMAT, UNIT * unit, record, format)
+            self.notes.add(UNKNOWN_ARRAY_FORMAT, UNIT * unit, record, format)
             format = codes.FLAT
         elif format == codes.LINEAR and count < codes.LINEAR_SLOTS:
-            self.notes.add(codes.FEW_SLOTS, UNIT * unit, record, count)
+            self.notes.add(FEW_SLOTS, UNIT * unit, record, count)
         elif format == codes.EXPONENTIAL and count < codes.EXPONENTIAL_SLOTS:
-            self.notes.add(codes.FEW_SLOTS, UNIT * unit, record, count)
+            self.notes.add(FEW_SLOTS, UNIT * unit, record, count)
         kind = codes.IS_STRINGS if of_strings else codes.IS_INTS + entry - codes.INT
         return self.property(record, unit, kind, format, 0, unit, count)
 
     def array_fault(self, entry: int, format: int, count: int, order: int) -> int:
         """Return the finding about an invalid array; 0 for a sound one."""
         if entry != codes.STRING and (entry < codes.INT or entry > codes.DOUBLE):
-            return codes.UNKNOWN_ENTRIES
+            return UNKNOWN_ENTRIES
         room = (UNIT << order) - SLOTS_AT
         if count > (room >> 2 if entry == codes.STRING else room >> 3):
-            return codes.TOO_MANY_SLOTS
-        return codes.EMPTY_HISTOGRAM if count == 0 and format != codes.FLAT else 0
+            return TOO_MANY_SLOTS
+        return EMPTY_HISTOGRAM if count == 0 and format != codes.FLAT else 0
 
     def read_slots(self, unit: int, count: int) -> int:
         """Count what the slots of an array of strings refer to; the first slot of nothing, or -1.
@@ -280,13 +303,13 @@ class Values(Kernel):
             if start == codes.NAME + 1:
                 if self.string_length[string] >= 0:
                     return string
-                self.fault = codes.NAME_PAST_ITS_BLOCK
+                self.fault = NAME_PAST_ITS_BLOCK
             elif unit > 0:
                 return string
             else:
-                self.fault = codes.NAME_OF_ANOTHER_TYPE
+                self.fault = NAME_OF_ANOTHER_TYPE
         else:
-            self.fault = codes.NAME_NOWHERE if start == 0 else codes.NAME_OF_ANOTHER_TYPE
+            self.fault = NAME_WITHOUT_BLOCK if start == 0 else NAME_OF_ANOTHER_TYPE
         return -1
 
     def find_string(self, unit: int) -> int:
@@ -337,7 +360,7 @@ class Values(Kernel):
             node = self.scan.numbers[parent]
             return node if self.node_name[node] >= 0 else NO_NODE
         if start != codes.TOMBSTONE + 1:
-            self.notes.add(codes.ORPHAN, UNIT * self.scan.unit[record], record, parent)
+            self.notes.add(ORPHAN, UNIT * self.scan.unit[record], record, parent)
         return NO_NODE
 
     def find_cycles(self) -> int:
@@ -359,7 +382,7 @@ class Values(Kernel):
                     around = self.node_parent[around]
                 # Mark the whole cycle, so that later walks stop here.
                 record = self.node_block[first]
-                self.notes.add(codes.CYCLE, UNIT * self.scan.unit[record], record, 0)
+                self.notes.add(CYCLE, UNIT * self.scan.unit[record], record, 0)
             start += 1
         return 0
 
@@ -388,15 +411,15 @@ class Validator(Kernel):
                 if type == codes.NODE or type == codes.TOMBSTONE:
                     if self.words[2 * unit + 1] != self.children[unit]:
                         count = self.words[2 * unit + 1]
-                        self.notes.add(codes.NODE_COUNT, UNIT * unit, record, count)
+                        self.notes.add(NODE_COUNT, UNIT * unit, record, count)
                 elif type == codes.NAME or type == codes.STRING:
                     self.string(record, unit, type)
                 elif type == codes.EXTENT:
                     extent = self.scan.numbers[unit]
                     if self.owner[extent] == 0:
-                        self.notes.add(codes.NOT_USED, UNIT * unit, record, 0)
+                        self.notes.add(NOT_USED, UNIT * unit, record, 0)
                     elif self.twice[extent] != 0:
-                        self.notes.add(codes.EXTENT_TWICE, UNIT * unit, record, 0)
+                        self.notes.add(EXTENT_USED_TWICE, UNIT * unit, record, 0)
             record += 1
         return 0
 
@@ -404,10 +427,10 @@ class Validator(Kernel):
         """Compare the references to a string with its own count."""
         refs = self.refs[self.scan.numbers[unit]]
         if refs == 0:
-            self.notes.add(codes.NOT_USED, UNIT * unit, record, 0)
+            self.notes.add(NOT_USED, UNIT * unit, record, 0)
         elif type == codes.NAME:
             if refs > 1:
-                self.notes.add(codes.NAME_TWICE, UNIT * unit, record, refs)
+                self.notes.add(NAME_USED_TWICE, UNIT * unit, record, refs)
         elif (self.words[2 * unit] >> self.scan.name_at) & 0xFFFFFF != refs:
-            self.notes.add(codes.STRING_COUNT, UNIT * unit, record, refs)
+            self.notes.add(STRING_COUNT, UNIT * unit, record, refs)
         return 0

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from fx_inspect import layout
+from fx_inspect import layout, rules
 from fx_inspect.layout import BlockType
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
@@ -111,7 +111,12 @@ def predict_rust(capture: Capture, found: Prediction) -> None:
         found.add("version-0", 0)
     elif source.size < MINIMUM:
         found.add("header", 0)
-    _predict(capture, found, RUST, {"FXI0204": _text, "FXI0205": _extent, "FXI0213": _slots})
+    choices = {
+        rules.NOT_UTF8.code: _text,
+        rules.CHAIN_WITHOUT_EXTENT.code: _extent,
+        rules.EMPTY_HISTOGRAM.code: _slots,
+    }
+    _predict(capture, found, RUST, choices)
 
 
 def predict_cpp(capture: Capture, found: Prediction) -> None:

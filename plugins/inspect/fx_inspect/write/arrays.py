@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.layout import BlockType
 from fx_inspect.write.heap import order_of
-from fx_inspect.write.state import DOUBLE, INT, UINT, Kind, State, Text, refused, uint64
+from fx_inspect.write.state import DOUBLE, INT, UINT, Kind, State, Text, uint64
 from fx_inspect.write.values import Container, Value
+from fxframework.errors import refusal
 from fxframework.io.words import WORD, padding
 
 __all__ = [
@@ -58,7 +60,7 @@ class Array(Value, Generic[T]):
 def checked_slots(given: int | Iterable[Any], most: int) -> tuple[int, list[Any]]:
     """Return the number of slots of an array, and their initial values.
 
-    Raises WriteRefusedError (FXI0406) for more than ``most`` slots.
+    Raises WriteRefusedError (TOO_MANY) for more than ``most`` slots.
     """
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         values = list(given)
@@ -67,8 +69,10 @@ def checked_slots(given: int | Iterable[Any], most: int) -> tuple[int, list[Any]
         values = []
         count = uint64(given, "a number of slots")
     if count > most:
-        raise refused(
-            406, f"an array of {count} slots is too large: at most {most}", "make several arrays"
+        raise refusal(
+            rules.TOO_MANY,
+            f"an array of {count} slots is too large: at most {most}",
+            "make several arrays",
         )
     return count, values
 

@@ -8,7 +8,9 @@ from typing import Any
 import attrs
 
 from fx_inspect import layout as wire
-from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json, refusal
+from fx_inspect import rules
+from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
+from fxframework.errors import refusal
 
 __all__ = ["RecordEncoder"]
 
@@ -23,7 +25,7 @@ class RecordEncoder:
     def encode(self, record: InspectRecord | Mapping[str, Any]) -> bytes:
         """Return the record's bytes.
 
-        Raises WriteRefusedError (FXI0401 to FXI0411) without side effects.
+        Raises WriteRefusedError without side effects.
         """
         if isinstance(record, Mapping):
             record = from_json(record)
@@ -52,8 +54,10 @@ def _decodes_to(block: Block, data: bytes) -> bool:
 
 def _zeros(nbytes: int) -> bytes:
     if nbytes < 0:
-        raise refusal("FXI0404", f"padding: invalid nbytes {nbytes}")
+        raise refusal(rules.OUT_OF_RANGE, f"padding: invalid nbytes {nbytes}")
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
-        raise refusal("FXI0404", f"padding: {nbytes} bytes do not fit into memory") from None
+        raise refusal(
+            rules.OUT_OF_RANGE, f"padding: {nbytes} bytes do not fit into memory"
+        ) from None

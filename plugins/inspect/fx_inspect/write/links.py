@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.layout import BlockType
-from fx_inspect.write.state import State, Text, refused
+from fx_inspect.write.state import State, Text
 from fx_inspect.write.values import Container, Value
+from fxframework.errors import refusal
 from fxframework.model.target import Memory
 
 __all__ = ["Lazy", "LinkedTree"]
@@ -54,8 +56,8 @@ class Lazy(Value):
         if taken.index > wire.MAX_LINK_INDEX:
             state.release(taken)
             self._remove()
-            raise refused(
-                411,
+            raise refusal(
+                rules.INDEX_OUT_OF_RANGE,
                 f"a link cannot refer to block {taken.index}: at most {wire.MAX_LINK_INDEX}",
                 "make links before the VMO grows over 16 MiB",
             )

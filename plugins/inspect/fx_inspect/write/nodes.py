@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.layout import BlockType
 from fx_inspect.write.arrays import (
     MOST_NUMBERS,
@@ -20,7 +21,7 @@ from fx_inspect.write.arrays import (
 )
 from fx_inspect.write.histograms import ExponentialHistogram, LinearHistogram
 from fx_inspect.write.links import Lazy, LinkedTree
-from fx_inspect.write.state import LEAST, MOST, double, int64, refused, uint64, utf8
+from fx_inspect.write.state import LEAST, MOST, double, int64, uint64, utf8
 from fx_inspect.write.values import (
     BoolProperty,
     BytesProperty,
@@ -32,6 +33,7 @@ from fx_inspect.write.values import (
     bool_word,
     checked_bytes,
 )
+from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX
 from fxframework.kit.json_fields import bits_of
 
@@ -47,7 +49,7 @@ class Node(Container):
 
     Each ``create_…`` returns a value, by which it is set and deleted. If a full VMO has no room for
     a value, operations on it are ignored, and ``Inspector.stats`` counts the failure. Raises
-    WriteRefusedError (FXI0403 to FXI0411) without side effects for values that the format cannot
+    WriteRefusedError without side effects for values that the format cannot
     hold.
     """
 
@@ -82,7 +84,7 @@ class Node(Container):
         return made
 
     def create_bool(self, name: str, value: bool = False) -> BoolProperty:
-        """Create a bool. Version 0 has none (FXI0410)."""
+        """Create a bool. Version 0 has none (UNSUPPORTED_VALUE)."""
         self._since("a bool", 1)
         made = BoolProperty(self._state, self)
         made._enter(name, BlockType.BOOL_VALUE, bool_word(value))
@@ -117,7 +119,7 @@ class Node(Container):
     def create_string_array(self, name: str, slots: int | Iterable[str]) -> StringArray:
         """Create an array of ``slots`` empty strings, or of the given ones: at most 255.
 
-        Version 2 only (FXI0410).
+        Version 2 only (UNSUPPORTED_VALUE).
         """
         self._since("an array of strings", 2)
         count, values = checked_slots(slots, wire.MAX_SLOTS)
@@ -180,8 +182,10 @@ class Node(Container):
 
     def _since(self, what: str, version: int) -> None:
         if self._state.version < version:
-            raise refused(
-                410, f"{what} does not exist in version {self._state.version}", "write version 2"
+            raise refusal(
+                rules.UNSUPPORTED_VALUE,
+                f"{what} does not exist in version {self._state.version}",
+                "write version 2",
             )
 
     def _numbers(self, kind: type[A], name: str, slots: int | Iterable[float]) -> A:
@@ -192,7 +196,9 @@ class Node(Container):
 
     def _lazy(self, name: str, callback: Callable[[], LinkedTree], disposition: int) -> Lazy:
         if not callable(callback):
-            raise refused(403, f"expected a function that returns a tree, not {callback!r}")
+            raise refusal(
+                rules.WRONG_TYPE, f"expected a function that returns a tree, not {callback!r}"
+            )
         state = self._state
         utf8(name, "a name")
         with state.lock:
@@ -245,9 +251,11 @@ class Node(Container):
         count = uint64(buckets, "a number of buckets")
         most = MOST_NUMBERS - len(parameters) - 2
         if not count:
-            raise refused(404, f"a histogram needs 1 to {most} buckets")
+            raise refusal(rules.OUT_OF_RANGE, f"a histogram needs 1 to {most} buckets")
         if count > most:
-            raise refused(406, f"a histogram of {count} buckets is too large: at most {most}")
+            raise refusal(
+                rules.TOO_MANY, f"a histogram of {count} buckets is too large: at most {most}"
+            )
         made = array(self._state, self, count + len(parameters) + 2, array_format)
         made._make(name, parameters)
         return made, count

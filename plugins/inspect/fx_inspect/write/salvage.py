@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from fx_inspect import rules
 from fx_inspect.layout import MAX_VMO, is_legacy
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
 from fx_inspect.read.tables import (
@@ -152,7 +153,7 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
                 yield Loss(offset, 0, "property", f"value of {shown}: {NOT_UTF8}")
             elif kind in NUMBERS and value[2]:
                 message = f"{shown} has too few slots for a histogram; kept as an array"
-                yield Loss(offset, 0, "property", message, "FXI0214")
+                yield Loss(offset, 0, "property", message, rules.FEW_SLOTS.code)
         for link in placed.links:
             if link.state != EXPANDED:
                 yield from _linked(strings, texts, node, link)

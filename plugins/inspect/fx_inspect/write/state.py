@@ -13,10 +13,10 @@ from typing import Any
 import attrs
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.layout import BlockType
-from fx_inspect.rules import RULES
 from fx_inspect.write.heap import NONE, Growth, Heap, order_of
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX, padding, to_i64
 from fxframework.kit.json_fields import bits_of, double_of
 from fxframework.model.target import Memory
@@ -32,7 +32,6 @@ __all__ = [
     "Text",
     "double",
     "int64",
-    "refused",
     "uint64",
     "utf8",
 ]
@@ -44,11 +43,6 @@ _MAX_REFERENCES = wire.MAX_REFERENCES - 1
 _STRING_REFERENCE = int(BlockType.STRING_REFERENCE)
 _WORD = struct.Struct("<Q")
 _HEAD = struct.Struct("<QI").pack
-
-
-def refused(number: int, message: str, remedy: str = "") -> WriteRefusedError:
-    """Return the error of number FXI04xx."""
-    return WriteRefusedError(message, rule=RULES.numbered(number), remedy=remedy)
 
 
 # --- Kinds of numbers -----------------------------------------------------------------------------
@@ -66,21 +60,23 @@ def uint64(value: Any, what: str = "a uint") -> int:
 
 def _integer(value: Any, what: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise refused(403, f"{what} must be a whole number, not {reprlib.repr(value)}")
+        raise refusal(rules.WRONG_TYPE, f"{what} must be a whole number, not {reprlib.repr(value)}")
     number = value.__index__()
     if not least <= number <= most:
-        raise refused(404, f"{what} of {number} is out of range: {least} to {most}")
+        raise refusal(rules.OUT_OF_RANGE, f"{what} of {number} is out of range: {least} to {most}")
     return int(number)
 
 
 def double(value: Any, what: str = "a double") -> float:
     """Return the value as a float. Raises WriteRefusedError if a double cannot hold it."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise refused(403, f"{what} must be a number, not {reprlib.repr(value)}")
+        raise refusal(rules.WRONG_TYPE, f"{what} must be a number, not {reprlib.repr(value)}")
     try:
         return float(value)
     except OverflowError:
-        raise refused(404, f"{what} of {value} is out of range of a double") from None
+        raise refusal(
+            rules.OUT_OF_RANGE, f"{what} of {value} is out of range of a double"
+        ) from None
 
 
 @attrs.frozen
@@ -253,8 +249,8 @@ class State:
             return self.shared(name, "a name")
         data = utf8(name, "a name")
         if len(data) > wire.MAX_NAME:
-            raise refused(
-                405,
+            raise refusal(
+                rules.STRING_TOO_LONG,
                 f"a name of {len(data)} bytes is too long for version {self.version}: at most "
                 f"{wire.MAX_NAME}",
                 "shorten it, or write version 2",
@@ -267,13 +263,15 @@ class State:
         if found is None:
             data = utf8(text, what)
             if len(data) > wire.MAX_STRING:
-                raise refused(
-                    405, f"{what} of {len(data)} bytes is too long: at most {wire.MAX_STRING}"
+                raise refusal(
+                    rules.STRING_TOO_LONG,
+                    f"{what} of {len(data)} bytes is too long: at most {wire.MAX_STRING}",
                 )
             return data
         if found.count >= _MAX_REFERENCES:
-            raise refused(
-                404, f"{what} is in use {found.count} times already, the most that can be counted"
+            raise refusal(
+                rules.OUT_OF_RANGE,
+                f"{what} is in use {found.count} times already, the most that can be counted",
             )
         return found
 
@@ -338,10 +336,12 @@ class State:
 
 
 def utf8(text: Any, what: str) -> bytes:
-    """Return a text as UTF-8. Raises WriteRefusedError (FXI0403) if it cannot be encoded."""
+    """Return a text as UTF-8. Raises WriteRefusedError (WRONG_TYPE) if it cannot be encoded."""
     if not isinstance(text, str):
-        raise refused(403, f"{what} must be a string, not {reprlib.repr(text)}")
+        raise refusal(rules.WRONG_TYPE, f"{what} must be a string, not {reprlib.repr(text)}")
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise refused(403, f"{what} cannot be encoded as UTF-8: {reprlib.repr(text)}") from None
+        raise refusal(
+            rules.WRONG_TYPE, f"{what} cannot be encoded as UTF-8: {reprlib.repr(text)}"
+        ) from None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.layout import BlockType
 from fx_inspect.write.heap import NONE
 from fx_inspect.write.state import (
@@ -22,10 +23,10 @@ from fx_inspect.write.state import (
     Text,
     double,
     int64,
-    refused,
     uint64,
     utf8,
 )
+from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX
 from fxframework.kit.json_fields import bits_of
 
@@ -93,21 +94,24 @@ class Value:
     def reparent(self, parent: Container) -> None:
         """Move it to another node of the same VMO.
 
-        Raises WriteRefusedError (FXI0412) for a node below it, a node of another VMO, and for the
-        root.
+        Raises WriteRefusedError (INVALID_MOVE) for a node below it, a node of another VMO, and for
+        the root.
         """
         state = self._state
         if parent._state is not state:
-            raise refused(412, "a value cannot be moved to a node of another VMO")
+            raise refusal(rules.INVALID_MOVE, "a value cannot be moved to a node of another VMO")
         if self is self._parent:
-            raise refused(412, "the root cannot be moved")
+            raise refusal(rules.INVALID_MOVE, "the root cannot be moved")
         if self._text is None or not (parent._at or parent is parent._parent):
             return
         with state:
             above = parent
             while above is not above._parent:
                 if above is self:
-                    raise refused(412, f"{reprlib.repr(self.name)} cannot be moved below itself")
+                    raise refusal(
+                        rules.INVALID_MOVE,
+                        f"{reprlib.repr(self.name)} cannot be moved below itself",
+                    )
                 above = above._parent
             old = self._parent
             if parent._at:
@@ -323,9 +327,9 @@ class BoolProperty(_Scalar):
 
 
 def bool_word(value: Any) -> int:
-    """Return 0 or 1 for a bool of Python or numpy; other types are refused (FXI0403)."""
+    """Return 0 or 1 for a bool of Python or numpy; other types are refused (WRONG_TYPE)."""
     if type(value).__name__ not in {"bool", "bool_"}:
-        raise refused(403, f"a bool must be True or False, not {reprlib.repr(value)}")
+        raise refusal(rules.WRONG_TYPE, f"a bool must be True or False, not {reprlib.repr(value)}")
     return int(bool(value))
 
 
@@ -377,14 +381,15 @@ class BytesProperty(_Buffer):
 def checked_bytes(value: Any) -> bytes:
     """Return the bytes of a bytes-like value.
 
-    Raises WriteRefusedError: FXI0403 for another type, FXI0405 for too many bytes.
+    Raises WriteRefusedError: WRONG_TYPE for another type, STRING_TOO_LONG for too many bytes.
     """
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise refused(403, f"expected bytes, not {reprlib.repr(value)}")
+        raise refusal(rules.WRONG_TYPE, f"expected bytes, not {reprlib.repr(value)}")
     data = bytes(value)
     if len(data) > wire.MAX_STRING:
-        raise refused(
-            405, f"{len(data)} bytes are too many: a value holds at most {wire.MAX_STRING}"
+        raise refusal(
+            rules.STRING_TOO_LONG,
+            f"{len(data)} bytes are too many: a value holds at most {wire.MAX_STRING}",
         )
     return data
 

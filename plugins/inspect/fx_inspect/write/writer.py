@@ -14,10 +14,12 @@ from typing import Any
 import attrs
 
 from fx_inspect import layout as wire
+from fx_inspect import rules
 from fx_inspect.write.heap import Growth
 from fx_inspect.write.links import Lazy
 from fx_inspect.write.nodes import Node
-from fx_inspect.write.state import State, refused, uint64
+from fx_inspect.write.state import State, uint64
+from fxframework.errors import refusal
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
@@ -74,8 +76,8 @@ class Inspector:
     does; version 0 always does.
 
     Each call that changes something is one period with an odd generation, or part of the open
-    transaction. Several threads may call. Raises WriteRefusedError FXI0404 for another version and
-    FXI0414 for more than 128 MiB.
+    transaction. Several threads may call. Raises WriteRefusedError OUT_OF_RANGE for another version
+    and INVALID_VMO_SIZE for more than 128 MiB.
     """
 
     def __init__(
@@ -87,16 +89,19 @@ class Inspector:
         growth: Growth = "step",
     ) -> None:
         if version not in {0, 1, 2}:
-            raise refused(404, f"unknown version {version!r}: use 0, 1 or 2")
+            raise refusal(rules.OUT_OF_RANGE, f"unknown version {version!r}: use 0, 1 or 2")
         if growth not in {"step", "double"}:
-            raise refused(403, f'unknown growth {growth!r}: use "step" or "double"')
+            raise refusal(rules.WRONG_TYPE, f'unknown growth {growth!r}: use "step" or "double"')
         has = 0 if memory is None else memory.size - memory.size % wire.PAGE
         size = max(has, wire.DEFAULT_VMO) if max_size is None else uint64(max_size, "a size")
         size = max(size + -size % wire.PAGE, wire.MIN_VMO)
         if max_size is None:
             size = min(size, wire.MAX_VMO)
         if size > wire.MAX_VMO:
-            raise refused(414, f"a VMO of {size} bytes is too large: at most {wire.MAX_VMO}")
+            raise refusal(
+                rules.INVALID_VMO_SIZE,
+                f"a VMO of {size} bytes is too large: at most {wire.MAX_VMO}",
+            )
         if memory is None:
             memory = BytesMemory(wire.PAGE)
         self.memory: Memory = memory
@@ -137,10 +142,13 @@ class Inspector:
             self._state.begin()
 
     def end_transaction(self) -> None:
-        """End the innermost transaction. Raises WriteRefusedError (FXI0413) if none is open."""
+        """End the innermost transaction.
+
+        Raises WriteRefusedError (TRANSACTION_STATE) if none is open.
+        """
         with self._state.lock:
             if not self._state.depth:
-                raise refused(413, "no transaction is open")
+                raise refusal(rules.TRANSACTION_STATE, "no transaction is open")
             self._state.end()
 
     def copy(self) -> bytes | None:

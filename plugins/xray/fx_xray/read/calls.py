@@ -8,11 +8,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.numbers import ARGUMENT, FINDINGS, SIGN
+from fx_xray.numbers import ARGUMENT, SIGN
 from fx_xray.read.columns import array, distinct
 from fx_xray.read.log import Log
 from fx_xray.read.match import Match, OpenCalls
 from fx_xray.read.timeline import EventBuffer
+from fx_xray.rules import RULES
 from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
@@ -96,7 +97,7 @@ class Matcher:
     def __init__(self, log: Log, limits: Limits, spans: Spans | None = None) -> None:
         self._log = log
         again = spans is not None
-        self.notes = Notes(FINDINGS, limits.max_findings if spans is None else 1)
+        self.notes = Notes(RULES.numbers, limits.max_findings if spans is None else 1)
         if spans is None:
             spans = Spans(_spilled(log.entries, np.int64), _spilled(log.entries, np.uint8))
         self.spans = spans

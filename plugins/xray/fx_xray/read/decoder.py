@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from fx_xray import layout as wire
+from fx_xray import rules
 from fx_xray.layout import MetadataKind
 from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
 from fx_xray.read.records import (
@@ -38,18 +39,16 @@ from fx_xray.read.records import (
     function_struct,
     metadata_codec,
 )
+from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
-from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.diagnostics import Diagnostics, Found
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
-
-Found = list[tuple[str, str, int]]
-"""Findings: code, message, byte offset."""
 
 
 class RecordDecoder:
@@ -92,40 +91,35 @@ class RecordDecoder:
 
         Without reading what is before it, where sound extents lead there. Nothing is reported.
         """
-        view, found = view_of(data), Found()
+        view = view_of(data)
+        found: list[Found] = []
         records = self._walked(view, found, mend=False, skip=offset)
         for record in records:
             found.clear()
             yield record
 
     def _noted(self, data: Data, *, mend: bool) -> Iterator[XrayRecord]:
-        found: Found = []
+        found: list[Found] = []
         index = -1
         for index, record in enumerate(self._walked(view_of(data), found, mend=mend)):
             self._note(found, index)
             yield record
         self._note(found, index)
 
-    def _note(self, found: Found, index: int) -> None:
+    def _note(self, found: list[Found], index: int) -> None:
         """Report what was found when record ``index`` was read."""
         if self.diagnostics is not None:
-            for code, message, offset in found:
-                self.diagnostics.add_text(
-                    code,
-                    message,
-                    offset=offset,
-                    record=None if index < 0 else index,
-                )
+            self.diagnostics.report(found, None if index < 0 else index)
         found.clear()
 
     def _walked(
-        self, view: memoryview, found: Found, *, mend: bool, skip: int = 0
+        self, view: memoryview, found: list[Found], *, mend: bool, skip: int = 0
     ) -> Iterator[XrayRecord]:
         header = read_header(view, self.form, self.byte_order)
         if header is None:
-            found.append(("FXX0001", f"{len(view)} bytes", 0))
+            found.append(Found(rules.NO_FILE_HEADER, 0, len(view)))
             if len(view):
-                yield Damaged(nbytes=len(view), code="FXX0001", raw=view)
+                yield Damaged(nbytes=len(view), code=rules.NO_FILE_HEADER.code, raw=view)
             return
         found.extend(header_findings(header, self.form, len(view), self.cycle_frequency))
         yield header
@@ -134,7 +128,7 @@ class RecordDecoder:
         yield from walk.records()
 
     def walk(
-        self, view: memoryview, header: FileHeader, found: Found, *, mend: bool = False
+        self, view: memoryview, header: FileHeader, found: list[Found], *, mend: bool = False
     ) -> Walk:
         """The walk through a file behind its header, whose findings go to ``found``."""
         if self.form == BASIC_FORM:
@@ -146,7 +140,7 @@ class Walk:
     """A walk through a file behind its header."""
 
     def __init__(
-        self, view: memoryview, header: FileHeader, found: Found, decoder: RecordDecoder
+        self, view: memoryview, header: FileHeader, found: list[Found], decoder: RecordDecoder
     ) -> None:
         self.view = view
         self.size = len(view)
@@ -158,14 +152,14 @@ class Walk:
         self.frequency = decoder.cycle_frequency or header.cycle_frequency
         self.max_record = decoder.limits.max_record
 
-    def find(self, code: str, message: str, offset: int) -> None:
-        """Note a finding about the record that comes."""
-        self.found.append((code, message, offset))
+    def find(self, rule: Rule, offset: int, value: object = None) -> None:
+        """Add a finding about the next record."""
+        self.found.append(Found(rule, offset, value))
 
-    def damaged(self, code: str, at: int, end: int, message: str = "") -> Damaged:
-        """The stretch from ``at`` to ``end``, in which there is no sound record."""
-        self.find(code, message, at)
-        return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
+    def damaged(self, rule: Rule, at: int, end: int, value: object = None) -> Damaged:
+        """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
+        self.find(rule, at, value)
+        return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=self.view[at:end])
 
     def skip(self, offset: int) -> None:
         """Step over what byte ``offset`` does not need, where that is known without reading it."""
@@ -205,11 +199,11 @@ class BasicWalk(Walk):
         """The record at byte ``at``."""
         view, end = self.view, at + wire.BASIC_BYTES
         if end > self.size:
-            return self.damaged("FXX0401", at, self.size, f"{self.size - at} bytes")
+            return self.damaged(rules.PARTIAL_RECORD, at, self.size, self.size - at)
         type = int.from_bytes(view[at : at + 2], self.order)
         if type not in BASIC_RECORDS:
             self.call = None
-            return self.damaged("FXX0402", at, end, f"type {type}")
+            return self.damaged(rules.BAD_TYPE, at, end, type)
         codec = basic_codec(type, self.order)
         values = codec.unpack(view, at)
         del values["type"]
@@ -217,7 +211,7 @@ class BasicWalk(Walk):
             kind = wire.FUNCTION_NAMES.get(values["kind"])
             if kind is None:
                 self.call = None
-                return self.damaged("FXX0403", at, end, f"kind {values['kind']}")
+                return self.damaged(rules.BAD_KIND, at, end, values["kind"])
             values["kind"] = kind
         record = BASIC_RECORDS[type](
             offset=at,
@@ -229,7 +223,7 @@ class BasicWalk(Walk):
         if isinstance(record, BasicFunction):
             self.call = record
             if record.kind == "tail_exit" and self.version < wire.BASIC_TAIL_EXIT_VERSION:
-                self.find("FXX0405", "", at)
+                self.find(rules.BASIC_TAIL_EXIT, at)
         elif isinstance(record, BasicArgument):
             self.belong(record)
         return record
@@ -238,12 +232,12 @@ class BasicWalk(Walk):
         """Find the call of an argument."""
         call, record.row_offset = self.call, record.offset
         if call is None:
-            self.find("FXX0404", "no call comes before it", record.offset)
+            self.find(rules.BASIC_ORPHAN, record.offset)
         elif (
             (call.function_id, call.thread) != (record.function_id, record.thread)
             or (self.version >= wire.BASIC_PID_VERSION and call.process != record.process)
         ):  # fmt: skip
-            self.find("FXX0404", f"of function {record.function_id}", record.offset)
+            self.find(rules.BASIC_ORPHAN, record.offset, record.function_id)
             self.call = None
         else:
             record.row_offset = call.offset
@@ -326,7 +320,7 @@ class FdrWalk(Walk):
         self,
         view: memoryview,
         header: FileHeader,
-        found: Found,
+        found: list[Found],
         decoder: RecordDecoder,
         *,
         mend: bool,
@@ -378,10 +372,10 @@ class FdrWalk(Walk):
         for _ in findings or ():
             pass
 
-    def find(self, code: str, message: str, offset: int) -> None:
-        """Note a finding about the record that comes, where no other walk does."""
+    def find(self, rule: Rule, offset: int, value: object = None) -> None:
+        """Add a finding about the next record, unless the twin reports them."""
         if self.twin is None:
-            super().find(code, message, offset)
+            super().find(rule, offset, value)
 
     def record(self, at: int) -> XrayRecord:
         """The record at byte ``at``, where there is one."""
@@ -391,7 +385,7 @@ class FdrWalk(Walk):
             self.garbage = 0
             end = self.limit if self.bounded else self.next_extents(at)
             if end > at:
-                return self.lost("FXX0109", at, end, f"{end - at} bytes")
+                return self.lost(rules.GARBAGE, at, end, end - at)
         if at == self.limit:
             self.pass_limit(at)
         first = self.view[at]
@@ -407,7 +401,7 @@ class FdrWalk(Walk):
         if kind not in METADATA:
             self.garbage += 1
             self.unlink()
-            self.find("FXX0105", f"kind {kind}", at)
+            self.find(rules.UNKNOWN_METADATA, at, kind)
             raw = self.view[at:end].tobytes()
             return Unknown(offset=at, nbytes=end - at, type=kind, raw=raw)
         return self.metadata(at, MetadataKind(kind))
@@ -434,7 +428,7 @@ class FdrWalk(Walk):
         """Go on at a limit, behind which the file goes on."""
         if self.by_extents:
             if not self.begins(at, self.extents):
-                self.find("FXX0108", "", at)
+                self.find(rules.NO_EXTENTS, at)
             self.unbound()  # extents bound what follows them
         elif self.block is None or self.begins(at, self.new_buffer):
             self.close_block()
@@ -445,18 +439,17 @@ class FdrWalk(Walk):
     def crossing(self, at: int, end: int) -> Damaged | None:
         """What is lost of a record that runs past the limit to ``end``; None to read it anyway."""
         limit = self.limit
-        message = f"a record of {end - at} bytes, and {limit - at} are left"
         if limit == self.size:
-            return self.lost("FXX0102", at, limit, message)
+            return self.lost(rules.PAST_FILE, at, limit, end - at)
         if not self.by_extents:
             if self.begins(limit, self.new_buffer):
-                return self.lost("FXX0101", at, limit, message)
+                return self.lost(rules.PAST_BUFFER, at, limit, end - at)
         elif self.sound_extents(limit):
-            return self.lost("FXX0101", at, limit, message)
+            return self.lost(rules.PAST_BUFFER, at, limit, end - at)
         elif not self.begins(at, self.extents):
-            self.find("FXX0108", message, at)
+            self.find(rules.NO_EXTENTS, at)
         else:
-            self.find("FXX0116", f"by {limit - at} bytes", at)
+            self.find(rules.EXTENTS_OVERLAP, at, limit - at)
         self.unbound()
         return None
 
@@ -480,13 +473,13 @@ class FdrWalk(Walk):
                 return start
         return self.size
 
-    def lost(self, code: str, at: int, end: int, message: str) -> Damaged:
+    def lost(self, rule: Rule, at: int, end: int, value: object) -> Damaged:
         """A stretch that is not a record, behind which something new begins."""
         self.garbage = 0
-        if self.block is not None and code in {"FXX0101", "FXX0102"}:
+        if self.block is not None and rule in (rules.PAST_BUFFER, rules.PAST_FILE):
             self.block.cut = True
         self.unlink()
-        return self.damaged(code, at, end, message)
+        return self.damaged(rule, at, end, value)
 
     def space(self, at: int) -> Padding:
         """The space behind the end of a buffer of version 1."""
@@ -495,7 +488,7 @@ class FdrWalk(Walk):
         padding = Padding(offset=at, nbytes=len(data))
         if not _is_zero(data):
             padding.raw = data
-            self.find("FXX0113", f"{len(data)} bytes", at)
+            self.find(rules.STALE_SPACE, at, len(data))
         return padding
 
     # --- Blocks, and the order of their records ---
@@ -512,16 +505,16 @@ class FdrWalk(Walk):
         if block is None:
             return
         if block.state in _PREAMBLE:
-            self.find("FXX0202", block.state, block.last)
+            self.find(rules.ENDS_IN_PREAMBLE, block.last, block.state)
         if block.state and not self.by_extents:
-            self.find("FXX0112", "", block.last)
+            self.find(rules.NO_END_RECORD, block.last)
         if self.by_extents and block.foreign and not block.cut:
-            self.find("FXX0115", f"up to {16 * block.typed} bytes", block.last)
+            self.find(rules.LOST_TAIL, block.last, 16 * block.typed)
 
     def follow(self, block: Block, name: str, at: int) -> None:
         """Hold a record against the one before."""
         if name not in _FOLLOWERS[block.state]:
-            self.find("FXX0201", f"{block.state or 'nothing'} to {name}", at)
+            self.find(rules.OUT_OF_ORDER, at, f"{block.state or 'nothing'} to {name}")
         block.state, block.last = name, at
 
     def settle(self, block: Block, at: int) -> None:
@@ -529,7 +522,7 @@ class FdrWalk(Walk):
         if not block.settled:
             block.settled = True
             if block.thread is None:
-                self.find("FXX0204", "", at)
+                self.find(rules.NO_THREAD, at)
 
     def unlink(self) -> None:
         """Let no argument belong to a call before."""
@@ -562,7 +555,7 @@ class FdrWalk(Walk):
         if name is None:
             self.garbage += 1
             self.unlink()
-            return self.damaged("FXX0104", at, end, f"kind {kind}")
+            return self.damaged(rules.BAD_FUNCTION, at, end, kind)
         self.garbage = 0
         block = self.block or self.open_block()
         self.follow(block, "function", at)
@@ -588,7 +581,7 @@ class FdrWalk(Walk):
         if block.base is None:
             if not block.timeless:
                 block.timeless = True
-                self.find("FXX0203", "", at)
+                self.find(rules.NO_TIME, at)
             return None
         return block.base + delta & U64_MAX
 
@@ -607,7 +600,7 @@ class FdrWalk(Walk):
             **values,
         )
         if self.version < _NEWER_KINDS.get(kind, 0):
-            self.find("FXX0111", record.record, at)
+            self.find(rules.NEWER_RECORD, at, record.record)
         if isinstance(record, NewBuffer):
             block = self.block
             if block is None or block.settled or block.thread is not None:
@@ -617,9 +610,9 @@ class FdrWalk(Walk):
         elif isinstance(record, BufferExtents):
             self.bound(record)
         elif isinstance(record, WallTime) and not 0 <= record.micros < 1_000_000:
-            self.find("FXX0117", f"{record.micros} microseconds", at)
+            self.find(rules.BAD_WALL_TIME, at, record.micros)
         elif isinstance(record, EndOfBuffer) and self.version >= wire.EXTENTS_VERSION:
-            self.find("FXX0110", "", at)
+            self.find(rules.END_RECORD, at)
             self.unlink()
             return record
         block = self.open_block()
@@ -641,15 +634,14 @@ class FdrWalk(Walk):
     def bound(self, record: BufferExtents) -> None:
         """Begin the buffer of these extents."""
         if self.by_extents and self.bounded:
-            self.find("FXX0116", f"by {self.limit - record.offset} bytes", record.offset)
+            self.find(rules.EXTENTS_OVERLAP, record.offset, self.limit - record.offset)
         self.close_block()
         self.by_extents = True
         self.page = 0
         self.limit = record.offset + wire.METADATA_BYTES + record.bytes
         self.bounded = self.limit <= self.size
         if not self.bounded:
-            over = self.limit - self.size
-            self.find("FXX0103", f"by {over} bytes", record.offset)
+            self.find(rules.EXTENTS_PAST_FILE, record.offset, self.limit - self.size)
             self.limit = self.size
 
     def buffer_end(self, end: int) -> int:
@@ -673,7 +665,7 @@ class FdrWalk(Walk):
         self.place(record, block)
         call, record.row_offset = block.call, record.offset
         if call is None:
-            self.find("FXX0207", "", record.offset)
+            self.find(rules.ORPHAN_ARGUMENT, record.offset)
         else:
             record.row_offset = call.offset
             record.tsc, record.cpu = call.tsc, call.cpu
@@ -684,9 +676,9 @@ class FdrWalk(Walk):
         if base is not None and abs(tsc - base) > wire.CUT_RECORD_JUMP:
             mended = self.cut_time(record, base)
             if mended is None:
-                self.find("FXX0206", f"{tsc - base:+} ticks", record.offset)
+                self.find(rules.TIME_JUMP, record.offset, tsc - base)
             else:
-                self.find("FXX0205", f"its time is {mended} ticks", record.offset)
+                self.find(rules.CUT_RECORD, record.offset, mended)
                 if self.mend:
                     record.tsc = mended
                     record.nbytes = _CUT_BYTES
@@ -740,7 +732,7 @@ class FdrWalk(Walk):
         values = codec.unpack(self.view, at)
         size = values.pop("size")
         if size < 0:
-            return self.lost("FXX0106", at, self.limit, f"size {size}")
+            return self.lost(rules.BAD_SIZE, at, self.limit, size)
         end = start + size
         while end > self.limit:
             cut = self.crossing(at, end)
@@ -749,9 +741,9 @@ class FdrWalk(Walk):
         self.garbage = 0
         name = EVENTS[kind].record
         if self.version < _NEWER_KINDS.get(kind, 0):
-            self.find("FXX0111", name, at)
+            self.find(rules.NEWER_RECORD, at, name)
         if not size:
-            self.find("FXX0107", "", at)
+            self.find(rules.EMPTY_EVENT, at)
         block = self.open_block()
         self.follow(block, name, at)
         self.settle(block, at)
@@ -766,7 +758,7 @@ class FdrWalk(Walk):
                 block.typed += 1
                 block.foreign |= bool(codec.padding(self.view, at))
         if self.max_record and end - at > self.max_record:
-            return self.damaged("FXX0114", at, end, f"a record of {end - at} bytes")
+            return self.damaged(rules.RECORD_TOO_LARGE, at, end, end - at)
         record = EVENTS[kind](
             offset=at,
             nbytes=end - at,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from fx_xray import layout as wire
+from fx_xray import rules
 from fx_xray.layout import MetadataKind
 from fx_xray.read.records import (
     BASIC_FORM,
@@ -15,6 +16,7 @@ from fx_xray.read.records import (
 )
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.words import view_of
+from fxframework.model.diagnostics import Found
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,23 +115,23 @@ def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | Non
 
 def header_findings(
     header: FileHeader, form: str, size: int, cycle_frequency: int = 0
-) -> list[tuple[str, str, int]]:
-    """What there is to say of a header, as code, message and byte offset.
+) -> list[Found]:
+    """Return the findings about a header.
 
     ``size`` is that of the file, ``cycle_frequency`` what counts instead of the header's.
     """
     places = {field.name: field.offset for field in wire.FILE_HEADER}
     found = []
     if header.version not in Dialect(form).versions:
-        found.append(("FXX0002", f"version {header.version}", places["version"]))
+        found.append(Found(rules.UNKNOWN_VERSION, places["version"], header.version))
     if header.type != (wire.BASIC if form == BASIC_FORM else wire.FDR):
-        found.append(("FXX0003", f"type {header.type}", places["type"]))
+        found.append(Found(rules.OTHER_MODE, places["type"], header.type))
     if not header.constant_tsc:
-        found.append(("FXX0005", "", places["flags"]))
+        found.append(Found(rules.TSC_NOT_CONSTANT, places["flags"]))
     if not header.nonstop_tsc:
-        found.append(("FXX0006", "", places["flags"]))
+        found.append(Found(rules.TSC_MAY_STOP, places["flags"]))
     if not (header.cycle_frequency or cycle_frequency):
-        found.append(("FXX0007", "", places["cycle_frequency"]))
+        found.append(Found(rules.NO_FREQUENCY, places["cycle_frequency"]))
     if size == wire.HEADER_BYTES:
-        found.append(("FXX0004", "", 0))
+        found.append(Found(rules.NO_RECORDS, 0))
     return found

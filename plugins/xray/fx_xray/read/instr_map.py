@@ -80,7 +80,7 @@ class SledKind(IntEnum):
 
 @attrs.frozen
 class Fault:
-    """An entry of a map that is invalid (FXX0603): what, and at which byte of the file."""
+    """An invalid entry of a map (INVALID_MAP_ENTRY), and its byte offset in the file."""
 
     path: str
     offset: int

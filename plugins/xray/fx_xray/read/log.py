@@ -15,7 +15,6 @@ from fx_xray.numbers import (
     EARLY,
     ENTER,
     ENTER_ARG,
-    FINDINGS,
     FIRST,
     HAS_PID,
     INHABITED,
@@ -29,6 +28,7 @@ from fx_xray.read.columns import Events, array, backward, events_of, fill, merge
 from fx_xray.read.normalise import Normalise
 from fx_xray.read.scan import BasicScan, FdrScan
 from fx_xray.read.timeline import BasicTimeline, EventBuffer, FdrTimeline, Stretches
+from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
@@ -228,7 +228,7 @@ class FdrLog(_FileLog):
             "most": self._most,
         }
         raw = view(data, np.uint8)
-        self.notes = Notes(FINDINGS, limits.max_findings)
+        self.notes = Notes(RULES.numbers, limits.max_findings)
         scan = FdrScan(raw, self.notes, **options)
         self._scan(scan)
         scan.finish()
@@ -237,7 +237,7 @@ class FdrLog(_FileLog):
         self._settle(scan, frequency)
         if scan.cuts:
             # Records that are cut in half count as they are in the file.
-            again = FdrScan(raw, Notes(FINDINGS, 1), **options)
+            again = FdrScan(raw, Notes(RULES.numbers, 1), **options)
             again.literally()
             self._scan(again)
             self._count(again)
@@ -345,7 +345,7 @@ class BasicLog(_FileLog):
     ) -> None:
         super().__init__(data, release)
         self._big = byte_order != "little"
-        self.notes = Notes(FINDINGS, limits.max_findings)
+        self.notes = Notes(RULES.numbers, limits.max_findings)
         scan = BasicScan(view(data, np.uint8), self.notes, version=version, big=self._big)
         self._scan(scan)
         scan.finish(max(self.nbytes - self.nbytes % layout.BASIC_BYTES, 0))

@@ -5,6 +5,12 @@ from __future__ import annotations
 from fx_xray.numbers import *
 from fx_xray.read.scan import wrapped
 from fx_xray.read.timeline import EventBuffer
+from fx_xray.rules import (
+    TIME_BACK,
+    TOO_DEEP,
+    UNMATCHED_EXIT,
+    UNWOUND_CALL,
+)
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import CountMap

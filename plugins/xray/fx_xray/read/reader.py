@@ -53,6 +53,7 @@ from fxframework.kit.scanned import (
 )
 from fxframework.model.capture import CallColumns, OpenRequest, Record
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
+from fxframework.model.diagnostics import Found
 from fxframework.model.schema import TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool
 
@@ -219,8 +220,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     def _scanned_log(self) -> Log:
         """The trace, scanned again."""
 
-    def _heading(self) -> list[tuple[str, str, int]]:
-        """Findings about what is not an event: code, detail and byte offset."""
+    def _heading(self) -> list[Found]:
+        """Return the findings about what is not an event."""
         return []
 
     @property
@@ -289,8 +290,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         return _STRETCHES[name](passed, self._names, part)
 
     def _report(self, passed: CallPass) -> None:
-        for code, detail, offset in self._heading():
-            self.diagnostics.add_text(code, detail, offset=offset, record=0)
+        self.diagnostics.report(self._heading(), 0)
         self._report_faults()
         self._cuts = [
             note.offset
@@ -299,10 +299,11 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             if note.rule == rules.CUT_RECORD
         ]
         super()._report(passed)
-        self.report_offsets(RULES["FXX0302"], passed.first_open)
-        self.report_more(RULES["FXX0302"], passed.open_calls, int(passed.first_open.size))
+        self.report_offsets(rules.NEVER_LEFT, passed.first_open)
+        self.report_more(rules.NEVER_LEFT, passed.open_calls, int(passed.first_open.size))
         if passed.outside:
-            self.diagnostics.add_text("FXX0305", offset=passed.outside[0], times=passed.outside[1])
+            offset, times = passed.outside
+            self.diagnostics.add(rules.TIME_OVERFLOW, offset, times=times)
         self._report_names(passed)
 
     def _report_faults(self) -> None:
@@ -323,17 +324,18 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         ids = passed.functions[0]
         if not self.request.options.get("instr_map"):
             if ids.size:
-                self.diagnostics.add_text("FXX0601", f"{ids.size}")
+                self.diagnostics.add(rules.NO_FUNCTION_NAMES, value=ids.size)
             return
         for fault in self.symbols.faults:
-            self.diagnostics.add_text("FXX0603", str(fault))
+            self.diagnostics.add(rules.INVALID_MAP_ENTRY, value=fault)
         missing = ids[~self._names.named]
         if missing.size:
             more = f" and {missing.size - 1} more" if missing.size > 1 else ""
-            self.diagnostics.add_text("FXX0602", f"function {missing[0]}{more} of {ids.size}")
+            named = f"function {missing[0]}{more} of {ids.size}"
+            self.diagnostics.add(rules.NAMES_MISSING, value=named)
         for id in map(int, ids):
             if self.symbols.ambiguous(id):
-                self.diagnostics.add_text("FXX0604", f"function {id}")
+                self.diagnostics.add(rules.AMBIGUOUS_OBJECT, value=id)
 
     # --- Tables ----------------------------------------------------------------------------------
 
@@ -473,10 +475,10 @@ class FileCapture(EventCapture):
         lines = lines_of(self._decoder, source.data, self.header, source.passed)
         return self.checked_pieces(lines)
 
-    def _heading(self) -> list[tuple[str, str, int]]:
+    def _heading(self) -> list[Found]:
         size = self.source.size
         if self.header is None:
-            return [("FXX0001", f"{size} bytes", 0)]
+            return [Found(rules.NO_FILE_HEADER, 0, size)]
         return header_findings(self.header, self.format, size, self._decoder.cycle_frequency)
 
 

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final, Literal
 import attrs
 
 from fx_xray import layout as wire
+from fx_xray import rules
 from fx_xray.layout import Field, MetadataKind
-from fx_xray.rules import OUT_OF_RANGE, REFUSALS, RULES
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import refusal
 from fxframework.kit.json_fields import JsonFields, unfit
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
 
@@ -27,14 +27,9 @@ _KIND_NUMBERS: Final = {name: number for number, name in wire.FUNCTION_NAMES.ite
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """Return the error for a value that cannot be written."""
-    return WriteRefusedError(message, rule=RULES[code])
-
-
 def _check(what: str, name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
-        raise unfit(OUT_OF_RANGE, what, name, value, least, most)
+        raise unfit(rules.OUT_OF_RANGE, what, name, value, least, most)
     return value
 
 
@@ -126,14 +121,14 @@ class Codec:
     def pack(self, what: str, values: list[int], padding: bytes, first: int | None) -> bytes:
         """The record with these values and this padding (zero where there is none).
 
-        Raises WriteRefusedError: FXX0504 for a value that does not fit, FXX0505 for padding of
-        another size.
+        Raises WriteRefusedError: OUT_OF_RANGE for a value that does not fit, WRONG_SIZE for padding
+        of another size.
         """
         for field, value in zip(self.fields, values, strict=True):
             half = 1 << (8 * field.nbytes - 1)
             least, most = (-half, half - 1) if field.signed else (0, 2 * half - 1)
             if not least <= value <= most:
-                raise unfit(OUT_OF_RANGE, what, field.name, value, least, most)
+                raise unfit(rules.OUT_OF_RANGE, what, field.name, value, least, most)
         data = bytearray(self.packing.pack(*values).ljust(self.nbytes, b"\0"))
         if first is not None:
             data[0] = first
@@ -141,7 +136,8 @@ class Codec:
             room = sum(end - start for start, end in self.holes)
             if len(padding) != room:
                 raise refusal(
-                    "FXX0505", f"{what}: padding has {len(padding)} bytes, and there are {room}"
+                    rules.WRONG_SIZE,
+                    f"{what}: padding has {len(padding)} bytes, and there are {room}",
                 )
             taken = 0
             for start, end in self.holes:
@@ -186,7 +182,7 @@ class XrayRecord(LosslessRecord):
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
         """The bytes that the fields give; ``raw`` is not used.
 
-        Raises WriteRefusedError where the format cannot hold a value (FXX0502 to FXX0505).
+        Raises WriteRefusedError where the format cannot hold a value.
         """
         raise NotImplementedError
 
@@ -235,7 +231,7 @@ class FileHeader(XrayRecord):
         return values
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:  # noqa: ARG002 (its own counts)
-        """The 32 bytes. Raises WriteRefusedError (FXX0504)."""
+        """The 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
         flags = wire.CONSTANT_TSC * self.constant_tsc | wire.NONSTOP_TSC * self.nonstop_tsc
         given = {"flags": flags, "reserved": 0}
         values = []
@@ -319,7 +315,7 @@ class Function(PlacedRecord):
         }
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The eight bytes. Raises WriteRefusedError (FXX0504)."""
+        """The eight bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
         number = _check(self.record, "function_id", self.function_id, 0, wire.MAX_FUNCTION_ID)
         delta = _check(self.record, "delta", self.delta, 0, wire.MAX_DELTA)
         kind = _KIND_NUMBERS[self.kind]
@@ -327,7 +323,7 @@ class Function(PlacedRecord):
         data = function_struct(dialect.order).pack(word, delta)
         if data[0] & dialect.metadata_bit:
             raise refusal(
-                "FXX0504",
+                rules.OUT_OF_RANGE,
                 f"{self.record}: function_id {number} would be read as a metadata record in "
                 f"byte order {dialect.byte_order}",
             )
@@ -384,7 +380,10 @@ class Metadata(PlacedRecord):
         return {"padding": form.octets("padding_hex")} if "padding_hex" in form else {}
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The record's bytes. Raises WriteRefusedError (FXX0502, FXX0504, FXX0505)."""
+        """The record's bytes.
+
+        Raises WriteRefusedError (INVALID_FIELDS, OUT_OF_RANGE, WRONG_SIZE).
+        """
         codec = metadata_codec(self.kind, dialect.defined, dialect.order)
         values = [self.field(field.name) for field in codec.fields]
         return codec.pack(self.record, values, self.padding, dialect.first_byte(self.kind))
@@ -498,7 +497,9 @@ class _Event(Metadata):
         value: int | None
         value = getattr(self, {"tsc": "absolute", "cpu": "own_cpu"}.get(name, name))
         if value is None:
-            raise refusal("FXX0502", f"{self.record}: {name} is missing, which this version has")
+            raise refusal(
+                rules.INVALID_FIELDS, f"{self.record}: {name} is missing, which this version has"
+            )
         return value
 
     def show(self, out: dict[str, Any]) -> None:
@@ -526,7 +527,9 @@ class _Event(Metadata):
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
         """The record's bytes and its payload. Raises WriteRefusedError."""
         if self.delta is not None and dialect.defined < wire.EVENT_DELTA_VERSION:
-            raise refusal("FXX0502", f"{self.record}: version {dialect.version} has no field delta")
+            raise refusal(
+                rules.INVALID_FIELDS, f"{self.record}: version {dialect.version} has no field delta"
+            )
         return super().pack(dialect) + self.data
 
 
@@ -578,11 +581,12 @@ class Unknown(XrayRecord):
         return {"type": form.number("type")}
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The record's bytes, of this kind. Raises WriteRefusedError (FXX0504, FXX0505)."""
+        """The record's bytes, of this kind. Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE)."""
         data = bytes(self.raw or b"")
         if len(data) != wire.METADATA_BYTES:
             raise refusal(
-                "FXX0505", f"{self.record}: raw has {len(data)} bytes, not {wire.METADATA_BYTES}"
+                rules.WRONG_SIZE,
+                f"{self.record}: raw has {len(data)} bytes, not {wire.METADATA_BYTES}",
             )
         kind = _check(self.record, "type", self.type, len(MetadataKind), 0x7F)
         return bytes([dialect.first_byte(kind)]) + data[1:]
@@ -595,21 +599,21 @@ class Padding(XrayRecord):
     record: ClassVar[str] = "padding"
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:  # noqa: ARG002 (all are alike)
-        """Its bytes. Raises WriteRefusedError (FXX0505)."""
+        """Its bytes. Raises WriteRefusedError (WRONG_SIZE)."""
         if self.raw is not None:
             if len(self.raw) != self.nbytes:
                 raise refusal(
-                    "FXX0505",
+                    rules.WRONG_SIZE,
                     f"{self.record}: raw has {len(self.raw)} bytes, and nbytes is {self.nbytes}",
                 )
             return bytes(self.raw)
         if self.nbytes < 0:
-            raise refusal("FXX0504", f"{self.record}: nbytes is {self.nbytes}")
+            raise refusal(rules.OUT_OF_RANGE, f"{self.record}: nbytes is {self.nbytes}")
         try:
             return bytes(self.nbytes)
         except (MemoryError, OverflowError):
             raise refusal(
-                "FXX0504", f"{self.record}: {self.nbytes} bytes are more than memory holds"
+                rules.OUT_OF_RANGE, f"{self.record}: {self.nbytes} bytes are more than memory holds"
             ) from None
 
 
@@ -660,7 +664,7 @@ class _Basic(PlacedRecord):
         return value
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The 32 bytes. Raises WriteRefusedError (FXX0504, FXX0505)."""
+        """The 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE)."""
         codec = basic_codec(self.type, dialect.order)
         values = [self.field(field.name) for field in codec.fields]
         return codec.pack(self.record, values, self.padding, None)
@@ -735,7 +739,8 @@ def from_json(given: Any, form: str = "xray") -> XrayRecord:
     """The record of a format that a JSON object of the record JSON (docs, Records) says.
 
     ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
-    from ``nbytes``. Raises WriteRefusedError: FXX0501 for no such record, FXX0502 for a field that
-    is missing or unknown, FXX0503 and FXX0504 for a value of the wrong kind or size.
+    from ``nbytes``. Raises WriteRefusedError: NO_SUCH_NAME for no such record, INVALID_FIELDS for a
+    field that is missing or unknown, WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or
+    size.
     """
-    return record_of_json(given, KINDS[form], f"a {form} trace", REFUSALS)
+    return record_of_json(given, KINDS[form], f"a {form} trace", rules.REFUSALS)

@@ -8,6 +8,37 @@ need not check them. ``decoder.py`` finds the same one record at a time, and sha
 from __future__ import annotations
 
 from fx_xray.numbers import *
+from fx_xray.rules import (
+    BAD_FUNCTION,
+    BAD_KIND,
+    BAD_SIZE,
+    BAD_TYPE,
+    BAD_WALL_TIME,
+    BASIC_ORPHAN,
+    BASIC_TAIL_EXIT,
+    CUT_RECORD,
+    EMPTY_EVENT,
+    END_RECORD,
+    ENDS_IN_PREAMBLE,
+    EXTENTS_OVERLAP,
+    EXTENTS_PAST_FILE,
+    GARBAGE,
+    LOST_TAIL,
+    NEWER_RECORD,
+    NO_END_RECORD,
+    NO_EXTENTS,
+    NO_THREAD,
+    NO_TIME,
+    ORPHAN_ARGUMENT,
+    OUT_OF_ORDER,
+    PARTIAL_RECORD,
+    PAST_BUFFER,
+    PAST_FILE,
+    RECORD_TOO_LARGE,
+    STALE_SPACE,
+    TIME_JUMP,
+    UNKNOWN_METADATA,
+)
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes

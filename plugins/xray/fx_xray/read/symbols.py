@@ -54,7 +54,7 @@ class Symbols:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Entries of the maps that are invalid (FXX0603)."""
+        """Entries of the maps that are invalid (INVALID_MAP_ENTRY)."""
         return tuple(fault for each in self.maps.values() for fault in each.faults)
 
     def object(self, id: int) -> int:
@@ -86,7 +86,7 @@ class Symbols:
         return found.source(own)
 
     def ambiguous(self, id: int) -> bool:
-        """Whether several of the maps may be of the function's object (FXX0604).
+        """Whether several of the maps may be of the function's object (AMBIGUOUS_OBJECT).
 
         Only for ids as the flight data recorder keeps them; those of basic mode are whole.
         """

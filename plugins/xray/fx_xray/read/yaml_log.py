@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fx_xray import layout
+from fx_xray import layout, rules
 from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
@@ -26,9 +26,11 @@ from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_lines import PlainLines
 from fx_xray.read.yaml_text import ESCAPES, Entry, OddYamlError, entry_of, sections_of
 from fx_xray.rules import RULES
+from fxframework.errors import Rule
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
+from fxframework.model.diagnostics import Found
 
 if TYPE_CHECKING:
     from fx_xray.read.reader import CallPass
@@ -138,8 +140,9 @@ class _Stretch(NamedTuple):
     nbytes: int
     what: str
     """``padding``, ``end`` or ``damaged``."""
-    code: str = ""
-    message: str = ""
+    rule: Rule | None = None
+    """The rule of the finding about what is damaged."""
+    value: object = None
 
 
 @attrs.frozen
@@ -219,7 +222,7 @@ class YamlCapture(EventCapture):
         data, size = self.source.data.data, self.source.size
         if self._head is None:
             if size:
-                yield _Stretch(0, size, "damaged", "FXX0701", self._fault)
+                yield _Stretch(0, size, "damaged", rules.NOT_YAML, self._fault)
             return
         at = start or self._head.nbytes
         most = self.request.limits.max_record or size
@@ -266,7 +269,7 @@ class YamlCapture(EventCapture):
                 following = _NEXT.search(data, at + 1) if vain <= IN_VAIN * size else None
                 stop = following.end() if following else size
                 message = "it is not a mapping in braces"
-                yield _Stretch(at, stop - at, "damaged", "FXX0702", message)
+                yield _Stretch(at, stop - at, "damaged", rules.INVALID_YAML_RECORD, message)
             at = stop
 
     @staticmethod
@@ -285,14 +288,16 @@ class YamlCapture(EventCapture):
             return _Stretch(at, stop - at, "padding")
         item = _ITEM.match(text)
         if item is None:
-            return _Stretch(at, stop - at, "damaged", "FXX0702", "it is not an item of a list")
+            return _Stretch(
+                at, stop - at, "damaged", rules.INVALID_YAML_RECORD, "it is not an item of a list"
+            )
         return self._entry(at, stop, most, b" " * item.end() + text[item.end() :])
 
     @staticmethod
     def _entry(at: int, stop: int, most: int, text: bytes) -> _Row | _Stretch:
         """The record between two places, whose mapping has this text."""
         if stop - at > most:
-            return _Stretch(at, stop - at, "damaged", "FXX0114", f"{stop - at} bytes")
+            return _Stretch(at, stop - at, "damaged", rules.RECORD_TOO_LARGE, stop - at)
         try:
             # Most of what is not a record lacks a key; PyYAML would take long to say so.
             for key in _REQUIRED:
@@ -300,7 +305,7 @@ class YamlCapture(EventCapture):
                     raise KeyError(key)
             return _row_of(at, stop - at, entry_of(text))
         except (OddYamlError, KeyError, ValueError) as error:
-            return _Stretch(at, stop - at, "damaged", "FXX0702", _why(error))
+            return _Stretch(at, stop - at, "damaged", rules.INVALID_YAML_RECORD, _why(error))
 
     # --- Records ---------------------------------------------------------------------------------
 
@@ -309,14 +314,13 @@ class YamlCapture(EventCapture):
         # Findings are reported once: by the tables' pass where it has run, else from here.
         fresh = not self.diagnostics.has_any(RULES)
         if fresh:
-            for code, message, offset in self._heading():
-                self.diagnostics.add_text(code, message, offset=offset, record=0)
+            self.diagnostics.report(self._heading(), 0)
         head = self._head
         if head is not None:
             yield self._header_of(head)
         for index, item in enumerate(self._items(), head is not None):
             if fresh:
-                _report(item, index, self.diagnostics.add_text)
+                _report(item, index, self.diagnostics.add)
             yield self._record_of(item)
 
     def records_json(self) -> Iterator[bytes]:
@@ -329,8 +333,7 @@ class YamlCapture(EventCapture):
     def _json_lines(self, head: _Head) -> Iterator[bytes]:
         fresh = not self.diagnostics.has_any(RULES)
         if fresh:
-            for code, message, offset in self._heading():
-                self.diagnostics.add_text(code, message, offset=offset, record=0)
+            self.diagnostics.report(self._heading(), 0)
         size, at, index = self.source.size, head.nbytes, 1
         most = self.request.limits.max_record or size
         plain = PlainLines(_shown_head)
@@ -348,7 +351,7 @@ class YamlCapture(EventCapture):
                 if line is None:
                     item = next(self._items(at))
                     if fresh:
-                        _report(item, index, self.diagnostics.add_text)
+                        _report(item, index, self.diagnostics.add)
                     line, nbytes = orjson.dumps(self._record_of(item).to_json()), item.nbytes
                 made.append(line)
                 at += nbytes
@@ -370,7 +373,7 @@ class YamlCapture(EventCapture):
             return YamlRecord(item.offset, item.nbytes, _shown(item), ns)
         shown = {"record": item.what}
         if item.what == "damaged":
-            shown["code"] = item.code
+            shown["code"] = "" if item.rule is None else item.rule.code
         shown["raw"] = self.source.read(item.offset, item.nbytes).hex()
         return YamlRecord(item.offset, item.nbytes, shown)
 
@@ -391,23 +394,23 @@ class YamlCapture(EventCapture):
         _ = self.log  # which has the names
         return super().symbols
 
-    def _heading(self) -> list[tuple[str, str, int]]:
+    def _heading(self) -> list[Found]:
         head = self._head
         if head is None:
             return []
         given = [
-            ("FXX0005", not head.constant_tsc),
-            ("FXX0006", not head.nonstop_tsc),
-            ("FXX0007", not self.frequency),
+            (rules.TSC_NOT_CONSTANT, not head.constant_tsc),
+            (rules.TSC_MAY_STOP, not head.nonstop_tsc),
+            (rules.NO_FREQUENCY, not self.frequency),
         ]
-        return [(code, "", 0) for code, found in given if found]
+        return [Found(rule, 0) for rule, found in given if found]
 
     def _report_faults(self) -> None:
         gathered = self._gathered
         for item, index in gathered.faults:
-            _report(item, index, self.diagnostics.add_text)
+            _report(item, index, self.diagnostics.add)
         if self._head is not None and not gathered.rows:
-            self.diagnostics.add_text("FXX0004", offset=self._head.nbytes)
+            self.diagnostics.add(rules.NO_RECORDS, self._head.nbytes)
 
     def _report_names(self, passed: CallPass) -> None:
         """Say which functions have no name."""
@@ -416,7 +419,8 @@ class YamlCapture(EventCapture):
             return
         missing = np.count_nonzero(~self._names.named)
         if missing:
-            self.diagnostics.add_text("FXX0601", f"{missing} of {passed.functions[0].size}")
+            named = f"{missing} of {passed.functions[0].size}"
+            self.diagnostics.add(rules.NO_FUNCTION_NAMES, value=named)
 
     def _facts(self, passed: CallPass) -> dict[str, Any]:
         facts = super()._facts(passed)
@@ -444,7 +448,7 @@ class _Gathered:
         for index, item in enumerate(items, int(has_header)):
             if isinstance(item, _Stretch):
                 kind = item.what
-                if item.code:
+                if item.rule is not None:
                     self.faults.append((item, index))
             else:
                 kind = _NAMES[item.kind]
@@ -672,7 +676,7 @@ def _shown(row: _Row) -> dict[str, Any]:
 def _report(item: _Row | _Stretch, index: int, add: Callable[..., None]) -> None:
     """Report what is wrong with a record, or with what should be one."""
     if isinstance(item, _Stretch):
-        if item.code:
-            add(item.code, item.message, offset=item.offset, record=index)
+        if item.rule is not None:
+            add(item.rule, item.offset, index, item.value)
     elif item.cut:
-        add("FXX0703", offset=item.offset, record=index)
+        add(rules.PAYLOADS_CUT_SHORT, item.offset, index)

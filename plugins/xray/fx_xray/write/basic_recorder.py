@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NoReturn
 
+from fx_xray import rules
 from fx_xray.layout import (
     BASIC,
     BASIC_ARGUMENT,
@@ -21,7 +22,7 @@ from fx_xray.layout import (
     THRESHOLD_US,
     FunctionKind,
 )
-from fx_xray.read.records import FileHeader, refusal
+from fx_xray.read.records import FileHeader
 from fx_xray.write.recorder import (
     CPU_MASK,
     Recorder,
@@ -29,6 +30,7 @@ from fx_xray.write.recorder import (
     argument_numbers,
     whole_number,
 )
+from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import TimestampCounter
@@ -55,7 +57,7 @@ class BasicWriter(Recorder["BasicThread"]):
         depth: calls nested deeper are not recorded; compiler-rt records 64. 0: no limit.
         check: whether to refuse the exit of a function that the thread is not in.
 
-    Raises WriteRefusedError for values out of range (FXX0503, FXX0504). Several threads may
+    Raises WriteRefusedError for values out of range (WRONG_TYPE, OUT_OF_RANGE). Several threads may
     record, each by its own ``thread(...)``.
     """
 
@@ -96,10 +98,10 @@ class BasicWriter(Recorder["BasicThread"]):
             return b"".join([header, *self._parts, *gathered])
 
     def report(self, diagnostics: Diagnostics) -> None:
-        """Report dropped records (FXX0510)."""
+        """Report dropped records (CALLS_DROPPED)."""
         if self.dropped:
             message = f"{self.dropped:,} entries and exits below {self.depth} calls were dropped"
-            diagnostics.add_text("FXX0510", message, times=self.dropped)
+            diagnostics.add(rules.CALLS_DROPPED, value=message, times=self.dropped)
 
     # --- for its threads ---
 
@@ -167,7 +169,9 @@ class BasicThread(ThreadRecorder):
         From version 2 on.
         """
         if self._writer.version < BASIC_TAIL_EXIT_VERSION:
-            raise refusal("FXX0506", f"version {self._writer.version} has no tail exits")
+            raise refusal(
+                rules.UNSUPPORTED_VERSION, f"version {self._writer.version} has no tail exits"
+            )
         return self._leave(FunctionKind.TAIL_EXIT, function_id, counter)
 
     def custom_event(
@@ -176,8 +180,8 @@ class BasicThread(ThreadRecorder):
         *,
         counter: TimestampCounter | None = None,  # noqa: ARG002
     ) -> NoReturn:
-        """Raise WriteRefusedError (FXX0506): basic mode has no events."""
-        raise refusal("FXX0506", "basic mode has no custom events")
+        """Raise WriteRefusedError (UNSUPPORTED_VERSION): basic mode has no events."""
+        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no custom events")
 
     def typed_event(
         self,
@@ -186,8 +190,8 @@ class BasicThread(ThreadRecorder):
         *,
         counter: TimestampCounter | None = None,  # noqa: ARG002
     ) -> NoReturn:
-        """Raise WriteRefusedError (FXX0506): basic mode has no events."""
-        raise refusal("FXX0506", "basic mode has no typed events")
+        """Raise WriteRefusedError (UNSUPPORTED_VERSION): basic mode has no events."""
+        raise refusal(rules.UNSUPPORTED_VERSION, "basic mode has no typed events")
 
     def finish(self) -> None:
         """Move the buffered records into the file."""

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from fx_xray import layout as wire
+from fx_xray import rules
 from fx_xray.read.header import asked_order, read_header
 from fx_xray.read.records import (
     BASIC_FORM,
@@ -18,8 +19,8 @@ from fx_xray.read.records import (
     Function,
     XrayRecord,
     from_json,
-    refusal,
 )
+from fxframework.errors import refusal
 
 
 class RecordEncoder:
@@ -38,18 +39,20 @@ class RecordEncoder:
     def encode(self, record: XrayRecord | Mapping[str, Any]) -> bytes:
         """Return the record's bytes.
 
-        Raises WriteRefusedError (FXX0501 to FXX0505) without side effects.
+        Raises WriteRefusedError without side effects.
         """
         if not isinstance(record, XrayRecord):
             record = from_json(record, self.form)
         if type(record) is not KINDS[self.form].get(record.record):
-            raise refusal("FXX0501", f"a {self.form} trace has no record {record.record!r}")
+            raise refusal(
+                rules.NO_SUCH_NAME, f"a {self.form} trace has no record {record.record!r}"
+            )
         if isinstance(record, FileHeader):
             return self._header(record)
         if isinstance(record, Damaged):
             return record.pack()
         if self._dialect is None:
-            raise refusal("FXX0501", f"{record.record}: a file_header must come first")
+            raise refusal(rules.NO_SUCH_NAME, f"{record.record}: a file_header must come first")
         if isinstance(record, Function) and record.raw is not None:
             return self._unaligned(record, self._dialect)
         return record.pack(self._dialect)
@@ -60,7 +63,7 @@ class RecordEncoder:
 
     def _header(self, record: FileHeader) -> bytes:
         if self._dialect is not None:
-            raise refusal("FXX0501", f"{record.record}: the trace has one already")
+            raise refusal(rules.NO_SUCH_NAME, f"{record.record}: the trace has one already")
         if self._byte_order:
             record = attrs.evolve(record, byte_order=self._byte_order)
         if self.form == BASIC_FORM and record.byte_order != "little":

@@ -9,8 +9,9 @@ from typing import Any, Final
 import attrs
 
 from fx_xray import layout as wire
+from fx_xray import rules
 from fx_xray.read.header import asked_order, read_header
-from fx_xray.read.records import FileHeader, header_struct, refusal
+from fx_xray.read.records import FileHeader, header_struct
 from fx_xray.write.merge import (
     LEAST_BUFFER,
     MOST_PADDED,
@@ -20,7 +21,7 @@ from fx_xray.write.merge import (
     checked_version,
 )
 from fx_xray.write.parts import chosen_events, whole_of
-from fxframework.errors import Severity, UsageError
+from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
@@ -29,10 +30,10 @@ from fxframework.model.selection import Omitted, Selection
 
 __all__ = ["extract", "salvage"]
 
-REPAIRED: Final = ("FXX00", "FXX01", "FXX02", "FXX04")
-"""Prefixes of the codes of findings about the file, its records and their order."""
+REPAIRED: Final = (0, 1, 2, 4)
+"""Hundreds of the numbers of rules about the file, its records and their order."""
 NAMES_REFUSED: Final = "names are for captures of other formats"
-KEPT: Final = frozenset({"FXX0007", "FXX0107", "FXX0405"})
+KEPT: Final = (rules.NO_FREQUENCY, rules.EMPTY_EVENT, rules.BASIC_TAIL_EXIT)
 """Findings that a rewritten trace still has."""
 
 
@@ -50,7 +51,7 @@ def extract(
     _check_names(options)
     header = _header_of(capture)
     if header is None:
-        raise refusal("FXX0501", "a trace without a file header")
+        raise refusal(rules.NO_SUCH_NAME, "a trace without a file header")
     view = capture.select(selection)
     left_out = Counter(
         {
@@ -86,7 +87,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         if kind in {"damaged", "unknown"}:
             loss = lost(record)
             if kind == "unknown":
-                loss = attrs.evolve(loss, code="FXX0105")
+                loss = attrs.evolve(loss, code=rules.UNKNOWN_METADATA.code)
             shown.add(loss.code)
             yield loss
     if header is None:
@@ -111,8 +112,8 @@ def _findings_to_repair(capture: Capture) -> list[Diagnostic]:
         finding
         for finding in capture.diagnostics.sorted()
         if finding.severity >= Severity.WARNING
-        and finding.code[:5] in REPAIRED
-        and finding.code not in KEPT
+        and rules.RULES[finding.code] // 100 in REPAIRED
+        and rules.RULES[finding.code] not in KEPT
     ]
 
 

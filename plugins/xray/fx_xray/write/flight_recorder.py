@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from fx_xray import rules
 from fx_xray.layout import (
     BUFFER_BYTES,
     BUFFERS,
@@ -34,7 +35,7 @@ from fx_xray.layout import (
     FunctionKind,
     MetadataKind,
 )
-from fx_xray.read.records import FileHeader, refusal
+from fx_xray.read.records import FileHeader
 from fx_xray.write.recorder import (
     CPU_MASK,
     Recorder,
@@ -44,6 +45,7 @@ from fx_xray.write.recorder import (
     microseconds_of,
     whole_number,
 )
+from fxframework.errors import refusal
 from fxframework.io.memory import BytesMemory
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.diagnostics import Diagnostics
@@ -172,9 +174,9 @@ class FdrWriter(Recorder["FdrThread"]):
             records. Otherwise calls are dropped once all buffers are used.
         check: whether to refuse the exit of a function that the thread is not in.
 
-    Raises WriteRefusedError for values out of range (FXX0503, FXX0504), and if the buffers are too
-    small or do not fit into the memory (FXX0508). Several threads may record, each by its own
-    ``thread(...)``.
+    Raises WriteRefusedError for values out of range (WRONG_TYPE, OUT_OF_RANGE), and if the buffers
+    are too small or do not fit into the memory (BUFFER_TOO_SMALL). Several threads may record, each
+    by its own ``thread(...)``.
     """
 
     VERSIONS = FDR_VERSIONS
@@ -199,7 +201,7 @@ class FdrWriter(Recorder["FdrThread"]):
         )
         self.buffer_size = whole_number("buffer_size", buffer_size, 0, U64_MAX)
         if self.buffer_size < LEAST_BUFFER:
-            raise refusal("FXX0508", f"a buffer has {buffer_size} bytes")
+            raise refusal(rules.BUFFER_TOO_SMALL, f"a buffer has {buffer_size} bytes")
         self.wrap_ticks = WRAP_TICKS[self.version]
         self.circular = circular
         step = slot_bytes(self.buffer_size)
@@ -214,7 +216,7 @@ class FdrWriter(Recorder["FdrThread"]):
         self.memory: Memory = memory
         if not 0 < self.buffers * step <= self.memory.size:
             raise refusal(
-                "FXX0508",
+                rules.BUFFER_TOO_SMALL,
                 f"{self.buffers} buffers of {step} bytes in {self.memory.size} bytes of memory",
             )
         for slot in range(0, self.buffers * step, step):
@@ -246,10 +248,10 @@ class FdrWriter(Recorder["FdrThread"]):
         )
 
     def report(self, diagnostics: Diagnostics) -> None:
-        """Report dropped records (FXX0510)."""
+        """Report dropped records (CALLS_DROPPED)."""
         if self.dropped:
             message = f"{self.dropped:,} entries, exits and events were dropped: no buffer was free"
-            diagnostics.add_text("FXX0510", message, times=self.dropped)
+            diagnostics.add(rules.CALLS_DROPPED, value=message, times=self.dropped)
 
     # --- for its threads ---
 
@@ -375,7 +377,7 @@ class FdrThread(ThreadRecorder):
     ) -> bool:
         """Record an event with a type, 0 to 65535, and a payload as above; from version 3 on."""
         if self._version < PID_VERSION:
-            raise refusal("FXX0506", f"version {self._version} has no typed events")
+            raise refusal(rules.UNSUPPORTED_VERSION, f"version {self._version} has no typed events")
         event_type = whole_number("event_type", event_type, 0, _U16_MAX)
         data = self._payload(data)
         tsc, _, metadata = self._before_event(len(data), counter)
@@ -457,7 +459,7 @@ class FdrThread(ThreadRecorder):
             payload = bytes(memoryview(data))
         except TypeError:
             message = f"a payload must be bytes, not a {type(data).__name__}"
-            raise refusal("FXX0503", message) from None
+            raise refusal(rules.WRONG_TYPE, message) from None
         whole_number("the size of a payload", len(payload), 1, _MOST_I32)
         self._fit(f"an event of {len(payload):,} bytes", METADATA_BYTES + len(payload))
         return payload
@@ -465,7 +467,10 @@ class FdrThread(ThreadRecorder):
     def _fit(self, what: str, size: int) -> None:
         room = self._writer.event_room
         if size > room:
-            raise refusal("FXX0507", f"{what} needs {size:,} bytes; a buffer has room for {room:,}")
+            raise refusal(
+                rules.EVENT_TOO_LARGE,
+                f"{what} needs {size:,} bytes; a buffer has room for {room:,}",
+            )
 
     def _before_event(
         self, size: int, counter: TimestampCounter | None

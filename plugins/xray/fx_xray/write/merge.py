@@ -18,16 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import layout as wire
+from fx_xray import rules
 from fx_xray.numbers import ARGUMENT
 from fx_xray.read.columns import Events
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import asked_order
-from fx_xray.read.records import FileHeader, refusal
+from fx_xray.read.records import FileHeader
 from fx_xray.write.bulk import Calls
 from fx_xray.write.encoder import RecordEncoder
 from fx_xray.write.packer import BasicPacker, RecorderPacker
 from fx_xray.write.parts import chosen_events, picked, whole_of
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture
@@ -43,7 +44,7 @@ FREQUENCIES: Final = "counters of other frequencies, converted to that of the fi
 AT_ONCE: Final = 1 << 20
 """Events of other formats written at a time."""
 LEAST_BUFFER: Final = 128
-"""Smallest buffer, which holds its preamble and one record (FXX0508)."""
+"""Smallest buffer, which holds its preamble and one record (BUFFER_TOO_SMALL)."""
 MOST_PADDED: Final = 1 << 26
 """Largest buffer of version 1, which is padded to its full size."""
 
@@ -318,14 +319,14 @@ def checked_version(form: str, version: int) -> int:
 def checked_size(form: str, version: int, size: int) -> int:
     """Return the requested size of buffers, the default for 0.
 
-    Raises WriteRefusedError (FXX0508) for a size that is too small, and UsageError for one that is
-    far too large in version 1, which pads its buffers.
+    Raises WriteRefusedError (BUFFER_TOO_SMALL) for a size that is too small, and UsageError for one
+    that is far too large in version 1, which pads its buffers.
     """
     size = size or wire.BUFFER_BYTES
     if form == "xray-basic":
         return size
     if not LEAST_BUFFER <= size < 1 << 63:
-        raise refusal("FXX0508", f"buffers of {size} bytes")
+        raise refusal(rules.BUFFER_TOO_SMALL, f"buffers of {size} bytes")
     if version < wire.EXTENTS_VERSION and size > MOST_PADDED:
         raise UsageError(
             f"each buffer of version 1 would be filled up to {size} bytes",

@@ -13,8 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from fx_xray import rules
 from fx_xray.layout import EMULATED_FREQUENCY, MAX_FUNCTION_ID
-from fx_xray.read.records import refusal
+from fxframework.errors import refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.model.target import Clock, TimestampCounter
@@ -71,13 +72,17 @@ def microseconds_of(clock: Clock | Callable[[], int] | None) -> Callable[[], tup
 
 
 def whole_number(what: str, value: Any, least: int, most: int) -> int:
-    """Return a whole number within bounds; WriteRefusedError for others (FXX0503, FXX0504)."""
+    """Return a whole number within bounds. Raises WriteRefusedError for any other value."""
     try:
         number = operator.index(value)
     except TypeError:
-        raise refusal("FXX0503", f"{what} is a whole number, not {reprlib.repr(value)}") from None
+        raise refusal(
+            rules.WRONG_TYPE, f"{what} is a whole number, not {reprlib.repr(value)}"
+        ) from None
     if not least <= number <= most:
-        raise refusal("FXX0504", f"{what} is {reprlib.repr(number)}, not {least} to {most}")
+        raise refusal(
+            rules.OUT_OF_RANGE, f"{what} is {reprlib.repr(number)}, not {least} to {most}"
+        )
     return number
 
 
@@ -172,9 +177,9 @@ class ThreadRecorder(ABC):
 
     Methods read ``counter`` once, by default the recorder's; a thread that migrates passes that of
     its current CPU. They return False for a dropped record, and raise WriteRefusedError without
-    side effects for values out of range (FXX0503, FXX0504), records that the version lacks
-    (FXX0506) or that fit no buffer (FXX0507) and, with ``check``, for the exit of a function that
-    the thread is not in (FXX0509).
+    side effects for values out of range (WRONG_TYPE, OUT_OF_RANGE), records that the version lacks
+    (UNSUPPORTED_VERSION) or that fit no buffer (EVENT_TOO_LARGE) and, with ``check``, for the exit
+    of a function that the thread is not in (EXIT_WITHOUT_ENTRY).
 
     With ``check`` the exits of dropped entries are dropped too, because they would end other calls
     of the function.
@@ -233,14 +238,16 @@ class ThreadRecorder(ABC):
                 return found >= 0
         if not self._check:
             return True
-        raise refusal("FXX0509", f"exit of function {function_id}, which was not entered")
+        raise refusal(
+            rules.EXIT_WITHOUT_ENTRY, f"exit of function {function_id}, which was not entered"
+        )
 
 
 def function_number(value: Any) -> int:
-    """Return a function id; WriteRefusedError for over 28 bits (FXX0503, FXX0504)."""
+    """Return a function id; WriteRefusedError for over 28 bits (WRONG_TYPE, OUT_OF_RANGE)."""
     return whole_number("function_id", value, 0, MAX_FUNCTION_ID)
 
 
 def argument_numbers(values: tuple[Any, ...]) -> list[int]:
-    """Return the arguments of a call; WriteRefusedError for over 64 bits (FXX0503, FXX0504)."""
+    """Return the arguments of a call. Raises WriteRefusedError for one over 64 bits."""
     return [whole_number("an argument", value, 0, U64_MAX) for value in values]
