@@ -106,3 +106,19 @@ def test_exploration_of_the_ring(tmp_path: Path) -> None:
         f"\ntwo threads of 20 records, at most 2 preemptions: {seconds:.1f} s of CPU time; {report}"
     )
     assert seconds < 60
+
+
+@pytest.mark.timeout(600)
+def test_exploration_with_store_buffers(tmp_path: Path) -> None:
+    source = ROOT / "tests" / "emulator" / "native" / "sources" / "litmus.c"
+    path = build(source, tmp_path / "litmus.so")
+    with Target(cpus=2) as target:
+        program = target.load(path, memory_order="tso")
+        memory = target.vmo("memory", 4096)
+        threads = [program.entry(each, memory, 8) for each in ("produce", "consume")]
+        begin = time.process_time()
+        report = explore(threads, lambda _: None)
+        seconds = time.process_time() - begin
+    assert report.complete
+    print(f"\na ring with store buffers, 8 records a side: {seconds:.1f} s of CPU time; {report}")
+    assert seconds < 30

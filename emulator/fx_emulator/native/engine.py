@@ -44,6 +44,13 @@ GENERAL = (
 )
 REGISTERS = (*GENERAL, "eflags", "fs_base", "gs_base")
 
+_MORE = (
+    *(f"xmm{number}" for number in range(16)),
+    *(f"fp{number}" for number in range(8)),
+    *("fpsw", "fpcw", "fptag", "mxcsr"),
+)
+"""Further registers of a thread, of up to 16 bytes."""
+
 # Types of the callbacks; PYFUNCTYPE, because the interpreter lock is never released.
 _ON_ACCESS = ctypes.PYFUNCTYPE(None, _VOID_P, _INT, _U64, _INT, ctypes.c_int64, _VOID_P)
 _ON_FAULT = ctypes.PYFUNCTYPE(ctypes.c_bool, _VOID_P, _INT, _U64, _INT, ctypes.c_int64, _VOID_P)
@@ -85,6 +92,7 @@ def _load() -> tuple[Any, Any]:
         ("uc_context_save", _VOID_P, _VOID_P),
         ("uc_context_restore", _VOID_P, _VOID_P),
         ("uc_context_free", _VOID_P),
+        ("uc_context_reg_read_batch", _VOID_P, _VOID_P, _VOID_P, _INT),
     ):
         getattr(library, name).argtypes = types
     library.uc_strerror.restype = ctypes.c_char_p
@@ -170,6 +178,11 @@ class Engine:
             name: getattr(constants, f"UC_X86_INS_{name.upper()}")
             for name in ("rdtsc", "rdtscp", "cpuid", "syscall")
         }
+        every = [getattr(constants, f"UC_X86_REG_{name.upper()}") for name in (*REGISTERS, *_MORE)]
+        self._every = (_INT * len(every))(*every)
+        self._every_value = ctypes.create_string_buffer(16 * len(every))
+        begin = ctypes.addressof(self._every_value)
+        self._every_at = (_VOID_P * len(every))(*range(begin, begin + 16 * len(every), 16))
         self._handle = _VOID_P()
         _reserve()
         self._check(self._library.uc_open(_ARCH_X86, _MODE_64, ctypes.byref(self._handle)), "open")
@@ -245,6 +258,13 @@ class Engine:
     def context(self) -> Context:
         """Return storage for the registers of a thread."""
         return Context(self._library, self._handle)
+
+    def saved(self, context: Context) -> bytes:
+        """Return all saved registers of a thread, floating point and vectors included."""
+        self._library.uc_context_reg_read_batch(
+            context.pointer, self._every, self._every_at, len(self._every)
+        )
+        return self._every_value.raw
 
     def save(self, context: Context) -> None:
         """Save the registers."""

@@ -656,17 +656,22 @@ class Explorer:
         self._quiet = spent or (alone and self.signal is None)
 
     def _known(self, place: _Place, choices: list[tuple[Choice, int]], nodes: list[_Node]) -> bool:
-        """Return whether this state was explored before; if not, add it as a node."""
+        """Return whether this state was explored before; if not, add it as a node.
+
+        Either the threads have read the same (``State.key``), or what they have is the same.
+        """
         self.states += 1
-        key = self.state.key(self.current, self.used, place.why, place.pc, self._resumed)
+        where = (self.current, self.used, place.why, place.pc, place.part, self._resumed)
+        key = self.state.key(*where)
         if key in self._visited:
             return True
         self._visited.add(key)
-        nodes.append(
-            _Node(
-                self.state.snapshot(), place, self.current, self.used, len(self.path), choices[1:]
-            )
-        )
+        snapshot = self.state.snapshot()
+        key = self.state.contents.key(snapshot, *where)
+        if key in self._visited:
+            return True
+        self._visited.add(key)
+        nodes.append(_Node(snapshot, place, self.current, self.used, len(self.path), choices[1:]))
         return False
 
     def _backtrack(self, nodes: list[_Node]) -> _Place | None:

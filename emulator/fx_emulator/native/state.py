@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from fx_emulator.native.conflicts import Conflicts
+from fx_emulator.native.content import Content
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.engine import Context
 from fx_emulator.native.machine import Machine
@@ -44,6 +45,7 @@ class Snapshot:
     journal: int
     threads: list[_KeptThread]
     learned: list[int]
+    heard: list[int]
     versions: int
     mixed: int
     content: int
@@ -76,6 +78,9 @@ class State:
         self.conflicts = conflicts
         self.learned = [0] * len(threads)
         """For each thread, a hash of all values that it has read."""
+        self.heard = [0] * len(threads)
+        """The same of values from outside alone."""
+        self.contents = Content(machine)
         self.mixed = 0
         """A hash of the versions of all words."""
         self.content = 0
@@ -95,6 +100,7 @@ class State:
     def learn(self, thread: int, value: int) -> None:
         """Record that a thread read a value from outside."""
         self.learned[thread] = hash((self.learned[thread], value))
+        self.heard[thread] = hash((self.heard[thread], value))
 
     def passed(
         self, thread: int, pc: int, touched: list[tuple[int, bool]], *, writes: bool
@@ -208,6 +214,7 @@ class State:
             journal=len(machine.journal),
             threads=threads,
             learned=list(self.learned),
+            heard=list(self.heard),
             versions=len(self._undo),
             mixed=self.mixed,
             content=self.content,
@@ -240,7 +247,8 @@ class State:
             thread.finished, thread.result = each.finished, each.result
             thread.depth, thread.split = list(each.depth), each.split
             thread.wake_ns = each.wake_ns
-        self.learned = list(kept.learned)
+        self.learned, self.heard = list(kept.learned), list(kept.heard)
+        self.contents.restored()
         while len(self._undo) > kept.versions:
             word, old = self._undo.pop()
             self._versions[word] = old

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fx_emulator.native import explore
+from fx_emulator.native.content import Content
 from fx_emulator.target import Target
 
 from . import litmus
@@ -129,6 +130,51 @@ def test_relaxed_outcomes_are_what_hardware_is_known_for() -> None:
     assert relaxed == {
         "Dekker", "Dekker, MFENCE on one side", "Dekker, LFENCE", "forwarding", "R",
     }  # fmt: skip
+
+
+def everything(path: Any, name: str, count: int, order: Any) -> tuple[Any, set[bytes], set[bytes]]:
+    """The report, all images after a store, and all last images."""
+    images: set[bytes] = set()
+    last: set[bytes] = set()
+    with Target(cpus=2) as target:
+        program = target.load(path, memory_order=order)
+        memory = target.vmo("memory", 4096)
+        if name == "ring":
+            threads = [program.entry(each, memory, count) for each in ("produce", "consume")]
+        else:
+            threads = [program.entry("note", memory, me, count) for me in (0, 1)]
+        report = explore(
+            threads,
+            lambda image: images.add(image[:128]),
+            final=lambda image: last.add(image[:128]),
+        )
+    assert report.complete
+    return report, images, last
+
+
+@pytest.mark.parametrize("order", ["program", "tso"])
+@pytest.mark.parametrize(("name", "count"), [("ring", 3), ("note", 2)])
+def test_equal_contents_are_explored_once(
+    built: Builder, monkeypatch: pytest.MonkeyPatch, name: str, count: int, order: str
+) -> None:
+    """The same images with and without recognising states by their contents."""
+    path = built(SOURCES / "litmus.c", cc="gcc", level="-O2")
+    report, images, last = everything(path, name, count, order)
+    numbers = itertools.count()
+    monkeypatch.setattr(Content, "key", lambda *_: ("unknown", next(numbers)))
+    slow, all_images, all_last = everything(path, name, count, order)
+    assert (images, last) == (all_images, all_last)
+    assert report.schedules <= slow.schedules
+    if (name, order) == ("ring", "tso"):
+        assert report.schedules < slow.schedules / 5
+
+
+def test_schedules_grow_slowly_with_store_buffers(built: Builder) -> None:
+    path = built(SOURCES / "litmus.c", cc="gcc", level="-O2")
+    counts = [everything(path, "ring", count, "tso")[0].schedules for count in (2, 3, 4, 5)]
+    growth = [other / one for one, other in itertools.pairwise(counts)]
+    assert growth == sorted(growth, reverse=True)
+    assert counts[-1] < 1000
 
 
 def test_random_schedules_stay_within_what_is_allowed(built: Builder) -> None:

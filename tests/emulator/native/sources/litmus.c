@@ -35,3 +35,32 @@ void iriw_2(memory v) { v[12] = v[0]; v[13] = v[1]; }
 void iriw_3(memory v) { v[14] = v[1]; v[15] = v[0]; }
 void add(memory v) { for (int i = 0; i < 2; i++) v[0] = v[0] + 1; }
 void add_atomically(memory v) { for (int i = 0; i < 2; i++) __atomic_fetch_add(&v[0], 1, __ATOMIC_SEQ_CST); }
+
+// A ring of four records, each of two words, without a locked instruction: v[0] is the head, v[1]
+// the tail, v[2] what the consumer has read.
+void produce(memory v, int count) {
+  for (int i = 1; i <= count; i++) {
+    uint64_t head = v[0];
+    if (head - v[1] == 4) continue;
+    v[8 + 2 * (head & 3)] = (uint64_t)i;
+    v[9 + 2 * (head & 3)] = ~(uint64_t)i;
+    v[0] = head + 1;
+  }
+}
+void consume(memory v, int count) {
+  for (int i = 0; i < count; i++) {
+    uint64_t tail = v[1];
+    if (tail == v[0]) continue;
+    uint64_t value = v[8 + 2 * (tail & 3)], check = v[9 + 2 * (tail & 3)];
+    v[2] = v[2] + (value == ~check ? value : 1 << 20);
+    v[1] = tail + 1;
+  }
+}
+// Two threads that each write records and note how many of the other's they see.
+void note(memory v, int me, int count) {
+  for (int i = 1; i <= count; i++) {
+    v[8 * me + 1] = (uint64_t)i;
+    v[8 * me] = (uint64_t)i;
+    v[8 * me + 2] = v[8 * !me] * 16 + v[8 * !me + 1];
+  }
+}
