@@ -125,6 +125,16 @@ def test_it_is_sorted_by_any_figure(by: str, descending: bool, names: str) -> No
     assert "".join(entry.function.name for entry in found) == names
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorted_by_function_they_are_in_the_order_of_their_names(descending: bool) -> None:
+    names = ["m", "z", "a", "Z", "", "é", "b"]  # not the order of the account
+    found = account(Given([Call(name, at, 1) for at, name in enumerate(names)]))
+    order = [entry.function.name for entry in found.sorted("func", descending=descending)]
+    assert order == sorted(names, reverse=descending)
+    top = found.sorted("func", descending=descending, top=2)
+    assert [entry.function.name for entry in top] == order[:2]
+
+
 def test_calls_are_told_apart_by_any_column() -> None:
     calls = [Call("f", kind=0), Call("g", kind=0), Call("f", kind=3, thread=1)]
     by_kind = {e.function.name: e.spread.count for e in account(Given(calls), by="kind").entries}

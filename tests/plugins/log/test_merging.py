@@ -107,6 +107,21 @@ def test_rows_come_out_as_they_went_in(data: bytes, attribution: str) -> None:
     assert dropped == {}
 
 
+@pytest.mark.parametrize("kind", [1, 2, 7, 8, 10, 14, 15])
+def test_arguments_of_types_that_nobody_knows_keep_their_bytes(kind: int) -> None:
+    unknown = ("odd", kind, bytes(range(16)))
+    data = log(("message", "string", "m"), ("a", "int64", 1), unknown, ("b", "string", "c"))
+    after, dropped = merged(opened(data))
+    assert dropped == {}
+    assert said(after) == said(data)
+    (row,) = said(after)
+    assert ("odd", kind, bytes(range(16))) in row["args"]
+    packets, dropped = merged(opened(data), to=open_stream_merge)
+    (packet,) = said(packets, "log-legacy-stream")
+    assert packet["message"] == f"m a=1 odd={bytes(range(16)).hex()} b=c"
+    assert dropped == {"keys (put into messages)": 3}
+
+
 def test_what_was_rolled_out_before_a_log_becomes_a_control_record() -> None:
     after, dropped = merged(opened(IN_RECORD))
     rows = [(r["message"], r["component"], r["url"], r["rolled_out"]) for r in said(after)]

@@ -286,6 +286,54 @@ def test_open_slices_can_be_closed_at_the_bounds() -> None:
     assert found == {"outer": (100, 100), "read": (100, 30), "load": (100, 80)}
 
 
+@pytest.mark.parametrize("rate", [1_000_000_000, 250_000_000])
+def test_a_slice_that_ends_on_the_last_tick_is_whole(rate: int) -> None:
+    """Of each kind, before, on and after the first and the last tick of the stretch."""
+    step = 1_000_000_000 // rate
+    edges = [at + step * off for at in (400, 800) for off in (-2, -1, 0, 1, 2)]
+    spans = [(a, b) for a, b in itertools.combinations(edges, 2) if b > 400 and a < 800]
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=rate)
+        for number, (begin, end) in enumerate(spans):
+            begin, end, thread = begin // step, end // step, app.thread(1, number + 1, f"t{number}")
+            app.duration_complete("c", "complete", begin, end, thread=thread)
+            app.async_begin("c", "async", number, thread=thread, timestamp=begin)
+            app.duration_begin("c", "pair", thread=thread, timestamp=begin)
+            app.duration_end("c", "pair", thread=thread, timestamp=end)
+            app.async_end("c", "async", number, thread=thread, timestamp=end)
+    small = part(sink.getvalue(), Selection(start_ns=400, stop_ns=800), open_slices="close")
+    with fxf.open(small) as capture:
+        found = Counter((row.name, row.ts, row.ts + row.dur) for row in capture.table("slices"))
+    assert found == Counter(
+        (name, max(begin, 400), min(end, 800))
+        for begin, end in spans for name in ("complete", "async", "pair")
+    )  # fmt: skip
+
+
+def test_of_a_thread_every_switch_and_its_own_wakeups() -> None:
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        for tid in (11, 21, 31):
+            app.instant("c", "there", thread=app.thread(10, tid, f"t{tid}"), timestamp=tid)
+        for at, tid in enumerate((11, 21, 31, 11, 21)):
+            app.wakeup(cpu=0, tid=tid, ticks=100 + at)
+            app.context_switch(cpu=0, outgoing_tid=31, incoming_tid=tid, ticks=200 + at)
+    for names in (("t11",), ("t21",), ("t11", "t31"), ("t11", "t21", "t31")):
+        wanted = {int(name[1:]) for name in names}
+        with fxf.open(part(sink.getvalue(), Selection(threads=names))) as capture:
+            tids = dict(capture.table("threads").tuples("id", "tid"))
+            sched = capture.table("sched")
+            woken = [(ts, tids[next]) for ts, kind, next in sched.tuples("ts", "kind", "next")
+                     if kind == 2]  # fmt: skip
+            switched = sched.array("ts")[sched.array("kind") == 1].tolist()
+        assert woken == [
+            (100 + at, tid) for at, tid in enumerate((11, 21, 31, 11, 21)) if tid in wanted
+        ]
+        assert switched == [200, 201, 202, 203, 204]
+
+
 def test_of_a_thread_its_objects_and_whole_flows() -> None:
     small = part(story(), Selection(threads=("main",)))
     with fxf.open(small) as capture:
