@@ -6,14 +6,14 @@ All faults of a descriptor are reported together, each with the expected form.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
 
 from fxframework.registry import Option
 
-__all__ = ["descriptor_faults"]
+__all__ = ["descriptor_faults", "unmet_requirement"]
 
 NAMES = {
     "Reader": r"[a-z][a-z0-9]*(-[a-z0-9]+)*",
@@ -114,6 +114,44 @@ def _option(option: Option) -> Iterator[str]:
         yield f"{where} has the string {flags!r} as flags; write the tuple ({flags!r},)"
 
 
+def unmet_requirement(requirements: Iterable[str], project: str, version: str) -> str:
+    """Return what a distribution requires of a project that this version is not; else nothing.
+
+    ``requirements`` are those of its metadata, such as ``fxframework>=0.2,<1``.
+    """
+    for requirement in requirements:
+        found = _REQUIREMENT.fullmatch(requirement)
+        if found is None or found[1].lower().replace("_", "-") != project:
+            continue
+        clauses = [clause.strip() for clause in found[2].split(",") if clause.strip()]
+        if not all(_holds(clause, version) for clause in clauses):
+            return f"{project}{','.join(clauses)}"
+    return ""
+
+
+def _holds(clause: str, version: str) -> bool:
+    """Return whether a version has a clause such as ``>=0.2``; True for one of another form."""
+    found = re.fullmatch(r"(~=|==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)(\.\*)?", clause)
+    ours = re.match(r"\d+(?:\.\d+)*", version)
+    if found is None or ours is None:
+        return True
+    wanted, own = ([int(part) for part in each.split(".")] for each in (found[2], ours[0]))
+    whole = max(len(wanted), len(own))
+    one, other = own + [0] * (whole - len(own)), wanted + [0] * (whole - len(wanted))
+    begins = one[: len(wanted)] == wanted
+    return {
+        "~=": one >= other and one[: len(wanted) - 1] == wanted[:-1],
+        "==": begins if found[3] else one == other,
+        "!=": not begins if found[3] else one != other,
+        "<=": one <= other,
+        ">=": one >= other,
+        "<": one < other,
+        ">": one > other,
+    }[found[1]]
+
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?([^;()@]*)\)?\s*")
+"""A requirement without a marker: the name, and the clauses of its version."""
 _CHECKS: tuple[Callable[[Any], Iterator[str]], ...] = (
     _texts,
     _suffixes,

@@ -95,7 +95,10 @@ def _ask(
 ) -> None:
     for reader in readers:
         try:
-            verdicts.put(Confidence(reader.sniff(probe)))
+            verdict = reader.sniff(probe)
+            if not isinstance(verdict, Confidence):
+                raise TypeError(f"it returned {verdict!r}, not a Confidence")
+            verdicts.put(verdict)
         except Exception as error:  # noqa: BLE001 (code of plugins; listed by the host)
             verdicts.put(error)
         except BaseException as error:  # noqa: BLE001 (it must not end the thread)

@@ -104,10 +104,15 @@ class Rule(int):
         detail = SINGULAR.sub(r"1 \1", self.detail.format(value=value, word=word, **values))
         return f"{self.title}: {detail}" if detail else self.title
 
-    def advice(self, name: str, offset: int | None) -> str:
-        """Return what to do about a finding at an offset of a file: the remedy, or the rule."""
+    def advice(self, name: str, offset: int | None, *, explains: bool = True) -> str:
+        """Return what to do about a finding at an offset of a file: the remedy, or the rule.
+
+        ``explains`` says whether the format explains its bytes.
+        """
         if self.remedy or offset is None or name == "-":
             return self.remedy or self.rule
+        if not explains:
+            return f"{self.rule} `fxf cat --records {shlex.quote(name)}` shows the record there."
         place = shlex.quote(f"{name}@{offset:#x}")
         return f"{self.rule} `fxf explain {place}` shows what is there."
 

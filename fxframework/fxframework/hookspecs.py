@@ -43,7 +43,7 @@ def fx_readers() -> Iterable[Reader]:  # type: ignore[empty-body]
     Called once when the host starts; all results are collected. Two readers of one format are
     refused, and the message names both distributions.
 
-    :return: descriptors; may be empty.
+    :return: a descriptor, or several; may be empty.
     """
 
 
@@ -54,7 +54,7 @@ def fx_writers() -> Iterable[Writer]:  # type: ignore[empty-body]
     Called once when the host starts; all results are collected. Two writers of one format are
     refused.
 
-    :return: descriptors; may be empty.
+    :return: a descriptor, or several; may be empty.
     """
 
 
@@ -65,7 +65,7 @@ def fx_exporters() -> Iterable[Exporter]:  # type: ignore[empty-body]
     Called once when the host starts; all results are collected. Two exporters of one name that
     accept the same format, or a table in common, are refused.
 
-    :return: descriptors; may be empty.
+    :return: a descriptor, or several; may be empty.
     """
 
 
@@ -75,7 +75,7 @@ def fx_step_kinds() -> Iterable[StepKind]:  # type: ignore[empty-body]
 
     Called once when the host starts; all results are collected.
 
-    :return: descriptors; may be empty.
+    :return: a descriptor, or several; may be empty.
     """
 
 
@@ -85,7 +85,7 @@ def fx_devices() -> Iterable[DeviceKind]:  # type: ignore[empty-body]
 
     Called once when the host starts; all results are collected.
 
-    :return: descriptors; may be empty.
+    :return: a descriptor, or several; may be empty.
     """
 
 

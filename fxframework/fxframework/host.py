@@ -26,7 +26,7 @@ import attrs
 import pluggy
 
 from fxframework import detect, hookspecs, rules
-from fxframework.admission import descriptor_faults
+from fxframework.admission import descriptor_faults, unmet_requirement
 from fxframework.containment import contained
 from fxframework.errors import (
     FxError,
@@ -262,7 +262,10 @@ class Host:
             self._fail(known, f"{kind.hook} failed: {_line(error)}")
             return
         if not results:
-            self._fail(known, f"{kind.hook} returned nothing (None): return a list, [] for none")
+            self._fail(
+                known,
+                f"{kind.hook} returned nothing (None): return a descriptor or a list, [] for none",
+            )
         for item in items:
             if not isinstance(item, kind.type):
                 self._fail(known, f"{kind.hook} returned {item!r}, not a {kind.type.__name__}")
@@ -287,6 +290,8 @@ class Host:
             known.registers.setdefault(kind.plural, []).append(name)
 
     def _discover(self, environ: Mapping[str, str]) -> None:
+        from fxframework import __version__
+
         disabled = _names(environ.get("FXF_DISABLE_PLUGINS", ""))
         allowed = _names(environ["FXF_PLUGINS"]) if "FXF_PLUGINS" in environ else None
         found = list(_installed())
@@ -303,7 +308,17 @@ class Host:
                 if self._admit(known):
                     self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
                 continue
-            self.register(plugin, name=entry.name, distribution=distribution, version=version)
+            known = self.register(
+                plugin, name=entry.name, distribution=distribution, version=version
+            )
+            required = getattr(getattr(entry, "dist", None), "requires", None) or ()
+            unmet = unmet_requirement(required, PROJECT, __version__)
+            if unmet and known.status != "failed":
+                self._fail(
+                    known,
+                    f"{distribution} requires {unmet}, and this is {__version__}: "
+                    f"install the fxframework it requires, or another release of {distribution}",
+                )
         names = [entry.name for entry, _, _ in found]
         for switch, wanted in (("FXF_DISABLE_PLUGINS", disabled), ("FXF_PLUGINS", allowed or ())):
             for name in sorted(set(wanted) - set(names)):
@@ -727,10 +742,8 @@ def _same(kind: _Kind, one: Any, other: Any) -> bool:
 
 
 def _listed(kind: _Kind, result: Any) -> list[Any]:
-    """Return the result of a hook as a list. Raises TypeError for a single descriptor."""
-    if isinstance(result, kind.type):
-        raise TypeError(f"it returned a {kind.type.__name__}, not a list of them")
-    return list(result)
+    """Return the result of a hook, one descriptor or several, as a list."""
+    return [result] if isinstance(result, kind.type) else list(result)
 
 
 def limits_of(given: Mapping[str, Any]) -> Limits:

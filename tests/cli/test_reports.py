@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import toy
 
@@ -332,6 +333,22 @@ def test_bytes_at_an_offset(host: Host, sample: Path) -> None:
             "section": "Toys",
         }
     ]
+
+
+def test_a_finding_of_a_format_that_does_not_explain_names_another_command(
+    damaged: Path,
+) -> None:
+    """`verify` names only commands that work for the format."""
+    host = Host(discover=False)
+    reader = attrs.evolve(toy.READER, explain=None)
+    plugin = types.ModuleType("silent")
+    plugin.fx_readers = hookimpl(lambda: reader)  # type: ignore[attr-defined]
+    host.register(plugin, name="toy")
+    text = run_cli("verify", damaged, host=host).text
+    assert "fxf explain" not in text
+    assert f"`fxf cat --records {damaged}` shows the record there." in text
+    document = run_cli("verify", "--json", damaged, host=host).json()
+    assert not [one for one in document["files"][0]["findings"] if "explain" in one["remedy"]]
 
 
 def test_bytes_of_a_format_that_does_not_explain(host: Host, sample: Path, tmp_path: Path) -> None:

@@ -10,10 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import attrs
 import pytest
 import toy
 
 from fxframework import hookimpl
+from fxframework.admission import unmet_requirement
+from fxframework.errors import NoReaderError
 from fxframework.exporters import plugin as exporters
 from fxframework.host import Host
 from fxframework.registry import DeviceKind, Exporter, Option, Reader, StepKind, Writer
@@ -87,10 +90,67 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert set(host.readers) == {"toy"}
 
 
-def test_a_hook_that_returns_one_descriptor_is_told_so() -> None:
+def test_a_hook_may_return_one_descriptor() -> None:
     host = Host(discover=False)
-    host.register(plugin(fx_readers=lambda: toy.READER), name="brk")
-    assert "it returned a Reader, not a list of them" in host.failures[0].error
+    host.register(plugin(fx_readers=lambda: toy.READER), name="one")
+    assert (host.failures, set(host.readers)) == ((), {"toy"})
+
+
+@pytest.mark.parametrize("verdict", [True, False, 2, None, "certain"])
+def test_a_sniffer_that_gives_no_confidence_is_listed(verdict: Any) -> None:
+    host = Host(discover=False)
+    reader = attrs.evolve(toy.READER, sniff=lambda _: verdict)
+    host.register(plugin(fx_readers=lambda: reader), name="odd")
+    with pytest.raises(NoReaderError):
+        host.open(toy.SAMPLE)
+    assert f"it returned {verdict!r}, not a Confidence" in host.failures[0].error
+
+
+@pytest.mark.parametrize(
+    ("requirement", "unmet"),
+    [
+        ("fxframework>=9.0", ">=9.0"), ("fxframework<0.1", "<0.1"), ("fxframework (>=9)", ">=9"),
+        ("FxFramework[view]==1.*", "==1.*"), ("fxframework>=0.1,<0.2", ""), ("fxframework", ""),
+        ("fxframework~=0.1", ""), ("fxframework~=0.0.9", "~=0.0.9"), ("fxframework==0.1", ""),
+        ("fxframework!=0.1.0", "!=0.1.0"), ("fxframework!=0.1.*", "!=0.1.*"), ("other>=9", ""),
+        ("fxframework>=9; extra == 'x'", ""), ("fxframework @ file:///x", ""), ("-", ""),
+        ("fxframework>0.1", ">0.1"), ("fxframework<=0.1.0.0", ""), ("fxframework==0.1.dev3", ""),
+    ],
+)  # fmt: skip
+def test_a_plugin_for_another_fxframework_is_listed(requirement: str, unmet: str) -> None:
+    name = "fxframework" + unmet if unmet else ""
+    assert unmet_requirement([requirement], "fxframework", "0.1.0") == name
+
+
+def test_what_the_metadata_of_a_plugin_require_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "fx_future-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: fx-future\nVersion: 1\nRequires-Dist: fxframework>=9.0\n"
+    )
+    (folder / "entry_points.txt").write_text("[fxframework]\nfuture = fx_future\n")
+    (tmp_path / "fx_future.py").write_text(
+        "from fxframework import hookimpl\n@hookimpl\ndef fx_readers(): return []\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    (failure,) = Host().failures
+    assert failure.plugin == "future"
+    assert failure.error.startswith("fx-future requires fxframework>=9.0, and this is ")
+
+
+def test_doctor_sees_commands_that_fail() -> None:
+    def fails(cli: Any) -> None:
+        raise ValueError("no such group")
+
+    host = Host(discover=False)
+    host.register(toy, name="toy")
+    assert "fx_cli failed" not in run_cli("doctor", host=host).text
+    host.register(plugin(fx_cli=fails), name="brk")
+    done = run_cli("doctor", host=host)
+    assert done.exit_code == 1
+    assert "fx_cli failed: ValueError: no such group" in done.text
 
 
 # --- Its code ----------------------------------------------------------------------------------

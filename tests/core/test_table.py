@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +42,15 @@ def test_texts_are_entered_into_the_pool() -> None:
     assert again.texts("name") == ["z", None]
     logs = Table.of(STANDARD_TABLES["logs"], pool, message=TextColumn.of(["x", "y"]))
     assert list(logs["message"]) == ["x", "y"]
+
+
+@pytest.mark.parametrize("given", ["global", ["global"] * 2, [2, "global"], 2, np.array([2, 2])])
+def test_values_of_an_enumeration_are_given_by_name(given: Any) -> None:
+    table = Table.of(STANDARD_TABLES["instants"], StringPool(), ts=[1, 2], scope=given)
+    assert table["scope"].tolist() == [2, 2]
+    assert table.plain("scope") == ["global", "global"]
+    with pytest.raises(BadCallError, match="'glob' is none of thread, process, global"):
+        Table.of(STANDARD_TABLES["instants"], StringPool(), ts=[1, 2], scope="glob")
 
 
 def test_an_empty_table() -> None:

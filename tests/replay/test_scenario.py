@@ -18,6 +18,7 @@ from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import ScenarioError, json_schema, load, parse
 from fxframework.replay.scenario import _Reading, _table_schema
+from fxframework.testing.cli import run_cli
 
 Faults = Callable[..., dict[str, str]]
 RUN = '[[step]]\ndo = "target.run"\n'
@@ -475,3 +476,30 @@ def test_any_document_is_understood_or_told_wrong(
         assert "\n" not in fault.message
         # Nothing of how it was found shows.
         assert "Error" not in fault.message, fault
+
+
+@pytest.mark.parametrize("made", [dict, Any, None, "attrs", 1 / 1, ZeroDivisionError])
+def test_parameters_that_are_no_attrs_class(made: Any, tmp_path: Path) -> None:
+    def parameters() -> Any:
+        if made is ZeroDivisionError:
+            raise made("it fails")
+        return made
+
+    class Odd:
+        @hookimpl
+        def fx_step_kinds(self) -> list[StepKind]:
+            return [StepKind(name="my.odd", title="", parameters=parameters, run=print)]
+
+    host = Host()
+    host.register(Odd(), name="odd")
+    path = tmp_path / "a.toml"
+    path.write_text('[scenario]\nname = "a"\n[[step]]\ndo = "my.odd"\nx = 1\n')
+    for words in (["replay", path], ["replay", "--schema"]):
+        done = run_cli(*words, host=host)
+        assert done.exit_code in {1, 2}
+        assert "error[FXF000" in done.stderr
+        assert "FXF0000" not in done.stderr
+        assert "the parameters of my.odd " in done.stderr
+        assert ("cannot be loaded" if made is ZeroDivisionError else "not an attrs class") in (
+            done.stderr
+        )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
+import click
 
 import fxframework
 from fxframework.cli.options import command as _command
@@ -42,6 +43,8 @@ def command(session: Session) -> ExitCode:
     """
     session.whole("doctor")
     session.lists_failures = True
+    root = click.get_current_context().find_root()
+    root.command.list_commands(root)  # type: ignore[attr-defined]  # plugins add theirs
     checks = [
         _interpreter(),
         _package(),

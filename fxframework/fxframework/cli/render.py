@@ -232,17 +232,18 @@ class Screen:
 
     # --- findings ---
 
-    def finding(self, found: Diagnostic, rule: Rule, source: Source, *, explained: bool) -> None:
+    def finding(self, found: Diagnostic, rule: Rule, capture: Capture, *, explained: bool) -> None:
         """Print a finding: its place, the bytes there, and, if ``explained``, its rule."""
         colour = COLOURS[found.severity]
         head = self.paint(f"{found.severity.word}[{found.code}]", fg=colour, bold=True)
         self.print(f"{head}: {printable(found.message)}")
-        self.print(f"  --> {place(source.name, found.offset, found.record)}")
+        self.print(f"  --> {place(capture.name, found.offset, found.record)}")
         if found.offset is not None and found.code not in rules.RULES:
-            for line in hex_context(source, found.offset):
+            for line in hex_context(capture.source, found.offset):
                 self.print(f"   {line}")
         if explained:
-            for line in (rule.ours, rule.advice(source.name, found.offset)):
+            advice = rule.advice(capture.name, found.offset, explains=explains(capture))
+            for line in (rule.ours, advice):
                 if line:
                     self.print(f"  = {printable(line)}")
 
@@ -309,3 +310,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return value
+
+
+def explains(capture: Capture) -> bool:
+    """Return whether the format of a capture explains its bytes, as `fxf explain` shows them."""
+    host = capture.request.host
+    reader = None if host is None else host.readers.get(capture.format)
+    return reader is not None and reader.explain is not None

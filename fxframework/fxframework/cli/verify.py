@@ -11,7 +11,7 @@ import click
 from fxframework import rules
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
-from fxframework.cli.render import severity_of
+from fxframework.cli.render import explains, severity_of
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, Severity
@@ -101,7 +101,7 @@ def _document(capture: Capture, found: list[Diagnostic], records: int) -> dict[s
                 "message": finding.message,
                 "title": rule.title,
                 "section": rule.section,
-                "remedy": rule.advice(capture.name, finding.offset),
+                "remedy": rule.advice(capture.name, finding.offset, explains=explains(capture)),
             }
             for finding in found
             for rule in (diagnostics.rule(finding.code),)
@@ -120,7 +120,7 @@ def _print(session: Session, capture: Capture, found: list[Diagnostic], records:
         if shown[finding.code] > SHOWN and not everything:
             continue
         rule = capture.diagnostics.rule(finding.code)
-        screen.finding(finding, rule, capture.source, explained=shown[finding.code] == 1)
+        screen.finding(finding, rule, capture, explained=shown[finding.code] == 1)
     for code, count in sorted(shown.items()):
         more = capture.diagnostics.counts.get(code, count) - min(count, SHOWN)
         if more > 0 and not everything:

@@ -10,7 +10,7 @@ import numpy as np
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import TextColumn
-from fxframework.model.table import Table
+from fxframework.model.table import Table, null_of
 
 __all__ = ["omitted_columns", "omitted_values"]
 
@@ -43,6 +43,7 @@ def omitted_values(table: Table, name: str) -> int:
     column = table[name]
     if isinstance(column, TextColumn):
         return int(np.count_nonzero(np.diff(column.offsets)))
-    if table.schema.column(name).kind == "code":
+    shape = table.schema.column(name)
+    if shape.kind == "code":
         return int(np.count_nonzero(column >= 0))
-    return int(np.count_nonzero(column))
+    return int(np.count_nonzero(column if column.ndim > 1 else column != null_of(shape)))

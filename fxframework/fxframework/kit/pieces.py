@@ -13,9 +13,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from fxframework.errors import Rule
+from fxframework.errors import BadCallError, Rule, did_you_mean
 from fxframework.model.capture import Capture
-from fxframework.model.table import Table
+from fxframework.model.table import Table, null_of
 
 __all__ = ["Piece", "PieceCapture", "Row"]
 
@@ -63,7 +63,8 @@ class PieceCapture(Capture):
     def rows(self, piece: Piece) -> Iterable[Row]:  # noqa: ARG002 (for overrides)
         """Return the rows that come from a piece; by default none.
 
-        ``offset``, ``row`` and ``ts`` are taken from the piece unless they are given.
+        Columns that a row leaves out are null, zero or empty in it; ``offset``, ``row`` and ``ts``
+        are then those of the piece.
         """
         return ()
 
@@ -81,8 +82,20 @@ class PieceCapture(Capture):
         made: list[Mapping[str, Any]] = []
         for piece in self.pieces():
             own: dict[str, Any] = {"offset": piece.offset, **({"ts": piece.ns} if times else {})}
-            made += [{**own, **values} for table, values in self.rows(piece) if table == name]
-        given: dict[str, Any] = {key: [row[key] for row in made] for key in (made or [{}])[0]}
+            for table, values in self.rows(piece):
+                if table == name:
+                    made.append({**own, **values})
+                elif table not in self.schemas:
+                    raise BadCallError(
+                        f"rows() gives a row of table {table!r}, which is not in schemas"
+                        f"{did_you_mean(table, self.schemas)}",
+                        remedy=f"schemas has {', '.join(self.schemas)}",
+                    )
+        fillers = {column.name: null_of(column) for column in schema.all_columns}
+        given: dict[str, Any] = {
+            key: [row.get(key, fillers.get(key)) for row in made]
+            for key in dict.fromkeys(key for row in made for key in row)
+        }
         for column in schema.all_columns:
             if column.name in given and column.kind == "u8":
                 given[column.name] = np.array(given[column.name], np.uint64)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pandas import DataFrame
 
-__all__ = ["ColumnData", "Table", "html_table"]
+__all__ = ["ColumnData", "Table", "html_table", "null_of"]
 
 ColumnData = NDArray[Any] | TextColumn
 """A column: a numpy array of shape (rows,), (rows, 2) for `bytes` and `array`, or a TextColumn."""
@@ -72,7 +72,8 @@ class Table:
         """Make a table of these columns; a missing column is null, zero or empty in every row.
 
         A column is anything that numpy converts to an array, or one value for all rows. A code
-        column may be given as texts (str or bytes), None for null; a text column as texts.
+        column may be given as texts (str or bytes), None for null; a text column as texts; a
+        column of an enumeration as names, such as ``scope="global"``.
         Raises BadCallError for a name that the schema does not have, a value that the column
         cannot hold, and columns of different lengths.
         """
@@ -306,7 +307,19 @@ def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
         codes = np.asarray(value, np.int32)
         pool.check(codes)
         return codes
+    if column.values and not isinstance(value, np.ndarray):
+        numbers = {name: number for number, name in column.values.items()}
+        several = not isinstance(value, str | int)
+        value = [_number(each, numbers) for each in (value if several else [value])]
+        value = value if several else value[0]
     return np.asarray(value, "i8" if column.kind in _PAIRS else column.kind)
+
+
+def _number(value: Any, numbers: Mapping[str, int]) -> Any:
+    """Return the number of a name of an enumeration. Raises ValueError for an unknown name."""
+    if isinstance(value, str) and value not in numbers:
+        raise ValueError(f"{value!r} is none of {', '.join(numbers)}")
+    return numbers[value] if isinstance(value, str) else value
 
 
 def _code(value: str | bytes | int | None, pool: StringPool) -> int:
@@ -315,6 +328,15 @@ def _code(value: str | bytes | int | None, pool: StringPool) -> int:
     if isinstance(value, str):
         value = value.encode(errors="surrogateescape")
     return pool.intern(value) if isinstance(value, bytes) else int(value)
+
+
+def null_of(column: Column) -> Any:
+    """Return the value of a column in a row without one: null, zero or empty."""
+    if column.kind in _PAIRS:
+        return (0, 0)
+    if column.kind in {"code", "text"}:
+        return None if column.kind == "code" else ""
+    return -1 if column.name in _NULL else 0
 
 
 def _filler(column: Column, rows: int) -> ColumnData:
@@ -327,8 +349,7 @@ def _filler(column: Column, rows: int) -> ColumnData:
         return np.zeros((rows, 2), np.int64)
     if column.kind == "code":
         return np.broadcast_to(np.int32(-1), rows)
-    value = -1 if column.name in _NULL else 0
-    return np.broadcast_to(np.asarray(value, column.kind), rows)
+    return np.broadcast_to(np.asarray(null_of(column), column.kind), rows)
 
 
 _PAIRS = ("bytes", "array")

@@ -18,7 +18,7 @@ import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
-from fxframework.errors import FxError, UnreadableError, UsageError, did_you_mean
+from fxframework.errors import FxError, PluginError, UnreadableError, UsageError, did_you_mean
 from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter, referred
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay.lines import line_of, lines_of
@@ -254,11 +254,10 @@ class _Reading:
 
     def parameters(self, kind: StepKind | DeviceKind, given: Any, path: str) -> Any:
         try:
-            wanted = NoParameters if kind.parameters is None else kind.parameters()
-        except Exception as error:  # noqa: BLE001 (code of plugins)
-            self.fault(path, f"its parameters cannot be loaded: {type(error).__name__}: {error}")
+            return self.structured(given, class_of_parameters(kind), path)
+        except PluginError as error:
+            self.fault(path, error.message)
             return None
-        return self.structured(given, wanted, path)
 
     def structured(self, given: Any, wanted: type, path: str) -> Any:
         try:
@@ -332,6 +331,21 @@ class _Reading:
 @attrs.frozen
 class NoParameters:
     """The parameters of a kind without parameters."""
+
+
+def class_of_parameters(kind: StepKind | DeviceKind) -> type:
+    """Return the attrs class of the parameters of a kind. Raises PluginError without one."""
+    try:
+        wanted: Any = NoParameters if kind.parameters is None else kind.parameters()
+        trouble = "" if attrs.has(wanted) else f"are {wanted!r}, not an attrs class"
+    except Exception as error:  # noqa: BLE001 (code of plugins)
+        trouble = f"cannot be loaded: {type(error).__name__}: {error}"
+    if trouble:
+        raise PluginError(
+            f"the parameters of {kind.name} {trouble}",
+            remedy="`parameters` returns a class decorated with @attrs.frozen(kw_only=True)",
+        )
+    return wanted  # type: ignore[no-any-return]
 
 
 def _named_values(parameters: Any) -> Iterator[tuple[attrs.Attribute[Any], str]]:
@@ -612,8 +626,7 @@ def json_schema(host: Host) -> dict[str, Any]:
 def _kind_schema(
     kind: StepKind | DeviceKind, definitions: dict[str, Any], key: str = ""
 ) -> dict[str, Any]:
-    wanted = NoParameters if kind.parameters is None else kind.parameters()
-    made = _table_schema(wanted, definitions)
+    made = _table_schema(class_of_parameters(kind), definitions)
     made["title"] = kind.title
     if key:
         made["properties"] = {key: {"const": kind.name}, **made["properties"]}

@@ -325,7 +325,7 @@ def test_of_a_thread_every_switch_and_its_own_wakeups() -> None:
         with fxf.open(part(sink.getvalue(), Selection(threads=names))) as capture:
             tids = dict(capture.table("threads").tuples("id", "tid"))
             sched = capture.table("sched")
-            woken = [(ts, tids[next]) for ts, kind, next in sched.tuples("ts", "kind", "next")
+            woken = [(ts, tids[thread]) for ts, kind, thread in sched.tuples("ts", "kind", "next")
                      if kind == 2]  # fmt: skip
             switched = sched.array("ts")[sched.array("kind") == 1].tolist()
         assert woken == [

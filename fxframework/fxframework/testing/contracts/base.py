@@ -124,7 +124,8 @@ class Contract:
 
     def _descriptors(self, hook: str) -> list[Any]:
         give = getattr(self._module(), hook, None)
-        return [] if give is None else list(give())
+        found = () if give is None else give()
+        return list(found) if isinstance(found, Iterable) else [found]
 
     def _reader(self, format: str) -> Reader:
         readers: list[Reader] = self._descriptors("fx_readers")
@@ -183,7 +184,8 @@ class Contract:
             f"sys.path[:0] = {sys.path!r}\n"
             f"module = importlib.import_module({self._plugin_name!r})\n"
             f"for hook in {REGISTRATION!r}:\n"
-            "    list(getattr(module, hook, list)())\n"
+            "    found = getattr(module, hook, list)()\n"
+            "    found = list(found) if hasattr(found, '__iter__') else [found]\n"
             f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
         )
         done = subprocess.run(  # noqa: S603 (this interpreter, with the code above)

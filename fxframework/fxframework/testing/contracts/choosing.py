@@ -136,7 +136,9 @@ class Choosing(RoundTrips):
                     f"{found[:8]}, a filter of their ns keeps {wanted[:8]}"
                 )
         if not tried:
-            skip(f"records of {self.format} captures have no times")
+            skip(
+                "no small sample has records to select by their own time (timed_records, row_table)"
+            )
 
 
 class Extracting(RoundTrips):

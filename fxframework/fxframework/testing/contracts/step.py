@@ -207,7 +207,7 @@ class StepContract(ScenarioContract):
             if str(self._fields()[field].metadata["refers"]) == "device"
         ]
         if not names:
-            skip(f"{self.name} refers to no device of any kind")
+            skip(f"no parameter of {self.name} takes a device of any kind")
         for field, name in names:
             for run, step in self._before(place):
                 run.devices[name] = object()

@@ -501,7 +501,10 @@ class WriterContract(Extracting):
         assert rule is not None, f"{what}, which is in no catalogue"
         assert rule.severity is Severity.ERROR, f"{what}, whose severity is {rule.severity.word}"
         assert error.message, f"{what}, without a message"
-        assert error.remedy or rule.remedy, f"{what}: neither the error nor the rule has a remedy"
+        assert error.remedy or rule.remedy, (
+            f"{what}: neither the error nor the rule has a remedy: give one to the Rule, or as "
+            "remedy= of the error"
+        )
 
     def _with_bad(
         self, good: Sequence[Json], at: int, bad: Json, options: Mapping[str, Any]
