@@ -348,7 +348,7 @@ def test_a_finding_of_a_format_that_does_not_explain_names_another_command(
     assert "fxf explain" not in text
     assert f"`fxf cat --records {damaged}` shows the record there." in text
     document = run_cli("verify", "--json", damaged, host=host).json()
-    assert not [one for one in document["files"][0]["findings"] if "explain" in one["remedy"]]
+    assert not [one for one in document["captures"][0]["findings"] if "explain" in one["remedy"]]
 
 
 def test_bytes_of_a_format_that_does_not_explain(host: Host, sample: Path, tmp_path: Path) -> None:
