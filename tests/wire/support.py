@@ -64,7 +64,7 @@ def check_rows(format: Format, records: list[LosslessRecord], capture: DeclaredC
             else:
                 found = table.plain(column)
             for (_, values), value in zip(made, found, strict=True):
-                if column in values:
+                if values.get(column) is not None:
                     wanted = values[column]
                     if isinstance(wanted, str):
                         wanted = wanted.encode(errors="surrogateescape").decode(errors="replace")

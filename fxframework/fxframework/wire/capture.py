@@ -273,7 +273,8 @@ class Run:
         if codes is not None:
             return codes
         source = self._source(table, column)
-        names: TextTable = source.refers or source.entry.table
+        referring: Any = source if isinstance(source, Number) else source.entry
+        names: TextTable = referring.refers if isinstance(source, Number) else referring.table
         found = values.copy()
         missing = np.flatnonzero(values < -1)
         numbers, where = np.unique(values[missing], return_inverse=True)

@@ -1,0 +1,172 @@
+"""Strategies: hypothesis makes records and files of a declared format.
+
+Only for tests; hypothesis is imported when a strategy is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fxframework.errors import WriteRefusedError
+from fxframework.wire.encoder import Encoder
+from fxframework.wire.fields import Field, Float, Integer, Listed, Mark, Number, Span, Text
+from fxframework.wire.records import OTHER, Layout, Record
+from fxframework.wire.state import State
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+    from fxframework.wire.format import Format
+
+__all__ = ["files", "values"]
+
+LONGEST = 40
+"""Most characters of a text, bytes of octets, and items of a list."""
+
+
+def files(format: Format, most: int = 8) -> SearchStrategy[tuple[bytes, list[Record]]]:
+    """Return a strategy of files with up to ``most`` records, and of these records."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def made(draw: DrawFn) -> tuple[bytes, list[Record]]:
+        encoder = Encoder(format)
+        parts, records = [format.magic], []
+        if format.header is not None:
+            header = format.header(**draw(values(format.header.layout, encoder.state)))
+            parts.append(encoder.encode(header))
+        for number in range(draw(st.integers(1, most))):
+            fit = [cls for cls in format.classes if _fits(cls, encoder.state)]
+            cls = draw(st.sampled_from(fit))
+            if number == 0 and format.marked is not None:
+                cls = format.marked
+            record = cls(**draw(values(cls.layout, encoder.state)))
+            try:
+                parts.append(encoder.encode(record))
+            except WriteRefusedError:  # such as a payload that its record would pad
+                continue
+            records.append(record)
+        return b"".join(parts), records
+
+    return made()
+
+
+def _fits(cls: type[Record], state: State) -> bool:
+    when = cls.layout.when
+    return when is None or bool(when.value(state.registers))
+
+
+def values(layout: Layout, state: State) -> SearchStrategy[dict[str, Any]]:
+    """Return a strategy of values for the fields of a record or a part, in a state."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def made(draw: DrawFn) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for field in layout.public:
+            if layout.derives(field) and not isinstance(field, Mark):
+                continue
+            value = draw(_value(layout, field, state))
+            if field.when is None:
+                found[field.name] = value
+            elif _is_free(layout, field):
+                found[field.name] = value if draw(st.booleans()) else None
+            else:
+                there = field.when.value({**state.registers, **_known(layout, found)})
+                found[field.name] = value if there else None
+        return found
+
+    return made()
+
+
+def _is_free(layout: Layout, field: Field) -> bool:
+    """Return whether the presence of an optional field implies its condition."""
+    return any(each[1] is field for given in layout.implied.values() for each in given)
+
+
+def _known(layout: Layout, found: dict[str, Any]) -> dict[Any, int]:
+    return {
+        field: int(found[field.name])
+        for field in layout.public
+        if isinstance(field, Number) and isinstance(found.get(field.name), int)
+    }
+
+
+def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
+    from hypothesis import strategies as st
+
+    if isinstance(field, Mark):
+        return st.sampled_from(list(field.names.values()))
+    if isinstance(field, Number):
+        if field.role == "kind":
+            return _other_kinds(layout, field)
+        if field.flag:
+            return st.booleans()
+        if field.values:
+            return st.sampled_from(list(field.values.values()))
+        if field.refers is not None:
+            return _reference(field.refers, state)
+        return st.integers(*field.range)
+    if isinstance(field, Float):
+        return st.floats(width=64 if field.nbytes == 8 else 32, allow_nan=False)
+    if isinstance(field, Listed):
+        if isinstance(field.item, Integer):
+            item: SearchStrategy[Any] = st.integers(*field.item.range)
+        else:
+            family = field.item.layout.family
+            classes = [*family.members, *([family.other] if family.other else [])]
+            item = st.one_of([_part(cls, state) for cls in classes or [field.item]])
+        return st.lists(item, max_size=LONGEST // 8).map(tuple)
+    if isinstance(field, Text):
+        if field.entry is not None:
+            inline = [_text(field)] if field.inline else []
+            return st.one_of(_reference(field.entry.table, state), *inline)
+        return _text(field)
+    if isinstance(field, Span):
+        size = field.fixed
+        some = (
+            st.binary(max_size=LONGEST)
+            if size is None
+            else st.binary(min_size=0 if field.pad else size, max_size=size)
+        )
+        return some.filter(lambda data: not field.until or field.until not in data).filter(
+            lambda data: not field.pad or not data.endswith(field.pad)
+        )
+    return st.none()
+
+
+def _part(cls: Any, state: State) -> SearchStrategy[Any]:
+    return values(cls.layout, state).map(lambda found: cls(**found))
+
+
+def _other_kinds(layout: Layout, field: Number) -> SearchStrategy[int]:
+    from hypothesis import strategies as st
+
+    taken = {cls.layout.kind[0] for cls in layout.family.members}
+    least, most = field.range
+    return st.integers(least, most).filter(lambda number: number not in taken | {OTHER})
+
+
+def _reference(table: Any, state: State) -> SearchStrategy[str]:
+    from hypothesis import strategies as st
+
+    texts = [text for _, text in state.texts(table)]
+    declared = {number for number, _ in state.texts(table)}
+    free = next(number for number in range(len(declared) + 1, -1, -1) if number not in declared)
+    return st.sampled_from([*texts, table.unknown(free)])
+
+
+def _text(field: Text) -> SearchStrategy[str]:
+    from hypothesis import strategies as st
+
+    size = field.fixed
+
+    def fits(text: str) -> bool:
+        data = text.encode()
+        ended = bool(field.until) and field.until in data
+        padded = bool(field.pad) and data.endswith(field.pad)
+        return not ended and not padded and (size is None or len(data) <= size)
+
+    if size is not None and not field.pad:
+        return st.text("abcdef", min_size=size, max_size=size)
+    return st.text(max_size=LONGEST if size is None else size).filter(fits)
