@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from fxframework.cli import complete
@@ -20,7 +18,7 @@ from fxframework.errors import ExitCode, FxError
 )
 @click.option("--out", required=True, metavar="DATASET", help="Folder or address of the dataset.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
-              help="Number of processes. Default: one for each processor.")  # fmt: skip
+              help="Number of processes. Default: one for each processor, 1 for few files.")  # fmt: skip
 @click.option("--engine", default="pool", metavar="NAME",
               help="pool, dask (a local cluster) or dask=ADDRESS. Default: pool.")  # fmt: skip
 @click.option("--resume", is_flag=True,
@@ -59,7 +57,7 @@ def command(
                 _report(session, entry)
 
         report = batch(
-            inputs, out, jobs=jobs or os.cpu_count(), engine=engine, resume=resume, force=force,
+            inputs, out, jobs=jobs, engine=engine, resume=resume, force=force,
             host=host, format=session.settings.format, progress=progress,
             **session.settings.options,
         )  # fmt: skip
