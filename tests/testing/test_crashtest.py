@@ -243,3 +243,44 @@ def test_what_must_hold_at_the_end_is_checked_there_alone() -> None:
     assert (report.failure.store, report.failure.final) == (2, True)
     assert "the last image is wrong when the writer had ended, after 2 stores" in str(report)
     assert not crashtest(write, even, size=64, final=even).failure.final
+
+
+class Callable1:
+    def __call__(self, image: bytes) -> None: ...
+
+
+@pytest.mark.parametrize("check", [lambda image: None, lambda image, notes: None, Callable1(),
+                                   lambda image, before=None: None, lambda *given: None,
+                                   lambda image, notes, before: None, lambda image, more=1: None,
+                                   len, bytes])  # fmt: skip
+def test_checks_that_may_be_given(check: Any) -> None:
+    assert crashtest(lambda memory: memory.store_u64(0, 1), check, size=8).ok
+
+
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        ("inspect", "invalid check 'inspect': give a function"),
+        (None, "invalid check None"),
+        ({"a": 1}, "invalid check"),
+        (lambda: None, "too many positional arguments"),
+        (lambda image, notes, more: None, "missing a required argument: 'more'"),
+        (lambda image, *, how: None, "missing a required argument: 'how'"),
+    ],
+)
+@pytest.mark.parametrize("final", [False, True])
+def test_a_wrong_check_is_refused_before_the_writer_runs(check: Any, why: str, final: bool) -> None:
+    if final and check is None:
+        return  # there need not be one
+    ran: list[int] = []
+    given: dict[str, Any] = {"check": lambda image: None, "final": check}
+    with pytest.raises(TypeError, match=why):
+        crashtest(ran.append, **(given if final else {"check": check}), size=8)
+    assert not ran
+
+
+def test_a_check_that_returns_in_place_of_raising_is_refused() -> None:
+    with pytest.raises(TypeError, match="returned False: it must raise for an invalid image"):
+        crashtest(lambda memory: memory.store_u64(0, 1), lambda image: not any(image), size=8)
+    with pytest.raises(TypeError, match="call it, and give what it returns"):
+        crashtest(lambda memory: memory.store_u64(0, 1), lambda image: print, size=8)

@@ -17,8 +17,12 @@ from fxframework.errors import ExitCode, FxError
     captures=True, guard=False, name="batch", short_help="Convert many captures into one dataset."
 )
 @click.option("--out", required=True, metavar="DATASET", help="Folder or address of the dataset.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N",
-              help="Number of processes. Default: one for each processor, 1 for few files.")  # fmt: skip
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of processes. Default: one for each processor, 1 for few small captures.",
+)
 @click.option("--engine", default="pool", metavar="NAME",
               help="pool, dask (a local cluster) or dask=ADDRESS. Default: pool.")  # fmt: skip
 @click.option("--resume", is_flag=True,
