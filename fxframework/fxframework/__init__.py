@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
     from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Reference, Writer
-    from fxframework.verbs import convert, diff, predict, salvage, sql, verify
+    from fxframework.verbs import compare, convert, diff, predict, salvage, sql, verify
 
 __version__ = "0.1.0"
 
@@ -59,6 +59,7 @@ __all__ = [
     "Writer",
     "__version__",
     "batch",
+    "compare",
     "convert",
     "diff",
     "hookimpl",
@@ -85,6 +86,6 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.model.selection": "Selection",
         "fxframework.model.table": "Table",
         "fxframework.registry": "Confidence Exporter Option Probe Reader Reference Writer",
-        "fxframework.verbs": "convert diff predict salvage sql verify",
+        "fxframework.verbs": "compare convert diff predict salvage sql verify",
     },
 )

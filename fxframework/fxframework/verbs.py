@@ -1,4 +1,4 @@
-"""The operations of the command line as functions: convert, salvage, verify, predict, diff, sql."""
+"""The operations of the command line as functions: convert, verify, diff, compare and so on."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from fxframework.registry import Reference
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fxframework.analysis.comparison import Comparison
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.kit.difference import Difference
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.prediction import Prediction
     from fxframework.model.timeline import Line
 
-__all__ = ["convert", "diff", "predict", "reference_of", "salvage", "sql", "verify"]
+__all__ = ["compare", "convert", "diff", "predict", "reference_of", "salvage", "sql", "verify"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, Capture)
 """Types of a single input."""
 BY = {
     "record": ("record",),
     "entry": ("entry",),
-    "name": ("name",),
-    "all": ("record", "entry", "name"),
+    "all": ("record", "entry"),
 }
 """Comparisons for each value of ``by`` in ``diff``."""
 
@@ -199,10 +199,10 @@ def diff(
 ) -> Difference:
     """Compare two captures of one format.
 
-    ``by`` is ``record``, ``entry``, ``name`` or ``all``; ``show`` limits the entries of each list.
+    ``by`` is ``record``, ``entry`` or ``all``; ``show`` limits the entries of each list.
     ``format`` and ``options`` are those of the readers; ``of_a`` and ``of_b`` are options for one
-    of the two, such as the map of the functions of a build. Raises UsageError for another ``by``
-    and for captures of two formats, and the errors of ``fxframework.open``.
+    of the two. Raises UsageError for another ``by`` and for captures of two formats, and the errors
+    of ``fxframework.open``.
     """
     from fxframework.kit.difference import compare
 
@@ -213,6 +213,55 @@ def diff(
         _given(second, format, {**options, **(of_b or {})}) as b,
     ):
         return compare(a, b, by=BY[by], show=show)
+
+
+def compare(
+    before: Input | Capture | Iterable[Input | Capture],
+    after: Input | Capture | Iterable[Input | Capture],
+    *,
+    by: str = "name",
+    threshold: float = 0.05,
+    select: Selection | None = None,
+    format: str | None = None,
+    of_after: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare what two runs, or many runs of two sides, did: which calls took longer, and so on.
+
+    Each side is one or several paths, bytes or open captures; a path may be a folder or a pattern.
+    ``by`` is ``name``, ``path``, ``process``, ``thread``, ``category`` or another column of
+    `slices`; smaller relative changes than ``threshold`` are the same; ``select`` chooses a part
+    of each capture. ``options`` are those of the readers, ``of_after`` those that differ on
+    the other side, such as the map of another build.
+
+    Raises UsageError for captures that have nothing in common to compare, and the errors of
+    ``fxframework.open``.
+    """
+    from fxframework.analysis.comparison import compared
+    from fxframework.analysis.runs import Reader, Side
+
+    reader = Reader.of(by)
+    sides = Side(reader.names), Side(reader.names)
+    given = [_several(each) for each in (before, after)]
+    keep = all(len(each) == 1 for each in given)
+    for side, inputs, own in zip(sides, given, ({}, of_after or {}), strict=True):
+        for one in inputs:
+            with _given(one, format, {**options, **own}) as capture:
+                reader.read(capture if select is None else capture.select(select), side, keep=keep)
+    return compared(reader, *sides, threshold=threshold)
+
+
+def _several(what: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
+    """Return the inputs; a path that is a folder or a pattern becomes its files."""
+    from fxframework.dataset.inputs import expand
+
+    found: list[Input | Capture] = []
+    for one in [what] if isinstance(what, SINGLE) else list(what):
+        if isinstance(one, str | os.PathLike):
+            found += [item.file for item in expand([os.fspath(one)])]
+        else:
+            found.append(one)
+    return found
 
 
 def _host(capture: Capture) -> Host:

@@ -1,4 +1,4 @@
-"""`fxf account`, `stack`, `graph` and `graph-diff`; options of readers that have flags."""
+"""`fxf account`, `stack` and `graph`; options of readers that have flags."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_stack_shows_threads_and_hides_what_is_small(host: Host, rows: Path) -> 
     assert "2 stacks not shown" in result.stderr
 
 
-# --- graph and graph-diff ----------------------------------------------------------------------
+# --- graph -------------------------------------------------------------------------------------
 
 
 def test_graph_is_dot(host: Host, rows: Path, tmp_path: Path) -> None:
@@ -171,28 +171,26 @@ def test_graph_is_dot(host: Host, rows: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.svg", "x.PNG", "a.b.pdf"])
-@pytest.mark.parametrize("command", ["graph", "graph-diff"])
 def test_a_picture_is_not_what_a_graph_is_written_as(
-    host: Host, rows: Path, tmp_path: Path, command: str, name: str
+    host: Host, rows: Path, tmp_path: Path, name: str
 ) -> None:
-    files = [rows] * (2 if command == "graph-diff" else 1)
-    done = run_cli(command, "--out", tmp_path / name, *files, host=host)
+    done = run_cli("graph", "--out", tmp_path / name, rows, host=host)
     assert done.exit_code == ExitCode.USAGE
     assert f"dot -T{name.rpartition('.')[2].lower()} " in done.stderr
     assert not (tmp_path / name).exists()
 
 
-def test_graph_diff_tells_changes(host: Host, rows: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.toy"
+def test_what_replaces_graph_diff(host: Host, rows: Path, tmp_path: Path) -> None:
+    other, out = tmp_path / "other.toy", tmp_path / "x.dot"
     other.write_bytes(toy.toy(toy.span("one", 0, 400), toy.span("three", 500, 1)))
-    text = run_cli("graph-diff", rows, other, host=host).text
+    gone = run_cli("graph-diff", rows, other, host=host)
+    assert gone.exit_code == ExitCode.USAGE
+    assert "fxf compare A B -o OUT.dot" in gone.stderr
+    run_cli("compare", rows, other, "-o", out, host=host)
+    text = out.read_text()
     assert 'F1 [label="{one|-50.00%}" color="#A6DBA0"];' in text
     assert '[label="{two|-100.00%}" color="#1B7837"];' in text
     assert '[label="{three|new}" color="#B2182B"];' in text
-    nodes = run_cli("graph-diff", "--json", rows, other, host=host).json()["nodes"]
-    assert nodes[0]["name"] == "one"
-    assert nodes[0]["change"]["sum"] == -0.5
-    assert nodes[-1]["A"] is None
 
 
 # --- Options of readers with flags -------------------------------------------------------------
@@ -224,10 +222,10 @@ def flagged() -> Host:
 
 
 @pytest.mark.parametrize(
-    "command", ["info", "cat", "verify", "account", "stack", "graph", "graph-diff", "diff"]
+    "command", ["info", "cat", "verify", "account", "stack", "graph", "compare", "diff"]
 )
 def test_a_flag_is_the_option(flagged: Host, rows: Path, command: str) -> None:
-    files = [rows] * (2 if command in {"graph-diff", "diff"} else 1)
+    files = [rows] * (2 if command in {"compare", "diff"} else 1)
     assert run_cli(command, *files, host=flagged).exit_code == ExitCode.OK
     for given in (["-m"], ["--refuse"], ["-o", "refuse=yes"]):
         result = run_cli(command, *given, *files, host=flagged)

@@ -34,7 +34,7 @@ ARGUMENTS = {
     "account": ["spellcheck.xray"],
     "stack": ["spellcheck.xray"],
     "graph": ["spellcheck.xray"],
-    "graph-diff": ["spellcheck.xray", "spellcheck.xray"],
+    "compare": ["spellcheck.xray", "--with", "spellcheck.xray"],
     "watch": ["--count", "1", "busy.inspect"],
     "salvage": ["boot.fxt", "out.fxt"],
     "explain": ["FXF0001"],
@@ -73,13 +73,14 @@ VALUES = {
     "--vertex-color": "sum", "--stack": "0", "--aggregate": "time", "--depth": "3",
     "--aggregation": "time", "--figure": "sum", "--min-percent": "1",
     "--align": "boot.fxt:offset=5",
-    "--of-a": "instr_map=spellcheck.csv",
-    "--of-b": "instr_map=spellcheck.csv",
+    "--with": "spellcheck.xray", "--with-option": "instr_map=spellcheck.csv",
+    "--with-map": "spellcheck.csv", "--threshold": "7", "--fail-on": "slower,more",
+    "--widths": "before", "--anchor": "0",
 }  # fmt: skip
 """Values of options that take one; None: the first of the choices, or the command's own."""
 OWN = {
-    ("diff", "--by"): "name", ("account", "--by"): "name", ("stack", "--by"): "name",
-    ("graph", "--by"): "name", ("graph-diff", "--by"): "name",
+    ("diff", "--by"): "record", ("account", "--by"): "name", ("stack", "--by"): "name",
+    ("graph", "--by"): "name", ("compare", "--by"): "name", ("compare", "--out"): "out.html",
     ("instr-map", "--format"): "csv", ("sql", "--option"): "out.csv", ("replay", "--format"): "log",
 }  # fmt: skip
 WITH = {"--max-memory", "--max-output"}

@@ -1,4 +1,4 @@
-"""What two captures say that the other does not: by record, by name, by who acts."""
+"""What two captures say that the other does not: by record, by entry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 import hypothesis
-import numpy as np
 import pytest
 import toy
 from hypothesis import strategies as st
@@ -16,11 +15,8 @@ from hypothesis import strategies as st
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.kit import difference
-from fxframework.kit.difference import Difference, Person, Stats, compare
+from fxframework.kit.difference import Difference, compare
 from fxframework.model.capture import OpenRequest
-from fxframework.model.schema import STANDARD_TABLES
-from fxframework.model.strings import TextColumn
-from fxframework.model.table import Table
 
 
 def opened(*records: bytes) -> toy.ToyCapture:
@@ -110,6 +106,7 @@ class Told:
     """A record that says what it is told to."""
 
     shown: dict[str, Any]
+    offset: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return self.shown
@@ -211,136 +208,12 @@ def test_it_is_the_difference_of_two_bags(one: list[bytes], other: list[bytes], 
     assert records.reordered == (not any(only) and one != other)
 
 
-# --- By name -------------------------------------------------------------------------------------
-
-
-def test_names_are_counted_and_slices_measured() -> None:
-    a = [toy.span("x", 1, 10), toy.span("x", 2, 20), toy.span("y", 3, 5), toy.span("z", 4, 1)]
-    b = [toy.span("x", 1, 90), toy.span("x", 2, 0), toy.span("w", 3, 5), toy.span("z", 9, 1)]
-    found = compared(a, b, by=["name"])
-    assert found.records is None
-    assert not found.same
-    assert found.names["instants"] == ()
-    x, w, y = found.names["slices"]
-    assert x.key == {"category": None, "name": "x"}
-    assert (x.a, x.b) == (Stats(2, 30), Stats(2, 90))
-    assert (x.ratio, x.a and x.a.mean_ns) == (3.0, 15.0)
-    assert (w.key["name"], w.a, w.b, w.ratio) == ("w", None, Stats(1, 5), None)
-    assert (y.key["name"], y.a, y.b) == ("y", Stats(1, 5), None)
-
-
-def test_the_greatest_change_comes_first() -> None:
-    a = [toy.span("s", 1, 10), toy.span("l", 1, 1_000), *[toy.mark("m", 1)] * 2, toy.mark("n", 1)]
-    b = [toy.span("s", 1, 11), toy.span("l", 1, 2_000), toy.mark("m", 1), *[toy.mark("n", 1)] * 9]
-    found = compared(a, b)
-    assert [one.key["name"] for one in found.names["slices"]] == ["l", "s"]
-    assert [one.key["name"] for one in found.names["instants"]] == ["n", "m"]
-    assert found.names["instants"][0].ratio == 9.0
-
-
-def test_lengths_add_up_exactly_and_unclosed_ones_apart() -> None:
-    huge = (1 << 62) + 12345
-    a = [toy.span("x", 1, huge), toy.span("x", 2, huge), toy.span("x", 3, -1)]
-    (x,) = compared(a, [toy.span("x", 1, huge)], by=["name"]).names["slices"]
-    assert x.a == Stats(3, 2 * huge, 1)
-    assert x.a.mean_ns == float(huge)
-    (only,) = compared([toy.span("x", 1, -1)], [toy.span("x", 1, 5)], by=["name"]).names["slices"]
-    assert (only.a, only.b) == (Stats(1, 0, 1), Stats(1, 5))
-    assert only.a is not None
-    assert only.a.mean_ns is None
-    assert only.ratio == 1.0
-
-
-class Counting(toy.ToyCapture):
-    """A capture whose counters, switches and logs are told."""
-
-    schemas = {name: STANDARD_TABLES[name] for name in ("counters", "sched", "logs")}  # noqa: RUF012
-
-    def __init__(self, *values: tuple[str, int, float], cpus: tuple[int, ...] = ()) -> None:
-        super().__init__(Source.open(repr((values, cpus)).encode()), OpenRequest(options={}))
-        self.values = values
-        self.cpus = cpus
-
-    def _table(self, name: str) -> Table:
-        schema = self.schemas[name]
-        count = {"counters": len(self.values), "sched": len(self.cpus)}.get(name, 0)
-        kinds = {"code": "i4", "text": "u1"}
-        columns: dict[str, Any] = {
-            column.name: np.zeros(count, kinds.get(column.kind, column.kind))
-            for column in schema.all_columns
-        }
-        if name == "counters" and count:
-            series, ts, value = zip(*self.values, strict=True)
-            columns |= {
-                "series": np.array([self.strings.intern(one.encode()) for one in series], "i4"),
-                "ts": np.array(ts),
-                "value": np.array(value, float),
-            }
-        elif name == "sched":
-            columns |= {"cpu": np.array(self.cpus, "u2"), "kind": np.full(count, 1, "u1")}
-        elif name == "logs":
-            columns["message"] = TextColumn.of([])
-        return Table(schema, count, columns, self.strings)
-
-    def _batches(self, name: str, rows: int) -> Iterator[Table]:
-        return super()._batches(name, 2)
-
-
-NAN = float("nan")
-
-
-def test_counters_are_told_by_series() -> None:
-    a = Counting(("s", 5, 9.0), ("s", 1, 4.0), ("t", 1, 1.0), ("s", 3, -2.0), ("u", 1, NAN))
-    b = Counting(("s", 5, 9.0), ("t", 1, 1.0), ("s", 6, 1.0), ("s", 3, NAN), ("u", 1, NAN))
-    (found,) = compare(a, b, by=["name"]).names["counters"]
-    assert found.key == {"category": "", "name": "", "series": "s"}
-    assert found.a == Stats(3, least=-2.0, most=9.0, last=9.0)
-    assert found.b == Stats(3, least=1.0, most=9.0, last=1.0)
-    assert found.ratio == 1.0
-
-
-def test_switches_are_told_by_kind_and_cpu() -> None:
-    found = compare(Counting(cpus=(0, 1, 1)), Counting(cpus=(1, 1, 3)), by=["name"])
-    assert [(one.key, one.a, one.b) for one in found.names["sched"]] == [
-        ({"kind": "context_switch", "cpu": "0"}, Stats(1), None),
-        ({"kind": "context_switch", "cpu": "3"}, None, Stats(1)),
-    ]
-
-
-def test_names_that_are_no_utf8_are_told_apart() -> None:
-    found = compared([toy.mark(b"\xff", 1)], [toy.mark(b"\xfe", 1)], by=["name"])
-    assert len(found.names["instants"]) == 2
-
-
-@hypothesis.given(
-    st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 2), st.integers(0, 5)), min_size=1)
-)
-def test_groups_are_distinct_rows(rows: list[tuple[int, int, int]]) -> None:
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
-    keys, group = difference._groups(columns)
-    assert [keys[at] for at in group.tolist()] == rows
-    assert len(set(keys)) == len(keys)
-
-
-# --- By who acts ---------------------------------------------------------------------------------
-
-
-def test_who_acts_is_compared() -> None:
-    found = compared(MARKS, [], by=["name"])
-    processes, threads = found.people
-    assert processes.table == "processes"
-    assert processes.only == ((Person(10, None, None),), ())
-    assert threads.only == ((Person(10, 11, "main"),), ())
-
-
 # --- What is compared ----------------------------------------------------------------------------
 
 
 def test_only_what_was_asked_for_counts() -> None:
     a, b = MARKS[:1], [toy.mark("a", 7, 7)]  # the same name, at another time
-    assert compared(a, b, by=["name"]).same
     assert not compared(a, b, by=["record"]).same
-    assert compared(a, b, by=["record"]).names == {}
     assert not compared(a, b).same
 
 

@@ -107,38 +107,6 @@ def test_the_pool_gives_the_same_bytes_and_the_command_names_what_failed(
     assert (again.exit_code, "--resume" in again.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("count", "nbytes", "processors", "jobs"),
-    [
-        (0, 0, 8, 1), (1, 10**12, 8, 1), (27, 27 * 18_208, 2, 1), (27, 27 * 18_208, 8, 1),
-        (40, 10**9, 8, 8), (40, 10**9, 2, 2), (3, 10**9, 8, 3), (10_000, 10**7, 2, 2),
-        (10_000, 10**7, 1, 1),
-    ],
-)  # fmt: skip
-def test_a_pool_is_taken_where_it_saves_time(
-    count: int, nbytes: int, processors: int, jobs: int
-) -> None:
-    assert engines.worthwhile_jobs(count, nbytes, processors) == jobs
-
-
-def test_few_small_captures_need_no_process_unless_told(
-    fleet: tuple[Path, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    monkeypatch.setattr(
-        engines, "PoolEngine", lambda jobs: made.append(jobs) or engines.SerialEngine()
-    )
-    words = ("batch", *sorted(fleet[0].rglob("*.fxt"))[:5], "--out")
-    run_cli(*words, tmp_path / "few")
-    assert not made
-    run_cli(*words, tmp_path / "told", "--jobs", "2")
-    assert made == [2]
-    monkeypatch.setattr(engines, "PER_CAPTURE", 10.0)
-    run_cli(*words, tmp_path / "slow")
-    assert made == [2, 5]
-
-
 def test_dask_gives_the_same_bytes(
     fleet: tuple[Path, list[Path]], whole: tuple[Path, Any], tmp_path: Path
 ) -> None:

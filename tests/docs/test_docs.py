@@ -27,6 +27,7 @@ PYTHON_PAGES = (
     "docs/python.md",
     "docs/tables.md",
     "docs/analysis.md",
+    "docs/compare.md",
     "docs/records.md",
     "docs/writing.md",
     "docs/writing-logs.md",

@@ -122,3 +122,34 @@ def test_the_kit_is_imported_piece_by_piece() -> None:
         assert getattr(kit, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         kit.nothing  # noqa: B018
+
+
+def test_runs_are_held_against_stored_ones(tmp_path: Path) -> None:
+    test = """
+        import random
+
+        from fx_trace.write.archive import Archive
+
+        def record(path, seed, slow=1.0):
+            now, rng = 0, random.Random(seed)
+            with Archive(path, force=True) as archive:
+                app = archive.provider(1, "app")
+                for _ in range(60):
+                    length = int(rng.lognormvariate(8, 0.2) * slow)
+                    app.duration_complete("demo", "work", now, now + length)
+                    now += length
+            return path
+
+        def test_as_fast(no_slower_than, tmp_path):
+            found = no_slower_than("golden/base.fxt", record(tmp_path / "a.fxt", 2))
+            assert found.same
+
+        def test_slower(no_slower_than, tmp_path):
+            run = record(tmp_path / "b.fxt", 3, slow=1.5)
+            no_slower_than("golden/base.fxt", run, fail_on=("more",))
+            no_slower_than("golden/base.fxt", run)
+    """
+    assert "1 passed" in run(tmp_path, "--fxf-update-golden", "-k", "fast", test=test)
+    said = run(tmp_path)
+    assert "1 failed, 1 passed" in said
+    assert "changed by 5% or more, beyond noise: 1 slower" in said

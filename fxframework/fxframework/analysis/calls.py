@@ -33,6 +33,7 @@ __all__ = [
     "dense",
     "found_in",
     "functions_of",
+    "in_ns",
     "measured",
     "numbered",
 ]
@@ -193,12 +194,12 @@ class CallParts:
     before their callers, a part is kept in temporary files; ``release`` drops it from memory.
     """
 
-    def __init__(self, capture: Capture, by: str = "") -> None:
+    def __init__(self, capture: Capture, by: str = "", calls: Calls | None = None) -> None:
         self._capture = capture
-        self._whole = None
+        self._whole: Calls | None = None
         self._held: list[Spill] = []
-        if isinstance(capture, View) or capture.fits_memory:
-            self._whole = calls = Calls.of(capture, by)
+        if calls is not None or isinstance(capture, View) or capture.fits_memory:
+            self._whole = calls = calls or Calls.of(capture, by)
             self.functions = calls.functions
             self.threads: NDArray[Any] = dense(calls.thread)[1]
             """Ids of the threads that have calls, ascending."""
@@ -325,6 +326,22 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     out = arena.empty(values.size, np.int32)
     kernels.look_up(numbers, low, table.data, out.data)
     return out, offsets + low
+
+
+def in_ns(times: I64, per_second: int) -> I64:
+    """Convert times to nanoseconds, rounded down; unchanged if the rate is unknown (0).
+
+    Times beyond int64 become its greatest value.
+    """
+    if per_second in {0, NS_PER_SECOND}:
+        return times
+    if per_second <= NS_MAX // NS_PER_SECOND:
+        whole, part = np.divmod(times, per_second)
+        if int(whole.max(initial=0)) < NS_MAX // NS_PER_SECOND:
+            ns: I64 = whole * NS_PER_SECOND + part * NS_PER_SECOND // per_second
+            return ns
+    exact = (min(time * NS_PER_SECOND // per_second, NS_MAX) for time in map(int, times))
+    return np.fromiter(exact, np.int64, times.size)
 
 
 class ThreadNames(Mapping[int, str]):

@@ -63,7 +63,8 @@ class Spreads(Made[Spread]):
     """
 
     def __init__(self, sums: Mapping[str, I64], lengths: I64, starts: I64) -> None:
-        self._sums, self._lengths, self._starts = sums, lengths, starts
+        self._sums = sums
+        self.lengths, self.starts = lengths, starts
         views = {name: column.data for name, column in sums.items()}
         # A bound method would create a reference cycle.
         super().__init__(starts.size, partial(_spread, views, lengths.data, starts.data))
@@ -76,13 +77,13 @@ class Spreads(Made[Spread]):
         found: I64 = np.full(counts.size, -1, np.int64)
         some = np.flatnonzero(counts)
         rank = np.minimum((counts[some] * SHARES[name]).astype(np.int64), counts[some] - 1)
-        found[some] = self._lengths[self._starts[some] + rank]
+        found[some] = self.lengths[self.starts[some] + rank]
         return found
 
     def extended(self, more: int) -> Spreads:
         """Return these spreads followed by ``more`` groups without calls."""
         sums = {name: np.pad(column, (0, more)) for name, column in self._sums.items()}
-        return Spreads(sums, self._lengths, np.pad(self._starts, (0, more)))
+        return Spreads(sums, self.lengths, np.pad(self.starts, (0, more)))
 
 
 def _spread(
@@ -109,8 +110,9 @@ def spreads(
     *,
     chosen: NDArray[np.uint8] = ALL,
     summed: NDArray[np.uint8] = ALL,
+    ordered: bool = False,
 ) -> Spreads:
-    """Return the spreads of ``groups`` groups of calls.
+    """Return the spreads of ``groups`` groups of calls; with ``ordered``, all lengths are sorted.
 
     ``group`` is the group of each call; ``parent`` and ``length`` are as in ``Calls``. ``chosen``
     marks the calls that count, ``summed`` those whose lengths are added up. Self times cover all
@@ -132,13 +134,13 @@ def spreads(
     starts = np.cumsum(counts) - counts
     out = arena.empty(int(counts.sum()), np.int64)
     kernels.sort_out(group.data, length.data, chosen.data, starts.copy().data, out.data)
-    _rank(out, starts, counts)
+    _rank(out, starts, counts, ordered=ordered)
     sums = {"count": counts, "unfinished": opened, "sum": totals, "own": own}
     return Spreads(sums, out, starts)
 
 
-def _rank(lengths: I64, starts: I64, counts: I64) -> None:
-    """Sort each group of lengths so far that its order statistics are at their ranks."""
+def _rank(lengths: I64, starts: I64, counts: I64, *, ordered: bool) -> None:
+    """Sort each group of lengths, or so far that its order statistics are at their ranks."""
     for size in range(2, min(FEW, int(counts.max(initial=0))) + 1):
         every = np.flatnonzero(counts == size)
         for first in range(0, every.size, BLOCK):
@@ -146,4 +148,8 @@ def _rank(lengths: I64, starts: I64, counts: I64) -> None:
             lengths[places] = np.sort(lengths[places], axis=1)
     for group in np.flatnonzero(counts > FEW).tolist():
         start, count = int(starts[group]), int(counts[group])
-        lengths[start : start + count].partition(sorted({*_ranks(count).values()}))
+        mine = lengths[start : start + count]
+        if ordered:
+            mine.sort()
+        else:
+            mine.partition(sorted({*_ranks(count).values()}))

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.calls import NO_THREAD, CallParts, Functions, ThreadNames
+from fxframework.analysis.calls import NO_THREAD, CallParts, Calls, Functions, ThreadNames, in_ns
 from fxframework.analysis.made import Made
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX, NS_PER_SECOND
+from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
 
 __all__ = ["CallTree", "call_tree", "merged"]
@@ -54,6 +54,8 @@ class CallTree:
     """Number of asynchronous slices, which belong to no stack and are left out."""
     deep: int = 0
     """Number of calls below the depth limit, which are counted at the node above them."""
+    nodes: NDArray[np.int32] | None = None
+    """The node of each call, in the order of ``Calls``, if that was asked for."""
 
     def __len__(self) -> int:
         return int(self.parent.size)
@@ -112,34 +114,29 @@ class CallTree:
         return found[::-1]
 
     def in_ns(self, times: I64) -> I64:
-        """Convert times to nanoseconds, rounded down; unchanged if the rate is unknown.
-
-        Times beyond int64 become its greatest value.
-        """
-        rate = self.per_second
-        if rate in {0, NS_PER_SECOND}:
-            return times
-        if rate <= NS_MAX // NS_PER_SECOND:
-            whole, part = np.divmod(times, rate)
-            if int(whole.max(initial=0)) < NS_MAX // NS_PER_SECOND:
-                ns: I64 = whole * NS_PER_SECOND + part * NS_PER_SECOND // rate
-                return ns
-        in_ns = (min(time * NS_PER_SECOND // rate, NS_MAX) for time in map(int, times))
-        return np.fromiter(in_ns, np.int64, times.size)
+        """Convert times to nanoseconds; see ``calls.in_ns``."""
+        return in_ns(times, self.per_second)
 
 
 def call_tree(
-    capture: Capture, *, by: str = "", per_thread: bool = False, depth: int = 0
+    capture: Capture,
+    *,
+    by: str = "",
+    per_thread: bool = False,
+    depth: int = 0,
+    calls: Calls | None = None,
+    with_nodes: bool = False,
 ) -> CallTree:
     """Return the call tree of a capture, with calls grouped by ``by`` (see ``Calls.of``).
 
     It has no nodes deeper than ``depth`` (0: no limit): deeper calls are counted at the node above
-    them, and their own time is part of its own time.
+    them, and their own time is part of its own time. ``calls`` are those of the capture, if they
+    are in memory already, without asynchronous slices; ``with_nodes`` keeps the node of each call.
 
     Raises UsageError if the capture has no slices.
     """
-    calls = CallParts(capture, by)
-    ids = calls.threads
+    parts = CallParts(capture, by, calls)
+    ids = parts.threads
     numbers = np.zeros(int(ids[-1]) + 2 if ids.size else 1, np.int32)
     roots: Sequence[str] = ["all threads"]
     if per_thread:
@@ -149,7 +146,7 @@ def call_tree(
     builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM, depth)
     nodes = Spill(np.int32)
     used, part = len(roots), None
-    for part in calls.parts():
+    for part in parts.parts():
         first, stop = part.first, part.first + part.function.size
         nodes.grow(stop)[first:stop] = -1
         builder.load(
@@ -163,7 +160,7 @@ def call_tree(
         while builder.row < stop:
             used = builder.run()
             nodes.release()
-            calls.release()
+            parts.release()
     parent, function, count, opened, total, loose = (
         np.asarray(column)[:used]
         for column in (
@@ -175,9 +172,10 @@ def call_tree(
             builder.loose,
         )
     )
-    functions, per_second, asynchronous = calls.functions, calls.per_second, calls.asynchronous
+    functions, per_second, asynchronous = parts.functions, parts.per_second, parts.asynchronous
     deep = builder.deep
-    del builder, calls, part, nodes
+    own_nodes = (nodes.array[: len(calls or ())] >> 1) if with_nodes else None
+    del builder, parts, part, nodes
     top = len(roots)
     own = np.add(total, loose, out=loose)
     for first in range(top, used, BLOCK):
@@ -199,6 +197,7 @@ def call_tree(
         per_second=per_second,
         asynchronous=asynchronous,
         deep=deep,
+        nodes=own_nodes,
     )
 
 

@@ -37,10 +37,10 @@ COMMANDS = {
     "sql": "Query captures, or a dataset, with SQL.",
     "view": "Show captures in the Perfetto UI.",
     "diff": "Show what differs between two captures.",
+    "compare": "Show what two runs, or many of two sides, did differently.",
     "account": "Show how often functions were called, and for how long.",
     "stack": "Show time by call stacks.",
     "graph": "Write the call graph, for Graphviz.",
-    "graph-diff": "Write how two call graphs differ, for Graphviz.",
     "watch": "Show how a live capture changes.",
     "salvage": "Write the sound part of a damaged capture.",
     "explain": "Explain a finding's code, or the bytes at an offset.",
@@ -53,6 +53,8 @@ COMMANDS = {
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
+GONE = {"graph-diff": "fxf compare A B -o OUT.dot"}
+"""Commands that earlier versions had, with what replaces them."""
 SYSTEM = "check the path, the permissions and the disk"
 """The remedy for errors of the operating system."""
 
@@ -93,6 +95,8 @@ class Fxf(WithGlobalOptions, click.Group):
         found = self.get_command(ctx, first)
         if found is not None:
             return first, found, args[1:]
+        if first in GONE and not Path(first).exists():
+            raise UsageError(f"`fxf {first}` is gone", remedy=f"`{GONE[first]}` does the same")
         if not _is_input(first):
             known = [*COMMANDS, *self.commands]
             raise UsageError(

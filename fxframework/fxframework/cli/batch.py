@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from fxframework.cli import complete
@@ -17,12 +19,8 @@ from fxframework.errors import ExitCode, FxError
     captures=True, guard=False, name="batch", short_help="Convert many captures into one dataset."
 )
 @click.option("--out", required=True, metavar="DATASET", help="Folder or address of the dataset.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of processes. Default: one for each processor, 1 for few small captures.",
-)
+@click.option("--jobs", type=click.IntRange(1), metavar="N",
+              help="Number of processes. Default: one for each processor.")  # fmt: skip
 @click.option("--engine", default="pool", metavar="NAME",
               help="pool, dask (a local cluster) or dask=ADDRESS. Default: pool.")  # fmt: skip
 @click.option("--resume", is_flag=True,
@@ -61,7 +59,7 @@ def command(
                 _report(session, entry)
 
         report = batch(
-            inputs, out, jobs=jobs, engine=engine, resume=resume, force=force,
+            inputs, out, jobs=jobs or os.cpu_count(), engine=engine, resume=resume, force=force,
             host=host, format=session.settings.format, progress=progress,
             **session.settings.options,
         )  # fmt: skip

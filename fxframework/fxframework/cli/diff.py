@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.options import side_options
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, duration, printable
+from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.verbs import BY
 
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from fxframework.kit.difference import (
         Difference,
         EntryDifference,
-        NameDifference,
-        Person,
-        PersonDifference,
         RecordDifference,
         ShownRecord,
-        Stats,
     )
     from fxframework.model.capture import Capture, Entry
 
@@ -42,7 +38,7 @@ LONGEST = 200
     "--by",
     type=click.Choice(list(BY)),
     default="all",
-    help="Compare records, entries, names, or all; all.",
+    help="Compare records, entries, or all; all.",
 )
 @click.option(
     "--show",
@@ -66,10 +62,9 @@ def command(
     """Show what differs between two captures of one format.
 
     Records are equal if their contents are, wherever they are and whichever indexes they use.
-    Captures of a state, such as a tree of properties, are compared path by path instead. By name,
-    rows of the tables are counted, slices and counters also measured, and processes and threads
-    compared. The exit status is 0 if all is equal and 1 if something differs; -q prints nothing
-    but errors.
+    Captures of a state, such as a tree of properties, are compared path by path instead. `fxf
+    compare` shows what two runs did differently: which names took longer or occurred more often.
+    The exit status is 0 if all is equal and 1 if something differs; -q prints nothing but errors.
     """
     from fxframework.kit.difference import compare
 
@@ -91,7 +86,7 @@ def command(
         if session.settings.json:
             session.screen.json("diff", _document(pair, found))
         elif not session.settings.quiet:
-            _print(session, pair, found, show)
+            _print(session, pair, found)
         # The exit statuses are those of diff(1): 1 means that something differs.
         return ExitCode.OK if found.same else ExitCode.FAILED
 
@@ -109,16 +104,6 @@ def _document(pair: Sequence[Capture], found: Difference) -> dict[str, Any]:
         "identical": found.identical,
         "records": None if records is None else _record_document(records),
         "entries": None if found.entries is None else _entry_documents(found.entries),
-        "names": {
-            table: [_name_document(one) for one in names] for table, names in found.names.items()
-        },
-        "people": {
-            each.table: {
-                "only_a": [_person_document(one) for one in each.only[0]],
-                "only_b": [_person_document(one) for one in each.only[1]],
-            }
-            for each in found.people
-        },
     }
 
 
@@ -162,39 +147,10 @@ def entry_document(one: Entry) -> dict[str, Any]:
     return {"path": one.path, "type": one.type, "value": one.value, "offset": one.offset}
 
 
-def _name_document(one: NameDifference) -> dict[str, Any]:
-    return {
-        **one.key,
-        "a": _stats_document(one.table, one.a),
-        "b": _stats_document(one.table, one.b),
-        "ratio": one.ratio,
-    }
-
-
-def _stats_document(table: str, stats: Stats | None) -> dict[str, Any] | None:
-    if stats is None:
-        return None
-    shown: dict[str, Any] = {"count": stats.count}
-    if table == "slices":
-        shown |= {
-            "total_ns": stats.total_ns,
-            "mean_ns": stats.mean_ns,
-            "unclosed": stats.unclosed,
-        }
-    if table == "counters":
-        shown |= {"min": stats.least, "max": stats.most, "last": stats.last}
-    return shown
-
-
-def _person_document(one: Person) -> dict[str, Any]:
-    tid = {} if one.tid is None else {"tid": one.tid}
-    return {"pid": one.pid, **tid, "name": one.name}
-
-
 # --- Text --------------------------------------------------------------------------------------
 
 
-def _print(session: Session, pair: Sequence[Capture], found: Difference, show: int) -> None:
+def _print(session: Session, pair: Sequence[Capture], found: Difference) -> None:
     screen = session.screen
     for side, capture in zip(SIDES, pair, strict=True):
         screen.print(f"{side}: {printable(capture.name)}")
@@ -205,11 +161,6 @@ def _print(session: Session, pair: Sequence[Capture], found: Difference, show: i
         _print_records(session, found.records)
     if found.entries is not None:
         _print_entries(session, found.entries)
-    for table, names in found.names.items():
-        if names:
-            _print_names(session, table, names, show)
-    for people in found.people:
-        _print_people(screen, people, show)
     colour = "green" if found.same else "red"
     screen.print(screen.paint("same" if found.same else "different", fg=colour, bold=True))
 
@@ -283,75 +234,3 @@ def _print_rest(screen: Screen, more: int, indent: str) -> None:
 def _line(session: Session, one: ShownRecord) -> str:
     """Format a record in one line: its offset and its contents."""
     return f"0x{one.offset:08x}  {_json(session, one.said)}"
-
-
-def _print_names(
-    session: Session, table: str, names: tuple[NameDifference, ...], show: int
-) -> None:
-    """Print the names of a table that differ: figures first, then names, cut without -v."""
-    screen = session.screen
-    gone = [one for one in names if one.b is None]
-    come = [one for one in names if one.a is None]
-    changed = len(names) - len(gone) - len(come)
-    counts = {"only in A": len(gone), "only in B": len(come), "changed": changed}
-    some = ", ".join(f"{amount(count)} {what}" for what, count in counts.items() if count)
-    screen.print(f"{table}: {amount(len(names), 'name')} ({some})")
-    shown = names[:show]
-    measures = dict(_MEASURES.get(table, {"count": _count}))
-    if any(_unclosed(one.a) != _unclosed(one.b) for one in shown):
-        measures["unclosed"] = _unclosed
-    if shown:
-        head = [f"{measure} {side}" for measure in measures for side in SIDES]
-        rows = [[*head, "B/A", *shown[0].key], *(_row(one, measures) for one in shown)]
-        numeric = [True] * (2 * len(measures) + 1) + [False] * len(shown[0].key)
-        screen.table(rows, numeric, indent=2, fit=not session.settings.verbose)
-    _print_rest(screen, len(names) - len(shown), "  ")
-
-
-def _row(one: NameDifference, measures: Mapping[str, Any]) -> list[str]:
-    cells = [
-        "–" if stats is None else measure(stats)
-        for measure in measures.values()
-        for stats in (one.a, one.b)
-    ]
-    cells.append("–" if one.ratio is None else f"{one.ratio:.2f}")
-    return cells + ["–" if value is None else printable(value) for value in one.key.values()]
-
-
-def _unclosed(stats: Stats | None) -> str:
-    return amount(0 if stats is None else stats.unclosed)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.6g}"
-
-
-def _count(stats: Stats) -> str:
-    return amount(stats.count)
-
-
-_MEASURES: Mapping[str, Mapping[str, Callable[[Stats], str]]] = {
-    "slices": {
-        "count": _count,
-        "total": lambda stats: duration(stats.total_ns or 0),
-        "mean": lambda stats: "–" if stats.mean_ns is None else duration(round(stats.mean_ns)),
-    },
-    "counters": {
-        "count": _count,
-        "min": lambda stats: _number(stats.least),
-        "max": lambda stats: _number(stats.most),
-        "last": lambda stats: _number(stats.last),
-    },
-}
-"""The measures to show for a name, by table."""
-
-
-def _print_people(screen: Screen, people: PersonDifference, show: int) -> None:
-    for side, only in zip(SIDES, people.only, strict=True):
-        if not only:
-            continue
-        screen.print(f"{people.table}: {amount(len(only))} only in {side}")
-        for one in only[:show]:
-            number = f"{one.pid}" if one.tid is None else f"{one.pid}/{one.tid}"
-            screen.print(f"  {number}  {'–' if one.name is None else printable(one.name)}")
-        _print_rest(screen, len(only) - show, "  ")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fxframework.registry import Option
 
 __all__ = [
+    "CaptureCommand",
     "Command",
     "GroupedOption",
     "WithGlobalOptions",
@@ -211,15 +212,22 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def command(
-    *, captures: bool = False, times: bool = False, guard: bool = True, **settings: Any
+    *,
+    captures: bool = False,
+    times: bool = False,
+    guard: bool = True,
+    cls: type[Command] | None = None,
+    **settings: Any,
 ) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that makes a function a command.
 
     The function takes the Session first and returns an ExitCode. With ``captures``, the command
     has the options that readers have flags for; with ``times``, its help lists ``--since`` and
-    ``--until``. Without ``guard``, the command enforces the limits itself.
+    ``--until``. Without ``guard``, the command enforces the limits itself. ``cls`` is a class of
+    its own.
     """
-    make = click.command(cls=CaptureCommand if captures else Command, times=times, **settings)
+    kind = cls or (CaptureCommand if captures else Command)
+    make = click.command(cls=kind, times=times, **settings)
 
     def decorate(function: Callable[..., Any]) -> Command:
         return make(click.pass_obj(guarded(function) if guard else function))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
+
+from fxframework.kit.shown import aligned, amount, duration, escape, printable
 
 if TYPE_CHECKING:
     from fxframework.io.source import Source
@@ -32,48 +34,16 @@ __all__ = [
 BLOCKS = " ▁▂▃▄▅▆▇█"
 NARROW = 12
 """Minimum width of a text column."""
-_TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Characters that change the text direction, or end a line or paragraph."""
-_CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f{_TURNS}]")
 _CONTROL_BYTES = re.compile(
     rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
     rb"|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
 )
 _BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + rb")")
-_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
-
-
-def printable(text: str) -> str:
-    """Escape the control characters of a text."""
-    return _CONTROL.sub(lambda found: _SHORT.get(found[0]) or _escape(found[0]), text)
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def json_escaped(data: bytes) -> bytes:
     """Escape the control characters of JSON; its meaning is unchanged."""
     return _CONTROL_BYTES.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), data)
-
-
-def amount(count: int, noun: str = "", plural: str = "") -> str:
-    """Format a count with thousands separators and a noun: ``1 record``, ``35,463 records``."""
-    if not noun:
-        return f"{count:,}"
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def duration(ns: int) -> str:
-    """Format nanoseconds, exactly, in the largest unit that fits."""
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if abs(ns) >= size:
-            sign = "-" if ns < 0 else ""
-            whole, part = divmod(abs(ns), size)
-            digits = f"{part:0{len(str(size)) - 1}d}".rstrip("0")
-            return f"{sign}{whole:,}{'.' if digits else ''}{digits} {unit}"
-    return f"{ns} ns"
 
 
 def hex_context(source: Source, offset: int) -> list[str]:
@@ -117,32 +87,9 @@ class TerminalFile:
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Write escaped bytes."""
-        shown = self._control.sub(lambda found: _escape(found[0].decode()).encode(), bytes(data))
+        shown = self._control.sub(lambda found: escape(found[0].decode()).encode(), bytes(data))
         self._terminal.write(shown)
         return len(data)
-
-
-def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:
-    """Yield rows in aligned columns, as wide as the first hundred rows need."""
-    first: list[Sequence[str]] = []
-    rows = iter(rows)
-    for row in rows:
-        first.append(row)
-        if len(first) == 100:
-            break
-    widths = [max(map(len, column)) for column in zip(*first, strict=True)] if first else []
-
-    def line(row: Sequence[str]) -> str:
-        cells = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        return "  ".join(cells).rstrip()
-
-    for row in first:
-        yield line(row)
-    for row in rows:
-        yield line(row)
 
 
 def wrapped(label: str, text: str, *, indent: int, columns: int) -> list[str]:

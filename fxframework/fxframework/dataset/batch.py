@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from fxframework.dataset.engines import Engine, Items, engine_of, worthwhile_jobs
+from fxframework.dataset.engines import Engine, Items, engine_of
 from fxframework.dataset.inputs import Item, expand
 from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry
 from fxframework.dataset.part import Recipe, convert_items
@@ -77,11 +77,10 @@ def batch(
     ``capture_file`` and ``capture_host``. ``_manifest.jsonl`` has the outcome of each capture. A
     capture that cannot be read is reported there and does not stop the others.
 
-    ``jobs`` is the number of processes (default: one per processor, or this process alone if the
-    captures are so few and small that others would cost more time than they save), ``engine`` is
-    ``pool``, ``dask`` or ``dask=ADDRESS``. ``resume`` continues a batch: finished captures that
-    have not changed are kept. ``force`` replaces a dataset. ``host`` is the host of the captures,
-    in which ``{folder}`` stands for their folder. ``options`` are those of readers, and the limits.
+    ``jobs`` is the number of processes (default: one per processor), ``engine`` is ``pool``,
+    ``dask`` or ``dask=ADDRESS``. ``resume`` continues a batch: finished captures that have not
+    changed are kept. ``force`` replaces a dataset. ``host`` is the host of the captures, in which
+    ``{folder}`` stands for their folder. ``options`` are those of readers, and the limits.
 
     Raises UsageError for inputs, engines and options that do not exist, and for ``resume`` with
     other options than before; WriteRefusedError if ``out`` is not empty; MissingExtraError.
@@ -110,13 +109,8 @@ def batch(
     most = sum(max(item.size, 0) for item in left)
     if progress is not None:
         progress(0, len(left), 0, most, None)
-    processors = os.cpu_count() or 1
-    if jobs is None and engine == "pool":
-        nbytes_left = sum(item.size if item.size >= 0 else TASK_BYTES for item in left)
-        count = worthwhile_jobs(len(left), nbytes_left, processors)
-    else:
-        count = min(max(1, processors if jobs is None else jobs), max(1, len(left)))
-    with engine_of(engine, count) as workers:
+    count = (os.cpu_count() or 1) if jobs is None else max(1, jobs)
+    with engine_of(engine, min(count, max(1, len(left)))) as workers:
         for entry in _run(workers, recipe, left):
             entries[entry.capture] = entry
             done += 1

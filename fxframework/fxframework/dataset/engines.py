@@ -27,14 +27,7 @@ from fxframework.errors import FxError, MissingExtraError, UsageError
 from fxframework.io.pending import new_scratch_folder, remove_leftovers
 from fxframework.io.temporary import temporary_errors
 
-__all__ = [
-    "DaskEngine",
-    "Engine",
-    "PoolEngine",
-    "SerialEngine",
-    "engine_of",
-    "worthwhile_jobs",
-]
+__all__ = ["DaskEngine", "Engine", "PoolEngine", "SerialEngine", "engine_of"]
 
 Items = tuple[Item, ...]
 Work = Callable[[Items], list[Entry]]
@@ -44,9 +37,6 @@ SCRATCH = "mp"
 """The purpose in the name of the folder for sockets; short, because their paths must be."""
 LONGEST_FOLDER = 50
 """Characters of the folder of temporary files above which a socket's path might be too long."""
-PER_CAPTURE, PER_SECOND, POOL_START = 0.03, 30e6, 2.0
-"""About how long it takes: seconds for a small capture, bytes of a large one in a second, seconds
-until the processes of a pool have begun."""
 LOST = Fault(
     code=rules.LIMIT_REACHED.code,
     message="the process that read it ended abnormally, twice: it was killed, ran out of "
@@ -265,13 +255,6 @@ class DaskEngine(Engine):
     def close(self, *, cancel: bool) -> None:  # noqa: ARG002 (leaving the cluster drops its tasks)
         """Disconnect from the cluster; stop it if it is local."""
         self._stack.close()
-
-
-def worthwhile_jobs(count: int, nbytes: int, processors: int) -> int:
-    """Return how many processes to convert captures with: 1 if a pool would take more time."""
-    jobs = min(processors, count)
-    alone = count * PER_CAPTURE + nbytes / PER_SECOND
-    return jobs if jobs > 1 and POOL_START + alone / jobs < alone else 1
 
 
 def engine_of(text: str, jobs: int) -> Engine:

@@ -1,14 +1,13 @@
 """Comparison of two captures of one format.
 
-Records are compared by contents, independently of offset and encoding; states by their entries;
-tables by the names in them. Memory is bounded: about twenty bytes per record or forty per entry of
-a state, plus the names.
+Records are compared by contents, independently of offset and encoding; states by their entries.
+Memory is bounded: about twenty bytes per record or forty per entry of a state. What two runs did
+differently is the matter of ``analysis.comparison``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -20,39 +19,22 @@ from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
 from fxframework.model.capture import Capture, Entry, Window
-from fxframework.model.table import Table
 
 __all__ = [
     "COMPARISONS",
     "Difference",
     "EntryDifference",
-    "NameDifference",
-    "Person",
-    "PersonDifference",
     "RecordDifference",
     "ShownRecord",
-    "Stats",
     "compare",
 ]
 
-COMPARISONS = ("record", "entry", "name")
-KEYS: Mapping[str, tuple[str, ...]] = {
-    "slices": ("category", "name"),
-    "instants": ("category", "name"),
-    "counters": ("category", "name", "series"),
-    "flows": ("category", "name"),
-    "logs": ("component", "severity_name"),
-    "sched": ("kind", "cpu"),
-}
-"""The tables compared by name, with the columns whose values name a row."""
-PEOPLE = {"processes": ("pid",), "threads": ("pid", "tid")}
-"""The tables of processes and threads, with the columns of their ids."""
+COMPARISONS = ("record", "entry")
 PIECE = 1 << 20
 """Records, or bytes, compared at a time."""
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
-Key = tuple[bytes | int | None, ...]
 
 # What the bulk path strips: the offset, size and indexes of a record. Quotes within a JSON string
 # are escaped, so these patterns cannot match inside one.
@@ -115,81 +97,6 @@ class EntryDifference:
 
 
 @attrs.frozen
-class Stats:
-    """Statistics of the rows of one name."""
-
-    count: int
-    total_ns: int | None = None
-    """For slices, the sum of their lengths; slices never closed are excluded."""
-    unclosed: int = 0
-    """For slices, the number never closed."""
-    least: float | None = None
-    """For counters, the least value; NaN is ignored."""
-    most: float | None = None
-    last: float | None = None
-    """For counters, the latest value; None if it is NaN."""
-
-    @property
-    def mean_ns(self) -> float | None:
-        """For slices, their mean length."""
-        closed = self.count - self.unclosed
-        return None if self.total_ns is None or not closed else self.total_ns / closed
-
-
-@attrs.frozen
-class NameDifference:
-    """A name in a table whose counts, lengths or values differ between the captures."""
-
-    table: str
-    key: Mapping[str, str | None]
-    """The columns that name the rows, and their values."""
-    a: Stats | None
-    """None if A has no such row."""
-    b: Stats | None
-
-    @property
-    def change(self) -> tuple[float, ...]:
-        """Amount of change, for sorting: of total length, count and latest value."""
-        a, b = self.a or Stats(0), self.b or Stats(0)
-        return (
-            abs((b.total_ns or 0) - (a.total_ns or 0)),
-            abs(b.count - a.count),
-            _distance(a.last, b.last),
-        )
-
-    @property
-    def ratio(self) -> float | None:
-        """Ratio B to A of total lengths if known, else of counts; None if either has no rows."""
-        if self.a is None or self.b is None:
-            return None
-        if self.a.total_ns and self.b.total_ns is not None:
-            return self.b.total_ns / self.a.total_ns
-        return self.b.count / self.a.count
-
-
-def _distance(a: float | None, b: float | None) -> float:
-    change = abs((b or 0.0) - (a or 0.0))
-    return change if math.isfinite(change) else math.inf
-
-
-@attrs.frozen
-class Person:
-    """A process, or a thread if it has a tid."""
-
-    pid: int
-    tid: int | None
-    name: str | None
-
-
-@attrs.frozen
-class PersonDifference:
-    """Processes or threads that only one of two captures mentions. Pairs are for A and B."""
-
-    table: str
-    only: tuple[tuple[Person, ...], tuple[Person, ...]]
-
-
-@attrs.frozen
 class Difference:
     """The result of a comparison."""
 
@@ -199,18 +106,12 @@ class Difference:
     """None if records were not compared."""
     entries: EntryDifference | None = None
     """None if the captures are not states, or entries were not compared."""
-    names: Mapping[str, tuple[NameDifference, ...]] = attrs.field(factory=dict)
-    """Names that differ, by table, the greatest change first; contains every compared table."""
-    people: tuple[PersonDifference, ...] = ()
 
     @property
     def same(self) -> bool:
         """Whether the comparison found no difference."""
-        return (
-            (self.records is None or self.records.same)
-            and (self.entries is None or self.entries.same)
-            and not any(self.names.values())
-            and not any(any(each.only) for each in self.people)
+        return (self.records is None or self.records.same) and (
+            self.entries is None or self.entries.same
         )
 
 
@@ -219,10 +120,10 @@ def compare(
 ) -> Difference:
     """Compare two captures of one format.
 
-    ``by`` selects what to compare: ``record``, ``entry``, ``name`` or several of them; if both
-    are given, captures that have entries are compared by entries and not by records. ``show`` is
-    the number of records or entries to show for each side. Raises UsageError for captures of two
-    formats, and for ``entry`` alone if the captures have no entries.
+    ``by`` selects what to compare: ``record``, ``entry`` or both; if both are given, captures that
+    have entries are compared by entries and not by records. ``show`` is the number of records or
+    entries to show for each side. Raises UsageError for captures of two formats, and for ``entry``
+    alone if the captures have no entries.
     """
     if a.format != b.format:
         raise UsageError(
@@ -232,7 +133,6 @@ def compare(
     if _identical(a, b):
         return Difference(True)
     pair = a, b
-    shared = [name for name in a.schemas if name in b.schemas and "name" in by]
     entries = _compare_entries(pair, show) if "entry" in by else None
     if entries is None and set(by) == {"entry"}:
         raise UsageError(
@@ -243,8 +143,6 @@ def compare(
         False,
         _compare_records(pair, show) if "record" in by and entries is None else None,
         entries,
-        {name: _compare_names(pair, name) for name in KEYS if name in shared},
-        tuple(_compare_people(pair, name) for name in PEOPLE if name in shared),
     )
 
 
@@ -497,149 +395,4 @@ def _entries_at(capture: Capture, where: I64) -> dict[int, Entry]:
             break
         if at in wanted:
             found[at] = entry
-    return found
-
-
-# --- By name -------------------------------------------------------------------------------------
-
-
-@attrs.define
-class _Tally:
-    """Running statistics of the rows of one name."""
-
-    count: int = 0
-    total: int = 0
-    unclosed: int = 0
-    least: float = math.inf
-    most: float = -math.inf
-    last: float = math.nan
-    last_ts: int = -(1 << 63)
-
-
-def _compare_names(pair: tuple[Capture, Capture], table: str) -> tuple[NameDifference, ...]:
-    a, b = (_tallied(capture, table) for capture in pair)
-    schema = pair[0].schemas[table]
-    columns = [schema.column(name) for name in KEYS[table]]
-    found = [
-        NameDifference(
-            table,
-            {
-                column.name: _label(value, column.values)
-                for column, value in zip(columns, key, strict=True)
-            },
-            a.get(key),
-            b.get(key),
-        )
-        for key in a.keys() | b.keys()
-        if a.get(key) != b.get(key)
-    ]
-    found.sort(key=lambda one: [str(value or "") for value in one.key.values()])
-    found.sort(key=lambda one: one.change, reverse=True)
-    return tuple(found)
-
-
-def _label(value: bytes | int | None, names: Mapping[int, str]) -> str | None:
-    """Return a key value as text: a string, or the name of an enumerated number."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return None if value is None else names.get(value, str(value))
-
-
-def _tallied(capture: Capture, table: str) -> dict[Key, Stats]:
-    """Return statistics of the rows of a table, by their keys."""
-    tallies: dict[tuple[int, ...], _Tally] = {}
-    for batch in capture.batches(table):
-        if len(batch):
-            _tally(batch, table, tallies)
-    columns = [capture.schemas[table].column(name) for name in KEYS[table]]
-
-    def value(number: int, kind: str) -> bytes | int | None:
-        if kind != "code":
-            return number
-        return capture.strings.bytes_of(number) if number >= 0 else None
-
-    return {
-        tuple(value(number, column.kind) for number, column in zip(key, columns, strict=True)): (
-            _stats(tally, table)
-        )
-        for key, tally in tallies.items()
-    }
-
-
-def _stats(tally: _Tally, table: str) -> Stats:
-    if table == "slices":
-        return Stats(tally.count, tally.total, tally.unclosed)
-    if table == "counters":
-        last = None if math.isnan(tally.last) else tally.last
-        return Stats(tally.count, None, 0, tally.least, tally.most, last)
-    return Stats(tally.count)
-
-
-def _tally(batch: Table, table: str, tallies: dict[tuple[int, ...], _Tally]) -> None:
-    """Add the rows of a batch."""
-    keys, group = _groups([batch.array(name) for name in KEYS[table]])
-    size = len(keys)
-    mine = [tallies.setdefault(key, _Tally()) for key in keys]
-    for tally, count in zip(mine, np.bincount(group, minlength=size).tolist(), strict=True):
-        tally.count += count
-    if table == "slices":
-        dur = batch.array("dur")
-        closed = np.maximum(dur, 0)
-        # Sums of 32-bit halves are exact as doubles: a batch has few enough rows.
-        low = np.bincount(group, closed & 0xFFFFFFFF, size)
-        high = np.bincount(group, closed >> 32, size)
-        unclosed = np.bincount(group[dur < 0], minlength=size)
-        for at, tally in enumerate(mine):
-            tally.total += (int(high[at]) << 32) + int(low[at])
-            tally.unclosed += int(unclosed[at])
-    elif table == "counters":
-        _tally_values(mine, group, batch.array("ts"), batch.array("value"))
-
-
-def _tally_values(mine: list[_Tally], group: I64, ts: I64, value: NDArray[np.float64]) -> None:
-    least = np.full(len(mine), math.inf)
-    most = np.full(len(mine), -math.inf)
-    np.fmin.at(least, group, value)
-    np.fmax.at(most, group, value)
-    order = np.argsort(ts, kind="stable")
-    latest = np.zeros(len(mine), np.int64)
-    latest[group[order]] = order  # the last assignment wins
-    for at, tally in enumerate(mine):
-        tally.least = min(tally.least, float(least[at]))
-        tally.most = max(tally.most, float(most[at]))
-        row = int(latest[at])
-        if int(ts[row]) >= tally.last_ts:
-            tally.last, tally.last_ts = float(value[row]), int(ts[row])
-
-
-def _groups(columns: list[NDArray[Any]]) -> tuple[list[tuple[int, ...]], I64]:
-    """Return the distinct rows of integer columns, and for each row the index of its value."""
-    group = np.zeros(columns[0].size, np.int64)
-    for column in columns:
-        values, inverse = np.unique(column, return_inverse=True)
-        group = group * values.size + inverse
-        group = np.unique(group, return_inverse=True)[1]
-    first = np.unique(group, return_index=True)[1]
-    rows = [column[first].tolist() for column in columns]
-    return list(zip(*rows, strict=True)), group
-
-
-# --- By process and thread -----------------------------------------------------------------------
-
-
-def _compare_people(pair: tuple[Capture, Capture], table: str) -> PersonDifference:
-    a, b = (_people(capture, table) for capture in pair)
-
-    def ordered(people: set[Person]) -> tuple[Person, ...]:
-        return tuple(sorted(people, key=lambda one: (one.pid, one.tid or 0, one.name or "")))
-
-    return PersonDifference(table, (ordered(a - b), ordered(b - a)))
-
-
-def _people(capture: Capture, table: str) -> set[Person]:
-    found: set[Person] = set()
-    for batch in capture.batches(table):
-        pids = batch.array("pid").tolist()
-        tids = batch.array("tid").tolist() if table == "threads" else [None] * len(batch)
-        found.update(map(Person, pids, tids, batch.texts("name")))
     return found

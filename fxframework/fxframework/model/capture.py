@@ -464,17 +464,6 @@ class Capture(abc.ABC):
         """
         return None
 
-    def tree(self) -> dict[str, Any]:
-        """Return a captured tree as plain Python values: dicts, lists, numbers, strings, bytes.
-
-        Raises UsageError for a capture that is a sequence of events, which is the default.
-        """
-        raise UsageError(
-            f"{self.format} captures hold no tree",
-            path=self.name,
-            remedy=f"use its tables: {', '.join(self.tables)}",
-        )
-
     def export(
         self, out: str | os.PathLike[str], to: str | None = None, **options: Any
     ) -> ConversionReport:

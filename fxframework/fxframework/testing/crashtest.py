@@ -296,14 +296,10 @@ def crashtest(
     into ``memory``, or else the first memory among its arguments, are tested. A store that the
     machine makes in parts (16 bytes of SSE, REP MOVS) counts as several.
 
-    Exceptions of ``write`` and ``setup`` propagate; those of ``check`` are in the report. Raises
-    TypeError, before the writer runs, for a check that cannot be called with an image, and for one
-    that returns False or another check, as it must raise.
+    Exceptions of ``write`` and ``setup`` propagate; those of ``check`` are in the report.
     """
     if every < 1:
         raise ValueError(f"invalid every={every}: must be 1 or more")
-    for each in (check, *final_checks(check, final)):
-        _require_check(each)
     if hasattr(write, "record"):
         if setup is not None or size:
             raise ValueError("a native function has its own memory: omit size and setup")
@@ -414,19 +410,11 @@ class _Checker:
         more: dict[str, Any] = {"before": before} if takes else {}
         try:
             if notes:
-                result = check(image, self.memory.notes(number), **more)
+                check(image, self.memory.notes(number), **more)
             else:
-                result = check(image, **more)
+                check(image, **more)
         except Exception as error:  # noqa: BLE001 (any exception is a verdict)
             return error
-        if result is False or callable(result):
-            returned = f"returned {result!r}"
-            raise TypeError(
-                f"the check {_called(check)} {returned}: it must raise for an invalid image, as "
-                "`assert` does"
-                if result is False
-                else f"the check {_called(check)} {returned}: call it, and give what it returns"
-            )
         return None
 
     def failure(
@@ -458,32 +446,6 @@ def takes_before(check: Check) -> bool:
         return "before" in inspect.signature(check).parameters
     except (TypeError, ValueError):
         return False
-
-
-def _called(check: Any) -> str:
-    return getattr(check, "__name__", None) or repr(check)
-
-
-def _require_check(check: Any) -> None:
-    """Raise TypeError for a check that cannot be called with an image."""
-    if not callable(check):
-        raise TypeError(
-            f"invalid check {check!r}: give a function of an image that raises if it is invalid, "
-            'such as `reads_back("inspect")` of fxframework.testing.readback'
-        )
-    try:
-        signature = inspect.signature(check)
-    except (TypeError, ValueError):
-        return  # of a builtin: unknown
-    given: list[Any] = [b"", []] if _takes_notes(check) else [b""]
-    more: dict[str, Any] = {"before": None} if takes_before(check) else {}
-    try:
-        signature.bind(*given, **more)
-    except TypeError as error:
-        raise TypeError(
-            f"invalid check {_called(check)}{signature}: it is called with an image, and with the "
-            f"notes before it if it takes two arguments; {error}"
-        ) from None
 
 
 def _takes_notes(check: Check) -> bool:

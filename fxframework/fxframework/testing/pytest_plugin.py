@@ -1,4 +1,4 @@
-"""pytest fixtures for tests of writers: an emulated target, crashtest, and scenarios.
+"""pytest fixtures: an emulated target, crashtest, scenarios, and runs held against a stored one.
 
 pytest loads this module through its entry point ``fxframework``. Fixtures import the rest of
 fxframework on first use.
@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from fxframework.analysis.comparison import Comparison
     from fxframework.replay import Report
     from fxframework.testing.crashtest import CrashReport
 
-__all__ = ["crashtest", "emulated_target", "replay", "trace_buffer", "vmo"]
+__all__ = ["crashtest", "emulated_target", "no_slower_than", "replay", "trace_buffer", "vmo"]
 
 UPDATE = "--fxf-update-golden"
 
@@ -29,7 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         UPDATE,
         action="store_true",
         default=False,
-        help="let the fixture `replay` and the contracts write golden files, not compare with them",
+        help="let the fixtures `replay` and `no_slower_than`, and the contracts, write golden "
+        "files, not compare with them",
     )
 
 
@@ -129,5 +131,42 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
         if check and not report.ok:
             pytest.fail(report.to_text(timing=False), pytrace=False)
         return report
+
+    return test
+
+
+@pytest.fixture
+def no_slower_than(request: pytest.FixtureRequest) -> Callable[..., Comparison]:
+    """A function that fails the test if runs are slower than stored ones.
+
+    ``no_slower_than("golden.fxt", "mine.fxt", threshold=0.05, fail_on=("slower",))``: the first
+    argument is a stored capture, or a folder or a pattern of several, relative to the test's
+    folder; the others are the runs to hold against it, as paths or open captures; ``options`` are
+    those of ``fxframework.compare``, which it returns. With ``--fxf-update-golden``, a single run
+    given as a path becomes the stored capture.
+    """
+    import shutil
+
+    from fxframework.verbs import compare
+
+    update = request.config.getoption(UPDATE, default=False)
+
+    def test(
+        golden: str | Path,
+        *runs: Any,
+        threshold: float = 0.05,
+        fail_on: tuple[str, ...] = ("slower",),
+        **options: Any,
+    ) -> Comparison:
+        stored = request.path.parent / golden
+        if update and len(runs) == 1 and isinstance(runs[0], str | Path):
+            stored.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(runs[0], stored)
+        if not runs:
+            pytest.fail("no_slower_than needs at least one run", pytrace=False)
+        found = compare(str(stored), list(runs), threshold=threshold, **options)
+        if any(change.verdict in fail_on for change in found.changes):
+            pytest.fail(found.to_text(), pytrace=False)
+        return found
 
     return test

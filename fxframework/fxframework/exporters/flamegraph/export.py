@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from typing import Any
 from xml.sax.saxutils import escape
@@ -23,7 +23,7 @@ from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
-__all__ = ["FlameExport"]
+__all__ = ["FlameExport", "Picture"]
 
 I32 = NDArray[np.int32]
 F64 = NDArray[np.float64]
@@ -38,6 +38,8 @@ INVALID = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 """Characters that XML cannot contain, or that change the text direction."""
+Frame = tuple[int, float, float, str, float, int]
+"""Level, left edge and width in pixels, name, weight, and node, -1 for several."""
 NARROW = "frames narrower than 0.1 px, which are drawn together"
 
 
@@ -58,17 +60,30 @@ class FlameExport(Export):
     def close(self) -> Mapping[str, int]:
         """Write the picture; return the counts of what is omitted, by name."""
         if self._trees:
-            picture = _Picture(merged(self._trees), self._options["weight"])
+            picture = Picture(merged(self._trees), self._options["weight"])
             self._dropped[NARROW] = picture.narrow
             for piece in pieces(picture.svg(", ".join(self._names))):
                 self._sink.write(piece)
         return super().close()
 
 
-class _Picture:
-    """The frames of a tree and their positions."""
+class Picture:
+    """The frames of a tree and their positions.
 
-    def __init__(self, tree: CallTree, weight: str) -> None:
+    ``colour`` returns the colour of a frame by node (-1 for several) and name; ``title`` what its
+    tip says in place of its weight.
+    """
+
+    def __init__(
+        self,
+        tree: CallTree,
+        weight: str,
+        *,
+        colour: Callable[[int, str], str] | None = None,
+        title: Callable[[int], str] | None = None,
+    ) -> None:
+        self._colour = colour or (lambda _node, name: _colour(name))
+        self._title = title
         own = tree.count if weight == "count" else tree.own
         own = tree.in_ns(own) if weight == "ns" else own
         self._unit = UNITS[weight]
@@ -87,8 +102,8 @@ class _Picture:
         """Number of frames that are not drawn separately."""
         self._frames = list(self._placed(parent))
 
-    def _placed(self, parent: I32) -> Iterator[tuple[int, float, float, str, float]]:
-        """Yield frames: level, left edge and width in pixels, name and weight."""
+    def _placed(self, parent: I32) -> Iterator[Frame]:
+        """Yield the frames from the top level down."""
         scale = WIDTH / self.total if self.total else 0.0
         widths = self._weights * scale
         if not self.total:  # no call took any time: show the threads
@@ -120,7 +135,9 @@ class _Picture:
             left[level] = start
             del mine, before, start
             for node in level[wide[level]].tolist():
-                yield (number, left[node], widths[node], self._name(node), self._weights[node])
+                yield (
+                    number, left[node], widths[node], self._name(node), self._weights[node], node
+                )  # fmt: skip
             thin = ~wide[level]
             self.narrow += int(np.count_nonzero(thin))
             yield from self._merged_narrow(number, level[thin], whose[thin], left, widths)
@@ -130,7 +147,7 @@ class _Picture:
 
     def _merged_narrow(
         self, number: int, thin: I32, whose: I32, left: F64, widths: F64
-    ) -> Iterator[tuple[int, float, float, str, float]]:
+    ) -> Iterator[Frame]:
         """Yield one frame for the narrow children of each frame, if it is wide enough."""
         if not thin.size:
             return
@@ -140,7 +157,7 @@ class _Picture:
         weights = np.add.reduceat(self._weights[thin], first)
         for at in np.flatnonzero(sums >= NARROWEST).tolist():
             name = f"({counts[at]:,} narrow frames)"
-            yield number, left[thin[first[at]]], float(sums[at]), name, float(weights[at])
+            yield number, left[thin[first[at]]], float(sums[at]), name, float(weights[at]), -1
 
     def svg(self, title: str) -> Iterator[str]:
         """Yield the picture, piece by piece."""
@@ -158,16 +175,21 @@ class _Picture:
             f'</text><text id="matched" x="{WIDTH - 8}" y="{height - 8}" text-anchor="end"></text>'
             f'<text x="8" y="{height - 8}">{self._note()}</text>\n'
         )
-        for level, left, width, name, weight in self._frames:
+        for level, left, width, name, weight, node in self._frames:
             share = 100 * weight / self.total if self.total else 0
+            if self._title is None or node < 0:
+                about = f"{weight:,.0f} {self._unit}, {share:.2f}%"
+            else:
+                about = self._title(node)
             y = TOP + level * ROW
             letters = int((width - 4) / LETTER)
             short = name if len(name) <= letters else f"{name[: letters - 2]}.."
             shown = escape(short) if letters > 2 else ""
             yield (
-                f'<g class="f"><title>{escape(name)} ({weight:,.0f} {self._unit}, {share:.2f}%)'
-                f'</title><rect x="{left:.2f}" y="{y}" width="{width:.2f}" height="{ROW - 1}" '
-                f'fill="{_colour(name)}"/><text x="{left + 3:.2f}" y="{y + 12}">{shown}</text>'
+                f'<g class="f"><title>{escape(name)} ({about})</title><rect x="{left:.2f}" y="{y}" '
+                f'width="{width:.2f}" height="{ROW - 1}" '
+                f'fill="{self._colour(node, name)}"/>'
+                f'<text x="{left + 3:.2f}" y="{y + 12}">{shown}</text>'
                 "</g>\n"
             )
         script = folder.joinpath("graph.js").read_text("utf-8")

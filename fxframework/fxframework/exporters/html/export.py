@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -12,15 +10,15 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.calls import dense
 from fxframework.analysis.tree import call_tree
+from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
-from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, utc_text
 from fxframework.model.schema import ASYNC, LOG_LEVELS
 from fxframework.model.table import Table
 
-__all__ = ["HtmlExport", "report_page"]
+__all__ = ["HtmlExport"]
 
 I64 = NDArray[np.int64]
 MOST = {
@@ -50,23 +48,6 @@ INSTANTS = "instants"
 Labels = Callable[[int], tuple[str, str, int]]
 NOBODY = ("", "", 0)
 """The label of an unknown thread."""
-TEMPLATE = ("report.html", "report.css", "report.js")
-
-
-def report_page(data: Mapping[str, Any]) -> bytes:
-    """Return the page that shows the data of a report."""
-    page, style, script = (
-        files("fxframework.exporters.html").joinpath(name).read_text("utf-8") for name in TEMPLATE
-    )
-    # Escape `<`, so that no data can end the script element.
-    # Sums of times may have more than 64 bits, which orjson rejects.
-    text = json.dumps(encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    text = text.replace("<", "\\u003c")
-    parts = {"{style}": style, "{script}": script, "{data}": text}
-    for mark, part in parts.items():
-        before, _, after = page.partition(mark)
-        page = before + part + after
-    return page.encode()
 
 
 class HtmlExport(Export):
@@ -131,7 +112,7 @@ class HtmlExport(Export):
                 _move(each, start)
         self._data["slowest"].sort(key=lambda each: -each["dur"])
         self._data["slowest"] = self._data["slowest"][: MOST["slowest"]]
-        self._sink.write(report_page(self._data))
+        self._sink.write(page("fxframework.exporters.html", "report", self._data))
         return super().close()
 
     def _begins(self, start: int) -> str:

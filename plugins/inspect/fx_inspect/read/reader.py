@@ -169,12 +169,6 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
         return choose(self, selectors)
 
-    def tree(self) -> dict[str, Any]:
-        """Return the tree as plain values: ``capture.tree()["root"]["net"]["packets"]``."""
-        from fx_inspect.read.plain import plain_tree
-
-        return plain_tree(self)
-
     def entries(self) -> Iterator[Entry]:
         """Yield nodes, properties and links by path, for the comparison of two VMOs."""
         from fx_inspect.read.entries import entries

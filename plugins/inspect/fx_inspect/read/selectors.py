@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.read.entries import entries
-from fx_inspect.read.plain import plain_tree
 from fxframework.errors import UnreadableError, UsageError
 from fxframework.model.capture import Capture, Entry, Record, Summary, View
 from fxframework.model.strings import StringPool
@@ -444,10 +443,6 @@ class Chosen(View):
     def entries(self) -> Iterator[Entry]:
         """Yield the entries of the selected parts."""
         return entries(self)
-
-    def tree(self) -> dict[str, Any]:
-        """Return the selected parts as plain values."""
-        return plain_tree(self)
 
     def records(self) -> Iterator[Record]:
         """Yield the blocks of the selected parts."""

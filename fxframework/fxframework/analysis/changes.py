@@ -1,0 +1,141 @@
+"""Changes: a name, or a call path, on both sides of a comparison, and their table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import attrs
+
+from fxframework.model.schema import Column, TableSchema
+from fxframework.model.strings import StringPool
+from fxframework.model.table import Table
+
+__all__ = ["VERDICTS", "Change", "Measures", "Pace", "Ratio", "table_of"]
+
+VERDICTS = ("slower", "faster", "more", "fewer", "new", "gone", "same")
+
+
+@attrs.frozen(kw_only=True)
+class Measures:
+    """The calls of a name on one side; times in nanoseconds."""
+
+    count: int
+    total_ns: int
+    self_ns: int
+    mean_ns: float
+    median_ns: float
+    p90_ns: float
+    p99_ns: float
+
+
+class Ratio(NamedTuple):
+    """A ratio AFTER/BEFORE, with a 95% interval; NaN ends if it has none."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """A name, or a call path, on both sides."""
+
+    name: str
+    path: tuple[str, ...] | None
+    """The names from the outermost caller on, if calls are compared by path."""
+    before: Measures | None
+    """None if it has no calls."""
+    after: Measures | None
+    ratio: Ratio | None
+    """Of the mean times of a call; None if a side has no calls, or a mean of 0."""
+    median_ratio: Ratio | None
+    p: float | None
+    """Probability of such a difference without a change; None if there are too few calls."""
+    verdict: str
+    """One of VERDICTS."""
+    where: tuple[str, ...] = ()
+    """The figures that changed: mean, median, p90, p99 or count."""
+    asynchronous: bool = False
+    number: int = -1
+    """Its number in the names of the comparison."""
+
+    @property
+    def label(self) -> str:
+        """The name, or the path with its names separated by `` > ``."""
+        return self.name if self.path is None else " > ".join(self.path)
+
+    def change_ns(self, runs: tuple[int, int]) -> float:
+        """Return the change of the total time of a run."""
+        totals = (0 if each is None else each.total_ns for each in (self.before, self.after))
+        before, after = (total / count for total, count in zip(totals, runs, strict=True))
+        return after - before
+
+
+@attrs.frozen
+class Pace:
+    """How much longer everything took: the median over the names of the ratio of self times."""
+
+    ratio: float
+    names: int
+    p: float | None
+    """None with one run a side."""
+    removed: bool
+    """Whether the change is within what the machine may cause, so that a name must differ from
+    it, too."""
+
+
+# --- The table -----------------------------------------------------------------------------------
+
+_SIDE = (
+    ("count", "i8", "calls that ended", ""),
+    ("total_ns", "i8", "time of all calls", "ns"),
+    ("self_ns", "i8", "time outside of the calls within them", "ns"),
+    ("mean_ns", "f8", "mean time of a call", "ns"),
+    ("median_ns", "f8", "median time of a call", "ns"),
+    ("p90_ns", "f8", "time that 90 calls of 100 stay below", "ns"),
+    ("p99_ns", "f8", "time that 99 calls of 100 stay below", "ns"),
+)
+SCHEMA = TableSchema(
+    "calls",
+    "a name on both sides of a comparison",
+    (
+        Column("name", "code", "name"),
+        Column("path", "code", "names from the outermost caller on, separated by ` > `"),
+        Column("verdict", "code", "what changed"),
+        Column("where", "code", "the figures that changed"),
+        *(
+            Column(f"{side}_{name}", kind, f"{doc}, {side.upper()}; 0 or NaN: none", unit)
+            for side in ("before", "after")
+            for name, kind, doc, unit in _SIDE
+        ),
+        Column("ratio", "f8", "ratio of the mean times"),
+        Column("ratio_low", "f8", "lower end of its 95% interval"),
+        Column("ratio_high", "f8", "upper end"),
+        Column("p", "f8", "probability of such a difference without a change; NaN: not tested"),
+    ),
+    plain=True,
+)
+
+
+def table_of(changes: Sequence[Change]) -> Table:
+    """Return changes as a table."""
+    nan = math.nan
+    columns: dict[str, Any] = {
+        "name": [one.name for one in changes],
+        "path": [None if one.path is None else one.label for one in changes],
+        "verdict": [one.verdict for one in changes],
+        "where": [",".join(one.where) for one in changes],
+        "p": [nan if one.p is None else one.p for one in changes],
+    }
+    for side in ("before", "after"):
+        for name, kind, _, _ in _SIDE:
+            empty = 0 if kind == "i8" else nan
+            columns[f"{side}_{name}"] = [
+                empty if (each := getattr(one, side)) is None else getattr(each, name)
+                for one in changes
+            ]
+    for at, name in enumerate(("ratio", "ratio_low", "ratio_high")):
+        columns[name] = [nan if one.ratio is None else one.ratio[at] for one in changes]
+    return Table.of(SCHEMA, StringPool(), **columns)

@@ -1,0 +1,339 @@
+"""``fxf compare``: what two runs, or many runs of two sides, did differently."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli import complete
+from fxframework.cli.calls import finished, write_dot
+from fxframework.cli.filters import place_options
+from fxframework.cli.graph import figure_options
+from fxframework.cli.options import CaptureCommand
+from fxframework.cli.options import command as _command
+from fxframework.cli.session import Session, require_readable, worst
+from fxframework.cli.settings import key_value
+from fxframework.cli.text import amount
+from fxframework.errors import ExitCode, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from fxframework.analysis.changes import Change, Measures
+    from fxframework.analysis.comparison import Comparison
+    from fxframework.analysis.moves import Move
+    from fxframework.analysis.runs import Reader, Side
+    from fxframework.model.capture import Capture
+    from fxframework.model.selection import Selection
+
+SIDES = ("BEFORE", "AFTER")
+WITH = "--with"
+OUTPUTS = (".html", ".svg", ".csv", ".parquet", ".dot")
+VERDICTS = ("slower", "faster", "more", "fewer", "new", "gone", "higher", "lower", "changed")
+COLOURS = {"slower": "red", "more": "red", "higher": "red", "new": "red", "faster": "green",
+           "fewer": "green", "lower": "green", "gone": "green"}  # fmt: skip
+
+
+class CompareCommand(CaptureCommand):
+    """A command whose option ``--with`` takes all words up to the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat ``--with`` before each of its words."""
+        out: list[str] = []
+        words = False
+        for word in args:
+            if word == WITH:
+                words = True
+                continue
+            words = words and (word == "-" or not word.startswith("-"))
+            out += [WITH, word] if words else [word]
+        if args and args[-1] == WITH:
+            out.append(WITH)  # click reports that its value is missing
+        return super().parse_args(ctx, out)
+
+
+@_command(
+    cls=CompareCommand,
+    times=True,
+    name="compare",
+    short_help="Show what two runs, or many of two sides, did differently.",
+)
+@click.option(WITH, "after", multiple=True, metavar="AFTER...", shell_complete=complete.files,
+              help="Captures of the other side: all words up to the next option.")  # fmt: skip
+@click.option("--by", default="name", metavar="WHAT",
+              help="Compare calls by name, path, process, thread, category, or another column of "
+                   "slices; by name.")  # fmt: skip
+@click.option("--threshold", default=5.0, type=click.FloatRange(0, 1000), metavar="PERCENT",
+              help="Smaller changes are the same. Default: 5.")  # fmt: skip
+@click.option("--fail-on", multiple=True, metavar="VERDICT",
+              help="Exit with status 1 for these verdicts only; none: never. Repeatable, or "
+                   "separated by commas.")  # fmt: skip
+@click.option("--top", default=20, type=click.IntRange(0), metavar="N",
+              help="Names in each list. Default: 20.")  # fmt: skip
+@click.option("-o", "--out", "given", multiple=True, metavar="OUT",
+              help="Write a page (.html), a flame graph (.svg), the table (.csv, .parquet) or the "
+                   "call graph (.dot); KEY=VALUE is an option of a reader.")  # fmt: skip
+@click.option("--option", "common", multiple=True, metavar="KEY=VALUE",
+              help="Option of a reader, or a limit; repeatable.")  # fmt: skip
+@click.option("--with-option", multiple=True, metavar="KEY=VALUE",
+              help="The same for AFTER alone; repeatable.")  # fmt: skip
+@click.option("--with-map", metavar="FILE",
+              help="Source of function names for AFTER; -m: that of BEFORE, or both.")  # fmt: skip
+@click.option("--widths", type=click.Choice(["after", "before"]), default="after",
+              help="Side whose times are the widths of the flame graph; after.")  # fmt: skip
+@click.option("--anchor", metavar="NAME",
+              help="Align the timelines of a page at the first slice of this name, not at the "
+                   "start.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace OUT.")
+@figure_options(labels="Label in .dot, as a change,", vertex="sum")
+@click.argument("before", nargs=-1, required=True, metavar="BEFORE...",
+                shell_complete=complete.files)  # fmt: skip
+@place_options
+def command(
+    session: Session, before: tuple[str, ...], after: tuple[str, ...], names: Selection,
+    **given: Any,
+) -> ExitCode:  # fmt: skip
+    """Show what two runs, or many runs of two sides, did differently, and what is noise.
+
+    Two names alone are one run each. A name may be a folder or a quoted pattern. Calls are
+    compared by name: with several runs a side, the runs are the samples, else the calls. A name is
+    slower, faster, more, fewer, new, gone or the same. Counters, messages and properties are
+    compared, too. `fxf diff` shows what two files contain differently.
+
+    The exit status is 0 if nothing changed by the threshold or more, and 1 if something did.
+    """
+    from fxframework.analysis.comparison import compared
+    from fxframework.analysis.runs import Reader, Side
+
+    sides = _sides(before, after)
+    out = _out(session, given["given"], given["common"])
+    fails = _fails(given["fail_on"])
+    if out is not None and out.endswith(".dot") and any(len(side) > 1 for side in sides):
+        raise UsageError("a call graph is of one capture a side", remedy="name two captures")
+    reader = Reader.of(given["by"])
+    read = Side(reader.names), Side(reader.names)
+    own = list(given["with_option"])
+    if given["with_map"] is not None:
+        own.append(f"{_map_option(session)}={given['with_map']}")
+    extras: tuple[list[Any], list[Any]] = ([], [])
+    statuses = []
+    for at, files in enumerate(sides):
+        with session.own_options(own if at else []):
+            keep = all(len(side) == 1 for side in sides)
+            statuses += _read(session, files, names, reader, read[at], keep, _extra(
+                out, given["anchor"], extras[at]
+            ))  # fmt: skip
+    with session.screen.working("comparing"):
+        found = compared(reader, *read, threshold=given["threshold"] / 100)
+    if out is not None:
+        _write(session, found, out, extras, given)
+    if session.settings.json:
+        session.screen.json("compare", document(found, sides))
+    elif not session.settings.quiet:
+        _print(session, found, given["top"])
+    for note in found.notes:
+        session.screen.note(note)
+    changed = any(verdict in fails for verdict in found.verdicts)
+    return worst(*statuses, ExitCode.FAILED if changed else ExitCode.OK)
+
+
+# --- Inputs --------------------------------------------------------------------------------------
+
+
+def _sides(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the captures of both sides. Raises UsageError if a side has none."""
+    from fxframework.dataset.inputs import expand
+
+    if not after:
+        if len(before) != 2:
+            raise UsageError(
+                f"{len(before)} names, and no {WITH}",
+                remedy=f"`fxf compare BEFORE AFTER`, or `fxf compare BEFORE... {WITH} AFTER...`",
+            )
+        before, after = before[:1], before[1:]
+    found = tuple([item.file for item in expand(each)] for each in (before, after))
+    for what, words, files in zip(SIDES, (before, after), found, strict=True):
+        if not files:
+            raise UsageError(
+                f"{what} has no captures: {', '.join(words)} is empty",
+                remedy="name at least one capture on each side",
+            )
+    if [name for side in found for name in side].count("-") > 1:
+        raise UsageError("standard input can be read once only", remedy="name a file")
+    return found[0], found[1]
+
+
+def _out(session: Session, given: Sequence[str], common: Sequence[str]) -> str | None:
+    """Return the output among the words of ``-o``; the others are options."""
+    outs = []
+    for word in given:
+        if "=" in word and not word.endswith(OUTPUTS):
+            session.settings.options.update([key_value(word)])
+        else:
+            outs.append(word)
+    session.settings.options.update(map(key_value, common))
+    if len(outs) > 1:
+        raise UsageError(f"{len(outs)} outputs", remedy="give one -o OUT")
+    if outs and not outs[0].endswith(OUTPUTS):
+        raise UsageError(
+            f"the suffix of {outs[0]} names no output", remedy=f"there are {', '.join(OUTPUTS)}"
+        )
+    return outs[0] if outs else None
+
+
+def _fails(given: Sequence[str]) -> set[str]:
+    """Return the verdicts for which the exit status is 1."""
+    words = [word for each in given for word in each.split(",") if word]
+    for word in words:
+        if word not in {*VERDICTS, "none"}:
+            raise UsageError(
+                f"there is no verdict {word!r}{did_you_mean(word, VERDICTS)}",
+                remedy=f"there are {', '.join(VERDICTS)}, and none",
+            )
+    return set(words or VERDICTS)
+
+
+def _map_option(session: Session) -> str:
+    """Return the name of the readers' option for the names of functions."""
+    for reader in session.host.readers.values():
+        for option in reader.options:
+            if "-m" in option.flags:
+                return option.name
+    raise UsageError("no reader has names of functions", remedy="omit --with-map")
+
+
+def _extra(out: str | None, anchor: str | None, into: list[Any]) -> Any:
+    """Return a function that keeps what an output needs of each capture."""
+    if out is None or not out.endswith((".dot", ".html")):
+        return None
+
+    def keep(capture: Capture) -> None:
+        if out.endswith(".dot"):
+            from fxframework.analysis.graph import call_graph
+
+            into.append(call_graph(capture, by="name"))
+        elif not into:
+            from fxframework.exporters.comparison.timeline import timeline
+
+            into.append(timeline(capture, anchor))
+
+    return keep
+
+
+def _read(
+    session: Session, files: Sequence[str], names: Selection, reader: Reader, side: Side,
+    keep: bool, extra: Any,
+) -> list[ExitCode]:  # fmt: skip
+    """Read the runs of a side; return the statuses of the captures."""
+    statuses = []
+    with session.screen.working(f"reading {len(files)} captures") as working:
+        for at, file in enumerate(files):
+            working.count(at, len(files), 0, 0)
+            with session.open(file, several=True) as whole:
+                require_readable(whole)
+                part = session.window(whole, names)
+                reader.read(part, side, keep=keep)
+                if extra is not None:
+                    extra(part)
+                statuses.append(finished(session, whole))
+    return statuses
+
+
+# --- Outputs -------------------------------------------------------------------------------------
+
+
+def _write(
+    session: Session, found: Comparison, out: str, extras: tuple[list[Any], list[Any]], given: Any
+) -> None:
+    if out.endswith(".dot"):
+        from fxframework.analysis.graph import difference, dot_of_difference
+
+        names = ("edge_label", "vertex_label", "edge_color", "vertex_color")
+        figures = {name: given[name] for name in names}
+        lines = dot_of_difference(difference(extras[0][0], extras[1][0]), **figures)
+        write_dot(session, lines, out, force=given["force"])
+        return
+    from fxframework.exporters.comparison.export import write
+
+    with session.sink(out, force=given["force"]) as sink:
+        write(found, sink, out, widths=given["widths"], timelines=[*extras[0], *extras[1]])
+    session.screen.note(f"wrote {out}: {amount(sink.written, 'byte')}")
+
+
+def _print(session: Session, found: Comparison, top: int) -> None:
+    from fxframework.analysis.comparison_text import styled
+
+    screen = session.screen
+    for style, line in styled(found, top=top, width=max(screen.width, 60)):
+        if style == "head":
+            screen.print(screen.paint(line, bold=True))
+        elif style in COLOURS:
+            screen.print(screen.paint(line, fg=COLOURS[style]))
+        else:
+            screen.print(line)
+
+
+def document(found: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return a comparison as JSON."""
+    pace = found.pace
+    return {
+        "before": list(files[0]),
+        "after": list(files[1]),
+        "by": found.by,
+        "threshold": found.threshold,
+        "verdicts": dict(found.verdicts),
+        "pace": None
+        if pace is None
+        else {"ratio": pace.ratio, "names": pace.names, "p": pace.p, "removed": pace.removed},
+        "calls": map(_change_document, found.changes),
+        "explained": [
+            {
+                "path": list(one.path), "reason": one.reason, "change_ns": one.change_ns,
+                "share": _finite(one.share), "before": one.before, "after": one.after,
+            }
+            for one in found.explained
+        ],
+        "counters": list(map(_move_document, found.counters)),
+        "logs": list(map(_move_document, found.logs)),
+        "instants": list(map(_move_document, found.instants)),
+        "properties": list(map(_move_document, found.entries)),
+        "waits": list(map(_move_document, found.waits)),
+        "notes": list(found.notes),
+    }  # fmt: skip
+
+
+def _change_document(one: Change) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        **({} if one.path is None else {"path": list(one.path)}),
+        "before": _measures(one.before),
+        "after": _measures(one.after),
+        "ratio": _ratio(one.ratio),
+        "median_ratio": _ratio(one.median_ratio),
+        "p": one.p,
+        "verdict": one.verdict,
+        "where": list(one.where),
+        "asynchronous": one.asynchronous,
+    }
+
+
+def _measures(each: Measures | None) -> dict[str, Any] | None:
+    import attrs
+
+    return None if each is None else attrs.asdict(each)
+
+
+def _ratio(ratio: Any) -> dict[str, float | None] | None:
+    if ratio is None:
+        return None
+    return {name: _finite(value) for name, value in ratio._asdict().items()}
+
+
+def _move_document(one: Move) -> dict[str, Any]:
+    sides = {"before": one.before, "after": one.after}
+    return {**one.key, **sides, "p": one.p, "verdict": one.verdict}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""What a comparison is written as: a page, a differential flame graph, a table."""

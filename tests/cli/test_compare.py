@@ -1,0 +1,270 @@
+"""`fxf compare`: sides, outputs, verdicts, exit statuses, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fxframework as fxf
+from fxframework.errors import ExitCode
+from fxframework.testing.cli import run_cli
+
+SAME, CHANGED = ExitCode.OK, ExitCode.FAILED
+SIDE_KEYS = {"count", "total_ns", "self_ns", "mean_ns", "median_ns", "p90_ns", "p99_ns"}
+
+
+def trace(path: Path, seed: int, *, slow: float = 1.0, new: str = "", names: int = 12) -> Path:
+    """A trace of forty rounds: `outer` calls each name; the last one is ``slow`` times as long."""
+    from fx_trace.write.archive import Archive
+
+    rng = np.random.default_rng(seed)
+    now = 0
+    with Archive(path, force=True) as archive:
+        app = archive.provider(1, "app")
+        for _ in range(40):
+            begin = now
+            for number in range(names):
+                length = int(rng.lognormal(10, 0.3) * (slow if number == names - 1 else 1))
+                name = new if new and number == 0 else f"part {number}"
+                app.duration_complete("demo", name, now, now + length)
+                now += length
+            app.duration_complete("demo", "outer", begin, now)
+            app.counter("demo", "memory", {"used": int(rng.integers(90, 110))}, timestamp=now)
+            now += 1_000
+    return path
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("pair")
+    return trace(folder / "a.fxt", 1), trace(folder / "b.fxt", 2, slow=3.0, new="fresh")
+
+
+def test_what_changed_is_named(pair: tuple[Path, Path]) -> None:
+    done = run_cli("compare", *pair, "--json")
+    assert done.exit_code == CHANGED
+    found = done.json()
+    assert (found["fxframework"], found["version"]) == ("compare", 1)
+    assert (found["before"], found["after"]) == ([str(pair[0])], [str(pair[1])])
+    calls = {one["name"]: one for one in found["calls"]}
+    verdicts = {name: one["verdict"] for name, one in calls.items() if one["verdict"] != "same"}
+    assert verdicts.pop("outer") == "slower"
+    assert verdicts == {"part 11": "slower", "fresh": "new", "part 0": "gone"}
+    one = calls["part 11"]
+    assert one["before"].keys() == one["after"].keys() == SIDE_KEYS
+    assert one["ratio"]["low"] <= 3 <= one["ratio"]["high"]
+    assert calls["fresh"]["before"] is None
+    assert calls["fresh"]["ratio"] is None
+    reasons = {(one["path"][-1], one["reason"]) for one in found["explained"]}
+    assert {("part 11", "self"), ("fresh", "new"), ("part 0", "gone")} <= reasons
+    text = run_cli("compare", *pair).text
+    assert text.index("what explains it") < text.index("verdict")
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_same_file_twice_did_not_change(pair: tuple[Path, Path]) -> None:
+    done = run_cli("compare", pair[0], pair[0])
+    assert done.exit_code == SAME
+    assert "same: nothing changed by 5% or more" in done.text
+
+
+def test_paths_and_groups(pair: tuple[Path, Path]) -> None:
+    by_path = run_cli("compare", *pair, "--by", "path", "--json").json()["calls"]
+    assert ["outer", "part 11"] in [one["path"] for one in by_path]
+    for by in ("process", "thread", "category"):
+        assert run_cli("compare", *pair, "--by", by).exit_code in {SAME, CHANGED}
+    assert run_cli("compare", *pair, "--by", "colour").exit_code == ExitCode.USAGE
+
+
+def test_runs_are_the_samples(tmp_path: Path) -> None:
+    for side, slow in (("a", 1.0), ("b", 1.4)):
+        (tmp_path / side).mkdir()
+        for run in range(5):
+            trace(tmp_path / side / f"{run}.fxt", 10 * run + (side == "b"), slow=slow)
+    folders = run_cli("compare", tmp_path / "a", "--with", tmp_path / "b", "--json")
+    found = folders.json()
+    assert folders.exit_code == CHANGED
+    assert [len(found["before"]), len(found["after"])] == [5, 5]
+    assert {one["name"] for one in found["calls"] if one["verdict"] == "slower"} == {"part 11"}
+    pattern = run_cli("compare", "--with", tmp_path / "b" / "*.fxt", "--json", tmp_path / "a")
+    assert pattern.json()["calls"] == found["calls"]  # words after an option are BEFORE again
+    pattern = run_cli("compare", tmp_path / "a" / "?.fxt", "--with", tmp_path / "b" / "*.fxt")
+    assert pattern.exit_code == CHANGED
+
+
+def test_what_to_fail_on(pair: tuple[Path, Path]) -> None:
+    for word, status in (("slower", CHANGED), ("faster", SAME), ("none", SAME),
+                         ("faster,new", CHANGED)):  # fmt: skip
+        assert run_cli("compare", *pair, "--fail-on", word).exit_code == status
+    assert run_cli("compare", *pair, "--threshold", "900").exit_code == CHANGED  # new and gone
+    assert run_cli("compare", *pair, "--fail-on", "worse").exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("name", ["x.html", "x.svg", "x.csv", "x.parquet", "x.dot"])
+def test_outputs(pair: tuple[Path, Path], tmp_path: Path, name: str) -> None:
+    out = tmp_path / name
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    assert run_cli("compare", *pair, "-o", out).exit_code == CHANGED
+    data = out.read_bytes()
+    assert run_cli("compare", *pair, "-o", out).exit_code == ExitCode.FAILED  # it exists
+    assert run_cli("compare", *pair, "-o", out, "--force", "--fail-on", "none").exit_code == SAME
+    assert out.read_bytes() == data
+    if name == "x.html":
+        page = data.decode()
+        assert not any(word in page for word in ("http://localhost", "src=", "@import"))
+        text = page.partition('id="data">')[2].partition("</script>")[0]
+        shown = json.loads(text)
+        assert len(shown["calls"]) == 14
+        assert len(shown["timelines"]) == 2
+    elif name == "x.svg":
+        assert b"part 11" in data
+        assert b"before" in data
+    elif name == "x.csv":
+        rows = list(csv.DictReader(data.decode().splitlines()))
+        assert {row["name"]: row["verdict"] for row in rows}["fresh"] == "new"
+        assert {row["name"]: row for row in rows}["fresh"]["ratio"] == ""
+    elif name == "x.parquet":
+        from pyarrow import parquet
+
+        assert parquet.read_table(out).num_rows == 14
+    else:
+        assert data.startswith(b"digraph xrayDiff {")
+
+
+def test_an_anchor_is_a_name_of_both_sides(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    page = tmp_path / "x.html"
+    done = run_cli("compare", *pair, "-o", page, "--anchor", "fresh")
+    assert done.exit_code == ExitCode.USAGE
+    assert "there is no slice 'fresh'" in done.stderr
+    assert not page.exists()
+    assert run_cli("compare", *pair, "-o", page, "--anchor", "part 5").exit_code == CHANGED
+
+
+def test_what_cannot_be_compared(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for words, said in (
+        ((pair[0],), "and no --with"),
+        ((pair[0], "--with", tmp_path / "empty"), "AFTER has no captures"),
+        ((pair[0], pair[1], "-o", "x.pdf"), "names no output"),
+        ((pair[0], pair[1], "-o", "a.svg", "-o", "b.svg"), "2 outputs"),
+    ):
+        done = run_cli("compare", *words)
+        assert (done.exit_code, said in done.stderr) == (ExitCode.USAGE, True), done.stderr
+    from fx_log.write.handler import LogHandler
+
+    handler = LogHandler(tmp_path / "x.fxlog")
+    import logging
+
+    handler.emit(logging.LogRecord("x", logging.INFO, "x.py", 1, "hello", None, None))
+    handler.close()
+    done = run_cli("compare", pair[0], tmp_path / "x.fxlog")
+    assert done.exit_code == ExitCode.USAGE
+    assert "BEFORE has calls and counters to compare, and AFTER has logs" in done.stderr
+
+
+def test_losses_are_summed_up(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    cut = tmp_path / "cut.fxt"
+    cut.write_bytes(pair[0].read_bytes()[:-4])
+    done = run_cli("compare", pair[0], cut, "--fail-on", "none")
+    assert done.exit_code == ExitCode.FINDINGS
+    assert "data was lost" in done.stderr
+
+
+def test_in_python(pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    found = fxf.compare(*pair)
+    assert found.verdicts["slower"] == 2
+    assert "ratio" in found.calls.columns
+    assert found.calls.texts("verdict").count("new") == 1
+    found.show()
+    assert "part 11" in capsys.readouterr().out
+    assert "<table>" in found._repr_html_()
+    paths = fxf.compare([pair[0]], [pair[1]], by="path")
+    assert any(one.path == ("outer", "part 11") for one in paths.changes)
+    with fxf.open(pair[0]) as capture:
+        assert fxf.compare(capture, pair[0]).same
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    from fx_trace.write.archive import Archive
+
+    path = tmp_path / "x.fxt"
+    with Archive(path) as archive:
+        app = archive.provider(1, "app")
+        for at in range(20):
+            app.duration_complete("demo", "zz", at * 10, at * 10 + 5)
+    path.write_bytes(path.read_bytes().replace(b"zz", b"\xff\xfe"))
+    done = run_cli("compare", path, path, "--json")
+    assert done.exit_code == SAME
+    assert done.json()["calls"][0]["name"] == "\N{REPLACEMENT CHARACTER}" * 2
+
+
+# --- Logs of two builds --------------------------------------------------------------------------
+
+CALLS = Path(__file__).resolve().parents[2] / "examples" / "xray" / "spellcheck.xray"
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> list[tuple[Path, Path]]:
+    """The same calls of two builds, whose functions have other numbers, and their maps."""
+    made = []
+    lines = tmp_path / "log.jsonl"
+    fxf.convert(CALLS, lines)
+    for number, name in enumerate(("before", "after")):
+        moved = re.sub(
+            r'"function_id":(\d+)',
+            lambda found, by=number: f'"function_id":{(int(found[1]) + by - 1) % 4 + 1}',
+            lines.read_text(),
+        )
+        (tmp_path / f"{name}.jsonl").write_text(moved)
+        log, functions = tmp_path / f"{name}.xray", tmp_path / f"{name}.csv"
+        fxf.convert(tmp_path / f"{name}.jsonl", log)
+        rows = list(csv.DictReader(CALLS.with_suffix(".csv").read_text().splitlines()))
+        for row in rows:
+            row["function_id"] = str((int(row["function_id"]) + number - 1) % 4 + 1)
+        with functions.open("w") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        made.append((log, functions))
+    return made
+
+
+def test_each_side_has_a_map_of_its_own(builds: list[tuple[Path, Path]]) -> None:
+    (before, old), (after, new) = builds
+    both = ("compare", before, after)
+    assert run_cli(*both, "-m", old).exit_code == CHANGED
+    result = run_cli(*both, "-m", old, "--with-map", new)
+    assert result.exit_code == SAME, result.text
+    assert run_cli(*both, "-m", old, "--with-option", f"instr_map={new}").exit_code == SAME
+    assert fxf.compare(before, after, instr_map=old, of_after={"instr_map": new}).same
+    assert not fxf.compare(before, after, instr_map=old).same
+    assert "no option 'colour'" in run_cli(*both, "--with-option", "colour=red").stderr
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_figures_come_first_and_long_names_are_cut(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    from fx_trace.write.archive import Archive
+
+    name = "std::vector<std::__cxx11::basic_string<char>>::" * 4
+    for side, dur in (("a", 500), ("b", 900)):
+        with Archive(tmp_path / f"{side}.fxt") as archive:
+            app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+            for at in range(20):
+                app.duration_complete("cat", name, at * 1000, at * 1000 + dur + at)
+    arguments = ("--color", "never", "compare", tmp_path / "a.fxt", tmp_path / "b.fxt")
+    lines = run_cli(*arguments, terminal=True).text.splitlines()
+    line = next(line for line in lines if line.startswith("  slower"))
+    assert line.split()[1] == "1.79"
+    assert "std::" in line
+    assert "…" in line
+    assert line.endswith("string<char>>::"[-8:])
+    assert len(line) == columns
