@@ -26,6 +26,8 @@ class Frame:
     file: str = ""
     """Name of the source file, without its folders; empty without DWARF lines."""
     line: int = 0
+    own: bool = False
+    """Whether the file is the user's own, not one of a compiler or library."""
     inner: tuple[str, ...] = ()
     """Places in files of libraries that were inlined here, innermost first."""
 
@@ -64,21 +66,27 @@ class NativeError(EmulatorError):
         super().__init__(message)
 
     @property
+    def frame(self) -> Frame | None:
+        """The innermost frame in a file of the user's own; without one, the innermost frame."""
+        first = self.frames[0] if self.frames else None
+        return next((each for each in self.frames if each.own), first)
+
+    @property
     def place(self) -> str:
         """The position of the error, such as ``writer.c:42``; empty before anything ran."""
-        return self.frames[0].place if self.frames else ""
+        return self.frame.place if self.frame is not None else ""
 
     @property
     def function(self) -> str:
         """The function in which the error happened; empty if unknown."""
-        return self.frames[0].function if self.frames else ""
+        return self.frame.function if self.frame is not None else ""
 
     def __str__(self) -> str:
         who = f"thread {self.thread}: " if self.thread else ""
         if not self.frames:
             return who + self.message
         trace = "".join(f"\n  at {frame} [{frame.address:#x}]" for frame in self.frames)
-        return f"{who}{self.message}, in {self.frames[0]}{trace}"
+        return f"{who}{self.message}, in {self.frame}{trace}"
 
 
 class BudgetError(NativeError):

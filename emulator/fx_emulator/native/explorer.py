@@ -56,7 +56,7 @@ class ExploreFailure:
     def frame(self) -> Frame | None:
         """The position of the last store, or of the program's error."""
         if isinstance(self.error, NativeError) and self.error.frames:
-            return self.error.frames[0]
+            return self.error.frame
         return self.trail[-1].frame if self.trail else None
 
     def __str__(self) -> str:

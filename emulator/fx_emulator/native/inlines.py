@@ -14,8 +14,8 @@ _LIBRARIES = re.compile(
     r"^/(usr|opt|rustc|nix/store)/|/(rustlib|\.rustup|\.cargo/registry|lib/gcc|lib/llvm[^/]*)/"
 )
 """Paths of files that come with compilers and libraries."""
-_HASH = re.compile(r"::h[0-9a-f]{16}$")
-"""What Rust appends to a name."""
+_RUST = re.compile(r"_R|_ZN.*17h[0-9a-f]{16}E")
+"""Mangled names of Rust, new and old."""
 
 
 @attrs.frozen
@@ -38,8 +38,7 @@ def readable(name: str) -> str:
         return name
     import demangle
 
-    language = "rust" if name.startswith("_R") else "itanium"
-    return _HASH.sub("", demangle.demangle(name, language=language))
+    return demangle.demangle(name, language="rust" if _RUST.match(name) else "itanium")
 
 
 def source_files(unit: Any, program: Any) -> list[str]:

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from fx_emulator.native.calls import Call
 from fx_emulator.native.errors import LoadError
 from fx_emulator.native.libc import LIBC
+from fx_emulator.native.rust import RUST
 from fx_emulator.native.zircon import ZIRCON
 
 __all__ = ["known_calls"]
@@ -18,9 +19,9 @@ GROUP = "fx_emulator.native"
 
 @functools.cache
 def known_calls() -> dict[str, Call]:
-    """Return all functions by name: of libc, of Zircon, and of installed plugins."""
+    """Return all functions by name: of libc, of Rust, of Zircon, and of installed plugins."""
     found: dict[str, Call] = {}
-    for name, function in (LIBC | ZIRCON).items():
+    for name, function in (LIBC | RUST | ZIRCON).items():
         found[name] = Call.of(name, function, bare=False)
     for point in entry_points(group=GROUP):
         given = point.load()

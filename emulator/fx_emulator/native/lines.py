@@ -77,11 +77,17 @@ class Names:
         functions = [*(each.function for each in calls), name]
         places = [(path, line), *((each.path, each.line) for each in calls)]
         found = [
-            Frame(address, function, offset, path.rsplit("/", 1)[-1] if line else "", line)
+            Frame(
+                address,
+                function,
+                offset,
+                path.rsplit("/", 1)[-1] if line else "",
+                line,
+                own=line > 0 and own_file(path),
+            )
             for function, (path, line) in zip(functions, places, strict=True)
         ]
-        own = [number for number, (path, line) in enumerate(places) if line and own_file(path)]
-        first = own[0] if own else 0
+        first = next((number for number, each in enumerate(found) if each.own), 0)
         head = found[first]
         inner = tuple(each.place for each in found[:first])
         return (attrs.evolve(head, inner=inner), *found[first + 1 :])
@@ -150,25 +156,28 @@ class Names:
         """
         state = dict(registers)
         frames = list(self.frames(state["rip"]))
+        returns = 0
+        """1 once RIP is a return address, which may belong to the next line or function."""
         if leaf or not runs(state["rip"]):
             # After a call to an invalid address the return address is on top of the stack too.
             back = load(state["rsp"])
             if back is not None and runs(back):
-                state["rip"], state["rsp"] = back, state["rsp"] + 8
+                state["rip"], state["rsp"], returns = back, state["rsp"] + 8, 1
                 frames += self.frames(back - 1)
         while len(frames) < _DEPTH:
-            caller = self._caller(state, load)
+            caller = self._caller(state, self._row(state["rip"] - returns), load)
             if caller is None or not runs(caller["rip"]) or caller["rsp"] <= state["rsp"]:
                 break
-            state = caller
-            # The address after a call may belong to another line.
+            state, returns = caller, 1
             frames += self.frames(state["rip"] - 1)
         return tuple(frames)
 
     def _caller(
-        self, state: dict[str, int], load: Callable[[int], int | None]
+        self,
+        state: dict[str, int],
+        row: dict[Any, Any] | None,
+        load: Callable[[int], int | None],
     ) -> dict[str, int] | None:
-        row = self._row(state["rip"])
         if row is None:
             # push %rbp; mov %rsp, %rbp
             saved, back = load(state["rbp"]), load(state["rbp"] + 8)
@@ -219,8 +228,10 @@ class Names:
             entries += dwarf.CFI_entries()
         found = []
         for entry in entries:
+            if not hasattr(entry, "cie"):
+                continue  # a common part, or the mark of the end
             header = entry.header
-            if hasattr(entry, "cie") and "initial_location" in header:
+            if "initial_location" in header:
                 start = self._bias + header["initial_location"]
                 found.append((start, start + header["address_range"], entry))
         return found

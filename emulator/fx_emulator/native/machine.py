@@ -236,7 +236,8 @@ class Machine:
             elif name not in ROUTINES and name != "_GLOBAL_OFFSET_TABLE_":
                 missing.append(name)
         if missing and system != "linux":
-            raise LoadError(_unresolved(self.file.path, missing, [*calls, *ROUTINES]))
+            rust = any("rust_eh_personality" in name for name in self.file.symbols)
+            raise LoadError(_unresolved(self.file.path, missing, [*calls, *ROUTINES], rust=rust))
         unused = sorted(self._given.keys() - self.file.undefined.keys())
         if unused:
             raise LoadError(
@@ -846,7 +847,14 @@ def _identity(device: Any) -> int:
     return id(getattr(device, "_vmo", device))
 
 
-def _unresolved(path: Path, missing: Sequence[str], known: Sequence[str]) -> str:
+_RUST_ADVICE = (
+    "\nThe target provides what Rust's standard library needs for allocation, panics and output; "
+    "threads, files and sockets are not there. Avoid them, or build the library without std: "
+    "#![no_std], -C panic=abort, -C link-arg=-nostdlib"
+)
+
+
+def _unresolved(path: Path, missing: Sequence[str], known: Sequence[str], *, rust: bool) -> str:
     """Return one message that lists all unresolved symbols, each with advice."""
     lines = []
     for name in sorted(missing):
@@ -860,4 +868,5 @@ def _unresolved(path: Path, missing: Sequence[str], known: Sequence[str]) -> str
         else:
             advice = f"link its object, or define it: symbols={{{name!r}: function}}"
         lines.append(f"\n  {name}: {advice}")
-    return f"{path}: {len(missing)} unresolved symbols:{''.join(lines)}"
+    advice = _RUST_ADVICE if rust else ""
+    return f"{path}: {len(missing)} unresolved symbols:{''.join(lines)}{advice}"

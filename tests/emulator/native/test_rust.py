@@ -7,21 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from fx_emulator.native import NativeProgram
+from fx_emulator.native import LoadError, NativeError, NativeProgram, explore
 from fx_emulator.target import Target
 from fxframework.testing.crashtest import crashtest
 
-from .building import EXAMPLES, compiler, run
+from .building import EXAMPLES, SOURCES, compiler, run
 
 SOURCE = EXAMPLES / "log_writer.rs"
+STD = SOURCES / "with_std.rs"
 
 
-def build(folder: Path, level: str, *options: str) -> Path:
-    out = folder / "log_writer.so"
+def build(folder: Path, level: str, *options: str, source: Path = SOURCE) -> Path:
+    out = folder / f"{source.stem}.so"
     command = [
         *(compiler("rustc"), "-C", f"opt-level={level}", "-g", "--crate-type", "cdylib"),
-        *("-C", "panic=abort", "-C", "link-arg=-nostdlib", *options),
-        *(str(SOURCE), "-o", str(out)),
+        *(
+            options
+            if source is STD
+            else ("-C", "panic=abort", "-C", "link-arg=-nostdlib", *options)
+        ),
+        *(str(source), "-o", str(out)),
     ]
     done = run(command)
     assert done.returncode == 0, done.stderr
@@ -50,3 +55,50 @@ def test_a_writer_in_rust(tmp_path: Path, level: str, bug: bool) -> None:
         return
     assert report.stores == 8
     assert struct.unpack_from("<5Q", log.read(0, 40)) == (4, 1, 2, 3, 4)
+
+
+def line_of(text: str) -> int:
+    lines = STD.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.mark.parametrize("level", ["0", "3"])
+@pytest.mark.parametrize("panic", ["unwind", "abort"])
+def test_a_library_with_the_standard_library(tmp_path: Path, level: str, panic: str) -> None:
+    path = build(tmp_path, level, "-C", f"panic={panic}", source=STD)
+    with Target(cpus=2) as target:
+        program = target.load(path)
+        log = target.vmo("log", 4096)
+        values = struct.pack("<3Q", 1, 2, 3)
+        report = crashtest(program.entry("fill", log, values, 3), check)
+        assert report.ok, report
+        assert struct.unpack("<4Q", log.read(0, 32)) == (3, 10, 20, 30)
+        with pytest.raises(
+            NativeError, match=r"panicked at .*with_std\.rs:\d+:\d+: index"
+        ) as caught:
+            program.call("at", 7)
+        error = caught.value
+        assert error.place == f"with_std.rs:{line_of('values[index]')}"
+        assert error.function == "at"
+        assert b"the len is 3 but the index is 7" in program.output
+        assert any(each.function.startswith("core::panicking::") for each in error.frames)
+        assert program.call("at", 1) == 20
+        threads = [program.entry("at", number) for number in (0, 9)]
+        failure = explore(threads, lambda _: None, memory=log).failure
+        assert failure is not None
+        assert failure.frame is not None
+        assert failure.frame.file == "with_std.rs"
+
+
+def test_printing_and_a_lock(tmp_path: Path) -> None:
+    with Target() as target:
+        program = target.load(build(tmp_path, "3", source=STD))
+        assert program.call("say", 42) == 43
+        assert program.output == b"said 42\n"
+
+
+def test_what_the_standard_library_cannot_have_is_named(tmp_path: Path) -> None:
+    path = build(tmp_path, "3", "--cfg", "threads", source=STD)
+    with pytest.raises(LoadError, match="pthread_create: ") as caught:
+        Target().load(path)
+    assert "#![no_std], -C panic=abort, -C link-arg=-nostdlib" in str(caught.value)

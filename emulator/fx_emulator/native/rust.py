@@ -1,0 +1,114 @@
+"""What Rust's standard library imports: output, a panic's unwinding, and a system without files.
+
+A panic prints its message through ``write`` and then unwinds, which ends the program with an error.
+Files cannot be opened, the environment is empty, and destructors of thread-local keys do not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from fx_emulator.native.calls import Blocked, Table
+
+__all__ = ["RUST"]
+
+_ENOENT, _EBADF, _ENOMEM, _ENOSYS = 2, 9, 12, 38
+_ERRNO = 0x80
+"""Offset of errno from the thread pointer."""
+_FUTEX, _GETTID = 202, 186
+_END_OF_STACK = 5
+
+
+def _failing(number: int) -> Callable[..., int]:
+    """Return a function that sets errno and returns -1."""
+
+    def fail(machine: Any) -> int:
+        machine.store(machine.current.thread_pointer + _ERRNO, number.to_bytes(4, "little"))
+        return -1
+
+    return fail
+
+
+def write(machine: Any, file: int, at: int, size: int) -> int:
+    """Print to standard output or standard error."""
+    if file & 0xFFFFFFFF not in {1, 2}:
+        return _failing(_EBADF)(machine)
+    machine.state["output"] = machine.state.get("output", b"") + machine.space.read(at, size)
+    return size
+
+
+def writev(machine: Any, file: int, at: int, count: int) -> int:
+    """Print several parts."""
+    word = machine.space.read_word
+    return sum(
+        write(machine, file, word(at + 16 * each), word(at + 16 * each + 8))
+        for each in range(min(count, 1024))
+    )
+
+
+def system_call(machine: Any, number: int) -> int:
+    """Wait for a futex, which lets other threads run; or return the thread's id."""
+    if number == _FUTEX:
+        raise Blocked("yield")
+    return machine.current.koid if number == _GETTID else _failing(_ENOSYS)(machine)
+
+
+def _end(machine: Any, otherwise: str) -> NoReturn:
+    """Raise the error of a panic, with what it printed; ``otherwise`` if there was none."""
+    lines = machine.state.get("output", b"").decode(errors="replace").strip().splitlines()
+    at = max((n for n, line in enumerate(lines) if "panicked at" in line), default=len(lines))
+    text = " ".join(each.strip() for each in lines[at : at + 2])
+    raise machine.error(text or otherwise)
+
+
+def error_text(machine: Any, number: int, at: int, size: int) -> int:
+    """Store the text of an error number."""
+    machine.store(at, f"error {number & 0xFFFFFFFF}".encode()[: max(0, size - 1)] + b"\0")
+    return 0
+
+
+def key_create(machine: Any, at: int, _destructor: int) -> int:
+    """Create a thread-local key."""
+    keys = machine.state["keys"] = machine.state.get("keys", 0) + 1
+    machine.store(at, keys.to_bytes(4, "little"))
+    return 0
+
+
+def set_specific(machine: Any, key: int, value: int) -> int:
+    """Set the calling thread's value of a key."""
+    machine.state.setdefault("specific", {})[machine.current.number, key] = value
+    return 0
+
+
+RUST: Table = {
+    "write": write,
+    "writev": writev,
+    "syscall": system_call,
+    "getenv": lambda _m, _name: 0,
+    "dl_iterate_phdr": lambda _m, _function, _data: 0,
+    "munmap": lambda _m, _at, _size: 0,
+    "mmap64": _failing(_ENOMEM),
+    **dict.fromkeys(("open64", "stat64", "readlink"), _failing(_ENOENT)),
+    **dict.fromkeys(("close", "fstat64", "lseek64", "read"), _failing(_EBADF)),
+    "realpath": lambda _m, _path, _at: 0,
+    "getcwd": lambda _m, _at, _size: 0,
+    "__xpg_strerror_r": error_text,
+    "pthread_key_create": key_create,
+    "pthread_key_delete": lambda _m, _key: 0,
+    "pthread_setspecific": set_specific,
+    "pthread_getspecific": lambda m, key: m.state.get("specific", {}).get(
+        (m.current.number, key), 0
+    ),
+    "_Unwind_RaiseException": lambda m: _end(m, "the program throws an exception"),
+    "abort": lambda m: _end(m, "abort() was called"),
+    "_Unwind_Backtrace": lambda _m, _function, _data: _END_OF_STACK,
+    **dict.fromkeys(
+        (
+            "_Unwind_GetDataRelBase", "_Unwind_GetIP", "_Unwind_GetIPInfo",
+            "_Unwind_GetLanguageSpecificData", "_Unwind_GetRegionStart", "_Unwind_GetTextRelBase",
+            "_Unwind_SetGR", "_Unwind_SetIP",
+        ),
+        lambda _m: 0,
+    ),
+}  # fmt: skip
