@@ -78,7 +78,7 @@ class Comment(Field, kind=1):
     text: str = wire.text()
 
 
-class Pair(Field, kind=2):
+class Pair(Field, kind=2, order=("x", "type")):
     """Two numbers."""
 
     x: int = wire.i32()

@@ -11,7 +11,8 @@ from fxframework.kernels.utf8 cimport Utf8
 cdef int PENDING
 cdef int BAD_MAGIC, CUT_OFF, UNKNOWN_KIND, BAD_SIZE, RESERVED_BITS, NOT_UTF8
 cdef int L_DAMAGED, L_NBYTES, L_CODE, L_RAW, L_CLOSE, L_UNKNOWN, L_TYPE, L_PADDING, L_END, L_CODES
-cdef long long GENERATION, EXPONENT, LOW32, HALF_EXPONENT, HALF_SIGN
+cdef int L_QUOTE, L_REPLACED, L_NAN, L_INFINITY, L_MINUS, ZERO, LETTER_A
+cdef long long GENERATION, EXPONENT, LOW32, HALF_EXPONENT, HALF_SIGN, HALF_FRACTION, FRACTION, USUAL_NAN
 cdef unsigned long long LOW64
 
 cdef class Program(Kernel):
@@ -64,7 +65,7 @@ cdef class Program(Kernel):
     @cython.final
     @cython.locals(
         pos=cython.longlong, stop=cython.longlong, at=cython.longlong, limit=cython.longlong,
-        w=cython.longlong, raw=cython.int, refs=cython.int, row=cython.longlong, start=cython.longlong,
+        w=cython.longlong, raw=cython.int, refs=cython.int, invalid=cython.int, row=cython.longlong, start=cython.longlong,
         length=cython.longlong, cells_room=cython.longlong, code=cython.longlong,
         a=cython.longlong, b=cython.longlong, c=cython.longlong, d=cython.longlong,
         value=cython.longlong, index=cython.longlong,
@@ -85,6 +86,20 @@ cdef class Program(Kernel):
     )
     cdef long long interned(self, long long start, long long length) except? -1 nogil
     cdef int more_scratch(self, long long count) except -1 with gil
+    @cython.final
+    @cython.locals(place=cython.int)
+    cdef int special(self, long long bits, long long key) except -1 nogil
+    @cython.final
+    cdef int hex_digit(self, int digit) noexcept nogil
+    @cython.final
+    @cython.locals(at=cython.longlong, end=cython.longlong, first=cython.longlong, size=cython.longlong)
+    cdef int replaced(self, long long start, long long length, long long key) except -1 nogil
+    @cython.final
+    @cython.locals(before=cython.longlong, at=cython.longlong, stop=cython.longlong)
+    cdef int plain(self, long long start, long long end) except -1 nogil
+    @cython.final
+    @cython.locals(lead=cython.int, more=cython.int, low=cython.int, high=cython.int, size=cython.longlong)
+    cdef long long character(self, long long at, long long end) noexcept nogil
     @cython.final
     @cython.locals(end=cython.longlong, count=cython.longlong, index=cython.longlong)
     cdef int insert(self, long long number) except -1 nogil

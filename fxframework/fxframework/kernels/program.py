@@ -44,8 +44,18 @@ L_UNKNOWN = 5
 L_TYPE = 6
 L_PADDING = 7
 L_END = 8
-L_CODES = 9
+L_QUOTE = 9
+L_REPLACED = 10
+L_NAN = 11
+L_INFINITY = 12
+L_MINUS = 13
+L_CODES = 14
 """Numbers of the first literals; codes of rules follow: bad magic, cut off, unknown, size."""
+ZERO = 0x30
+LETTER_A = 0x61
+FRACTION = 0x000FFFFFFFFFFFFF
+USUAL_NAN = 0x7FF8000000000000
+HALF_FRACTION = 0x007FFFFF
 GENERATION = 1 << 20
 LOW32 = 0xFFFFFFFF
 
@@ -288,6 +298,7 @@ class Program(Kernel):
         w = 0
         raw = 0
         refs = 0
+        invalid = 0
         row = 0
         start = pos
         length = 0
@@ -353,7 +364,7 @@ class Program(Kernel):
                     self.out.natural(self.slots[a])
                     self.out.literal(d + 1)
                 elif self.lengths[index] < 0:
-                    return ops.HANDED_OVER
+                    self.replaced(self.starts[index], -1 - self.lengths[index], d + 2)
                 else:
                     self.out.json_text(self.starts[index], self.lengths[index])
             elif code == ops.EXPECT:
@@ -401,13 +412,16 @@ class Program(Kernel):
                     self.note(RESERVED_BITS, at, 0)
                 at = index
             elif code == ops.UTF8:
+                invalid = 0
                 if not self.utf8.valid(start, length):
-                    if a:
-                        return ops.HANDED_OVER
+                    invalid = 1
                     self.note(NOT_UTF8, start, 0)
             elif code == ops.TEXT:
                 self.out.literal(a)
-                self.out.json_text(start, length)
+                if invalid:
+                    self.replaced(start, length, b)
+                else:
+                    self.out.json_text(start, length)
             elif code == ops.HEX:
                 self.out.literal(a)
                 self.out.hexadecimal(start, length)
@@ -427,17 +441,21 @@ class Program(Kernel):
                 self.out.literal(b)
                 self.out.signed(self.slots[a])
             elif code == ops.REAL:
+                self.out.literal(a)
                 if (w & EXPONENT) == EXPONENT:
-                    return ops.HANDED_OVER
-                self.out.literal(a)
-                self.bits[0] = w
-                self.out.real(self.doubles[0], w)
+                    self.special(w, b)
+                else:
+                    self.bits[0] = w
+                    self.out.real(self.doubles[0], w)
             elif code == ops.HALFREAL:
-                if (w & HALF_EXPONENT) == HALF_EXPONENT:
-                    return ops.HANDED_OVER
                 self.out.literal(a)
-                self.half_bits[0] = w
-                self.out.real(self.halves[0], -1 if w & HALF_SIGN else 0)
+                value = -1 if w & HALF_SIGN else 0
+                if (w & HALF_EXPONENT) == HALF_EXPONENT:
+                    value = (value << 63) | EXPONENT | ((w & HALF_FRACTION) << 29)
+                    self.special(value, b)
+                else:
+                    self.half_bits[0] = w
+                    self.out.real(self.halves[0], value)
             elif code == ops.REFNUM:
                 self.out.literal(c if refs else b)
                 self.out.natural(self.slots[a])
@@ -639,6 +657,82 @@ class Program(Kernel):
         self.scratch = room(2 * count, "i8")
         self.pool.read_from(self.scratch)
         return 0
+
+    def special(self, bits: int, key: int) -> int:
+        """Write the name of a double that JSON cannot hold, and the bits of an unusual NaN."""
+        if bits & FRACTION == 0:
+            self.out.literal(L_MINUS if bits < 0 else L_INFINITY)
+            return 0
+        self.out.literal(L_NAN)
+        if bits == USUAL_NAN:
+            return 0
+        self.out.literal(key)
+        if self.out.used + 16 > self.out.size:
+            self.out.grow(16)
+        place = 60
+        while place >= 0:
+            self.out.data[self.out.used] = self.hex_digit((bits >> place) & 15)
+            self.out.used += 1
+            place -= 4
+        self.out.literal(L_QUOTE)
+        return 0
+
+    def hex_digit(self, digit: int) -> int:
+        """Return the character of a digit."""
+        return ZERO + digit if digit < 10 else LETTER_A + digit - 10
+
+    def replaced(self, start: int, length: int, key: int) -> int:
+        """Write bytes that are not UTF-8 as a JSON string with U+FFFD, and in hex under a key."""
+        self.out.literal(L_QUOTE)
+        at = start
+        end = start + length
+        first = at
+        while at < end:
+            size = self.character(at, end)
+            if size > 0:
+                at += size
+                continue
+            self.plain(first, at)
+            self.out.literal(L_REPLACED)
+            at -= size
+            first = at
+        self.plain(first, end)
+        self.out.literal(L_QUOTE)
+        self.out.literal(key)
+        self.out.hexadecimal(start, length)
+        self.out.literal(L_QUOTE)
+        return 0
+
+    def plain(self, start: int, end: int) -> int:
+        """Write UTF-8 as a part of a JSON string."""
+        before = self.out.used
+        self.out.json_text(start, end - start)
+        at = before
+        stop = self.out.used - 2
+        while at < stop:
+            self.out.data[at] = self.out.data[at + 1]
+            at += 1
+        self.out.used = stop
+        return 0
+
+    def character(self, at: int, end: int) -> int:
+        """Return the bytes of the character at a byte, or minus the bytes that are not one."""
+        lead = self.data[at]
+        if lead < 0x80:
+            return 1
+        if lead < 0xC2 or lead > 0xF4:
+            return -1
+        more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        size = 1
+        while size <= more:
+            if at + size >= end or self.data[at + size] < low or self.data[at + size] > high:
+                return -size
+            low = 0x80
+            high = 0xBF
+            size += 1
+        return size
 
     def insert(self, number: int) -> int:
         """Write a number where the size of the record belongs, in the line written so far."""

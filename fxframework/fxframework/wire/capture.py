@@ -256,7 +256,8 @@ class Run:
             elif isinstance(source := self._source(name, column), Float):
                 single = source.nbytes == 4
                 bits = values.astype("u4").view("f4") if single else values.view("f8")
-                made[column] = bits.astype(kind)
+                with np.errstate(invalid="ignore"):  # signalling NaN
+                    made[column] = bits.astype(kind)
             else:
                 made[column] = values.astype(kind)
         return capture.finish(self.context, name, made)

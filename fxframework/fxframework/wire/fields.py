@@ -6,6 +6,7 @@ classes behind them carry the same declaration to programs (``programs.py``).
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from typing import Any, Self
@@ -407,27 +408,21 @@ class Float(Field):
         at = c.at
         bits = c.number(self.nbytes)
         c.known[self] = bits
-        if self.nbytes == 8:
-            number = double_of(bits)
-        else:
-            number = _F32.unpack(_U32.pack(bits))[0]
-        values[self.name] = Nan(bits) if number != number and bits != self._plain_nan else number  # noqa: PLR0124
+        number: float = double_of(bits) if self.nbytes == 8 else _F32.unpack(_U32.pack(bits))[0]
+        if math.isnan(number):
+            wide = bits if self.nbytes == 8 else widened(bits)
+            number = number if wide == CANONICAL_NAN else Nan(wide)
+        values[self.name] = number
         c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
-
-    @property
-    def _plain_nan(self) -> int:
-        return CANONICAL_NAN if self.nbytes == 8 else 0x7FC00000
 
     def write(self, b: Builder, values: Values) -> None:
         """Write the number. Raises RefusalError if 4 bytes cannot hold it exactly."""
         given = values[self.name]
-        if isinstance(given, Nan):
-            b.number(given.bits & (1 << 8 * self.nbytes) - 1, self.nbytes)
-            return
         if not isinstance(given, int | float) or isinstance(given, bool):
             raise RefusalError(403, f"{self.name} must be a number, not {given!r}")
-        if given != given:  # noqa: PLR0124
-            b.number(self._plain_nan, self.nbytes)
+        if math.isnan(given):
+            bits = given.bits if isinstance(given, Nan) else CANONICAL_NAN
+            b.number(bits if self.nbytes == 8 else narrowed(bits), self.nbytes)
             return
         if self.nbytes == 8:
             b.number(bits_of(float(given)), 8)
@@ -453,8 +448,19 @@ class Float(Field):
         return value if bits is None else Nan(bits)
 
 
+def widened(bits: int) -> int:
+    """Return the bits of a NaN of 4 bytes as a double."""
+    return bits >> 31 << 63 | 0x7FF << 52 | (bits & 0x7FFFFF) << 29
+
+
+def narrowed(bits: int) -> int:
+    """Return the bits of a NaN as a float of 4 bytes, which is a NaN too."""
+    fraction = bits >> 29 & 0x7FFFFF
+    return bits >> 63 << 31 | 0xFF << 23 | (fraction or 1 << 22)
+
+
 class Nan(float):
-    """A NaN that is not the usual one: it has the bits of the file. Equal if these are."""
+    """A NaN that is not the usual one: it has the bits of the double. Equal if these are."""
 
     bits: int
 

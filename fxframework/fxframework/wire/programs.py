@@ -35,6 +35,7 @@ from fxframework.wire.fields import Bits, Field, Float, Integer, Listed, Mark, N
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.framing import framing_of
 from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.state import TextTable
 
 __all__ = ["CODES", "COPIES", "Compiled", "compile_copy", "compile_lines", "compile_rows"]
 
@@ -94,6 +95,11 @@ class UnfitError(Exception):
     """A program cannot do this; the record is for the object decoder."""
 
 
+def key_beside(field: Field, what: str, before: bytes) -> bytes:
+    """Return a key of JSON beside that of a field, and the beginning of its value."""
+    return b"," + orjson.dumps(f"{field.key}_{what}") + b":" + before
+
+
 class Writer:
     """Collects operations, literals and slots of a program."""
 
@@ -138,10 +144,10 @@ class Writer:
             self.texts.append(text)
         return self.literals[text]
 
-    def pair(self, first: bytes, second: bytes) -> int:
-        """Return the number of a literal that another one follows."""
-        self.texts += [first, second]
-        return len(self.texts) - 2
+    def around(self, table: TextTable, field: Field) -> int:
+        """Return the number of what surrounds the number of an unknown text; a key follows."""
+        self.texts += [f'"<{table.name}#'.encode(), b'>"', key_beside(field, "bytes_hex", b'"')]
+        return len(self.texts) - 3
 
     def fixed(self) -> None:
         """Add the literals that the interpreter knows by number."""
@@ -150,6 +156,7 @@ class Writer:
             b'{"record":"damaged","offset":', b',"nbytes":', b',"code":"', b'"', b'"}\n',
             b'{"record":"unknown","offset":', b',"type":', b'{"record":"padding","offset":', b"}\n",
         ]  # fmt: skip
+        self.texts += [b'"', "\ufffd".encode(), b'"NaN"', b'"Infinity"', b'"-Infinity"']
         self.texts += [f'{prefix}{number}"'.encode() for number in DATA_LOSS_CODES]
         self.texts[3] = b',"raw":"'
 
@@ -200,6 +207,8 @@ class Compiler:
         """Name, slot and flag (-1: always there) of each reference."""
         self.needed: set[Expression] = set()
         self.sinks: dict[Field, list[tuple[int, str]]] = {}
+        self.behind = "", b""
+        """A field, and what a line has behind it: the type of a part."""
 
     # --- Records --------------------------------------------------------------------------------
 
@@ -332,6 +341,8 @@ class Compiler:
                 self.default(field)
                 skip = out.op(ops.JUMPZ, out.calculate(field.when))
             self.field(layout, field, prefix)
+            if out.lines and self.behind[0] == field.name:
+                out.op(ops.LIT, out.literal(self.behind[1]))
             if skip >= 0:
                 out.patch(skip, 1)
                 self.word = None
@@ -379,6 +390,10 @@ class Compiler:
         """Return the literal of a key of JSON."""
         comma = b"" if prefix == "{" else b","
         return self.out.literal(comma + orjson.dumps(field.key) + b":" + before)
+
+    def beside(self, field: Field, what: str, before: bytes) -> int:
+        """Return the literal of a key beside that of a field."""
+        return self.out.literal(key_beside(field, what, before))
 
     def load(self, layout: Layout, field: Number) -> tuple[int, int]:
         """Add what brings the word of a number to hand; return shift and mask."""
@@ -478,7 +493,7 @@ class Compiler:
             out.op(ops.NAMES, shift, mask, key, out.table(field.values))
         elif field.refers is not None:
             slot = self.slot(field)
-            around = out.pair(f'"<{field.refers.name}#'.encode(), b'>"')
+            around = out.around(field.refers, field)
             out.op(ops.REF, slot, out.tables[field.refers], key, around)
             self.refs.append((field.name, slot, -1))
         elif field.signed:
@@ -506,7 +521,7 @@ class Compiler:
         self.word = field
         if out.lines:
             code = ops.REAL if field.nbytes == 8 else ops.HALFREAL
-            out.op(code, self.key(field, prefix))
+            out.op(code, self.key(field, prefix), self.beside(field, "bits", b'"0x'))
         for column, _ in self.sinks.get(field, ()):
             out.op(ops.PUT, 0, -1 if field.nbytes == 8 else 0xFFFFFFFF, column)
 
@@ -518,10 +533,10 @@ class Compiler:
             return
         self.find(field)
         if isinstance(field, Text):
-            out.op(ops.UTF8, int(out.lines))
+            out.op(ops.UTF8)
         if out.lines:
             if isinstance(field, Text):
-                out.op(ops.TEXT, self.key(field, prefix))
+                out.op(ops.TEXT, self.key(field, prefix), self.beside(field, "bytes_hex", b'"'))
             else:
                 out.op(ops.HEX, self.key(field, prefix, b'"'), out.literal(b'"'))
         self.put_span(field)
@@ -573,9 +588,9 @@ class Compiler:
             marked = out.calculate(field.entry.index & field.inline)
             skip = out.op(ops.JUMPZ, marked, 0)
             out.op(ops.SPAN, 0, out.calculate(field.entry.index & field.inline - 1))
-            out.op(ops.UTF8, int(out.lines))
+            out.op(ops.UTF8)
             if out.lines:
-                out.op(ops.TEXT, shown)
+                out.op(ops.TEXT, shown, self.beside(field, "bytes_hex", b'"'))
             for column, _ in self.sinks.get(field, ()):
                 out.op(ops.PUTCODE, 0, 0, column)
             if field.aligned > 1:
@@ -595,7 +610,7 @@ class Compiler:
         out.op(ops.KNOWN, index, table, 108)
         out.op(ops.CONST, flag, 1)
         if out.lines:
-            around = out.pair(f'"<{field.entry.table.name}#'.encode(), b'>"')
+            around = out.around(field.entry.table, field)
             out.op(ops.REF, index, table, shown, around)
             self.refs.append((field.name, index, flag))
         for column, _ in self.sinks.get(field, ()):
@@ -715,16 +730,18 @@ class Compiler:
     def item(self, cls: Any, limit: int) -> None:
         """Add the operations of a part of one class."""
         out, layout = self.out, cls.layout
-        saved = self.word, self.saved, self.refs, self.needed, self.sinks
+        saved = self.word, self.saved, self.refs, self.needed, self.sinks, self.behind
         self.word, self.saved, self.refs, self.sinks = None, {}, [], {}
+        self.behind = "", b""
         self.needed = self._needed(layout, [])
         prefix = "{"
         if out.lines:
-            if layout.order:
-                raise UnfitError
             out.op(ops.LIT, out.literal(b"{"))
-            if layout.family.kinds:
-                shown = b'"type":' + orjson.dumps(cls.record)
+            shown = b'"type":' + orjson.dumps(cls.record)
+            before = layout.order[: layout.order.index("type")] if "type" in layout.order else ()
+            if before:
+                self.behind = before[-1], b"," + shown
+            elif layout.family.kinds:
                 out.op(ops.LIT, out.literal(shown))
                 prefix = ","
         before = len(self.effects)
@@ -736,7 +753,7 @@ class Compiler:
             out.op(ops.LIT, out.literal(b"}"))
         if limit >= 0:
             out.op(ops.POP, limit)
-        self.word, self.saved, self.refs, self.needed, self.sinks = saved
+        self.word, self.saved, self.refs, self.needed, self.sinks, self.behind = saved
 
 
 def _compiled(out: Writer, format: Format) -> Compiled:
