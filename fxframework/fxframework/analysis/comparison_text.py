@@ -26,6 +26,8 @@ FEW = 5
 """Causes and moves of each kind that are shown unless more are asked for."""
 HEADINGS = ("verdict", "ratio", "95% interval", "before", "after", "change", "calls", "where",
             "name")  # fmt: skip
+SPARE = ("calls", "95% interval", "change")
+"""Columns that are left out on a narrow terminal, in this order."""
 
 
 def lines(found: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[str]:
@@ -96,11 +98,17 @@ def _calls(found: Any, top: int, width: int) -> Iterator[tuple[str, str]]:
     if not changed:
         return
     yield PLAIN, ""
-    rows = [_row(one, found.runs) for one in changed[:top]]
-    styles = [one.verdict for one in changed[:top]]
+    rows = [list(HEADINGS), *(_row(one, found.runs) for one in changed[:top])]
     numeric = [False, True, True, True, True, True, True, False, False]
-    for at, (_, line) in enumerate(_table((list(HEADINGS), *rows), numeric, width)):
-        yield (styles[at - 1] if at else HEAD), line
+    for heading in SPARE:
+        if _used(rows) + LEAST <= width:
+            break
+        at = rows[0].index(heading)
+        rows = [[*row[:at], *row[at + 1 :]] for row in rows]
+        del numeric[at]
+    styles = [HEAD, *(one.verdict for one in changed[:top])]
+    for style, (_, line) in zip(styles, _table(rows, numeric, width), strict=True):
+        yield style, line
     if len(changed) > top:
         yield PLAIN, f"  … and {amount(len(changed) - top)} more (--top N shows N)"
 
@@ -121,6 +129,11 @@ def _row(one: Change, runs: tuple[int, int]) -> list[str]:
     ]  # fmt: skip
 
 
+def _used(rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of all columns but the last one."""
+    return 2 + sum(max(map(len, column)) + 2 for column in list(zip(*rows, strict=True))[:-1])
+
+
 def _both(counts: Sequence[str]) -> str:
     """Return the numbers of calls of both sides, or the only one."""
     known = [each for each in counts if each != "–"]
@@ -139,8 +152,7 @@ def _table(
     rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int
 ) -> Iterator[tuple[str, str]]:
     """Yield rows in columns; the last column is cut in its middle."""
-    used = 2 + sum(max(map(len, column)) + 2 for column in list(zip(*rows, strict=True))[:-1])
-    room = max(width - used, LEAST)
+    room = max(width - _used(rows), LEAST)
     cut = [[*row[:-1], shortened(row[-1], room)] for row in rows]
     for at, line in enumerate(aligned(cut, numeric)):
         yield (PLAIN if at else HEAD), f"  {line}"
