@@ -164,14 +164,14 @@ def test_frame_joins_people_and_arguments(capture: Capture) -> None:
         assert frame.num_rows == len(table)
         assert frame.column_names[: len(table.columns)] == list(table.columns)
         if "threads" in capture.schemas:
-            check_people(capture, table, frame)
+            check_tasks(capture, table, frame)
         if "args" in capture.schemas and name in TABLE_CODES and "row" in table:
             check_arguments(capture, table, frame)
 
 
-def check_people(capture: Capture, table: Table, frame: Any) -> None:
+def check_tasks(capture: Capture, table: Table, frame: Any) -> None:
     threads = capture.table("threads")
-    people = {row.id: row for row in threads}
+    tasks = {row.id: row for row in threads}
     for column, prefix in frames.THREAD_COLUMNS.items():
         if column not in table:
             continue
@@ -179,7 +179,7 @@ def check_people(capture: Capture, table: Table, frame: Any) -> None:
         for field, joined in (("pid", "pid"), ("tid", "tid"), ("name", "thread_name")):
             if prefix + joined in table:
                 continue
-            values = [getattr(people[i], field) if i >= 0 else None for i in ids]
+            values = [getattr(tasks[i], field) if i >= 0 else None for i in ids]
             assert frame[prefix + joined].to_pylist() == values
 
 

@@ -221,10 +221,10 @@ class Expected:
         if ids:
             return any(number in self.threads for number in ids)
         if name in {"threads", "processes"}:
-            people = set(self.threads.values()) | self._others()
+            tasks = set(self.threads.values()) | self._others()
             if name == "threads":
-                return (row["pid"], row["tid"]) in people
-            return row["pid"] in {pid for pid, _ in people}
+                return (row["pid"], row["tid"]) in tasks
+            return row["pid"] in {pid for pid, _ in tasks}
         if name == "logs":
             return (row["pid"], row["tid"]) in self.threads.values()
         return True

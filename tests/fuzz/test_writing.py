@@ -78,13 +78,13 @@ def selections(capture: TraceCapture, chance: random.Random) -> list[Selection]:
     for name in ("sched", "logs"):
         times += capture.table(name).array("ts").tolist()[:20]
     table = capture.table("threads")
-    people = [f"{p}/{t}" for p, t in zip(table["pid"].tolist(), table["tid"].tolist(), strict=True)]
+    tasks = [f"{p}/{t}" for p, t in zip(table["pid"].tolist(), table["tid"].tolist(), strict=True)]
     start, stop = sorted(chance.choice(times) + chance.choice((-1, 0, 0, 1)) for _ in range(2))
     stretch = Selection(start_ns=start, stop_ns=stop)
     out = [Selection(), stretch, Selection(start_ns=stop), Selection(stop_ns=start)]
     out.append(Selection(categories=(chance.choice(categories),)))
-    if people:
-        person = chance.choice(people)
+    if tasks:
+        person = chance.choice(tasks)
         out += [
             Selection(threads=(person,)),
             Selection(processes=(person.partition("/")[0],)),

@@ -60,12 +60,12 @@ def selections(capture: Capture, chance: random.Random) -> list[Selection]:
     names = ["*", *(name for name in slices.texts("name")[:20] if name)]
     threads = capture.table("threads")
     columns = (threads.array(name).tolist() for name in ("pid", "tid"))
-    people = ["*", *(f"{pid}/{tid}" for pid, tid in zip(*columns, strict=True))]
+    tasks = ["*", *(f"{pid}/{tid}" for pid, tid in zip(*columns, strict=True))]
     return [
         Selection(),
         Selection(start_ns=start, stop_ns=stop),
         Selection(functions=(chance.choice(names),)),
-        Selection(start_ns=start, threads=(chance.choice(people),)),
+        Selection(start_ns=start, threads=(chance.choice(tasks),)),
     ]
 
 

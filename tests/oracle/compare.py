@@ -119,7 +119,7 @@ def path(row: Row | None, rows: Mapping[int, Row], parent: str = "parent_id") ->
 def ours(capture: Capture) -> View:
     """What we make of a trace, in Perfetto's words."""
     threads = capture.table("threads")
-    people = dict(
+    tasks = dict(
         zip(
             threads.array("id").tolist(),
             zip(threads.array("pid").tolist(), threads.array("tid").tolist(), strict=True),
@@ -138,13 +138,13 @@ def ours(capture: Capture) -> View:
             if row.get("kind") == ASYNC or row.get("scope") == ASYNC_SCOPE:
                 view["async"][what] += 1
                 continue
-            view["slices"][*people[row["thread"]], *what] += 1
+            view["slices"][*tasks[row["thread"]], *what] += 1
             if table == "slices":
                 view["nesting"][path(row, by_row, "parent")] += 1
     view["flows"] = Counter(_arrows(_rows(capture.table("flows")), by_row))
     view["counters"] = Counter(
         (
-            people[row["thread"]][0],
+            tasks[row["thread"]][0],
             f"{row['name']}:{row['series']}:{row['id']}",
             row["ts"],
             row["value"],
@@ -152,9 +152,9 @@ def ours(capture: Capture) -> View:
         for row in _rows(capture.table("counters"))
     )
     sched = _rows(capture.table("sched"))
-    view["sched"] = Counter(_running(sched, people))
+    view["sched"] = Counter(_running(sched, tasks))
     view["wakeups"] = Counter(
-        (row["ts"], row["cpu"], people[row["next"]][1]) for row in sched if row["kind"] == 2
+        (row["ts"], row["cpu"], tasks[row["next"]][1]) for row in sched if row["kind"] == 2
     )
     view["processes"] = Counter(
         (row["pid"], row["name"])
@@ -224,31 +224,31 @@ def _arrows(flows: Iterable[Row], by_row: Mapping[int, Row]) -> Iterable[Any]:
             del last[number]
 
 
-def _running(sched: Iterable[Row], people: Mapping[int, tuple[int, int]]) -> Iterable[Any]:
+def _running(sched: Iterable[Row], tasks: Mapping[int, tuple[int, int]]) -> Iterable[Any]:
     """What ran where: from a switch to the next one on the same processor."""
     on_cpu: dict[int, Row] = {}
     switches = [row for row in sched if row["kind"] != 2]
     for row in sorted(switches, key=lambda row: row["ts"]):
         before = on_cpu.pop(row["cpu"], None)
         if before is not None:
-            yield _ran(before, row, people)
-        if not _is_idle(row, people):
+            yield _ran(before, row, tasks)
+        if not _is_idle(row, tasks):
             on_cpu[row["cpu"]] = row
     for row in on_cpu.values():
-        yield _ran(row, None, people)
+        yield _ran(row, None, tasks)
 
 
-def _is_idle(row: Row, people: Mapping[int, tuple[int, int]]) -> bool:
+def _is_idle(row: Row, tasks: Mapping[int, tuple[int, int]]) -> bool:
     if row["kind"] == 0:
-        return people[row["next"]][0] == 0 and row["next_priority"] == 0
+        return tasks[row["next"]][0] == 0 and row["next_priority"] == 0
     return bool(row["next_priority"] == INT32_MIN)
 
 
-def _ran(row: Row, after: Row | None, people: Mapping[int, tuple[int, int]]) -> Any:
+def _ran(row: Row, after: Row | None, tasks: Mapping[int, tuple[int, int]]) -> Any:
     length = -1 if after is None else after["ts"] - row["ts"]
     state = None if after is None else STATES.get(after["prev_state"])
     priority = 0 if row["next_priority"] == NOT_GIVEN else row["next_priority"]
-    return row["cpu"], row["ts"], length, people[row["next"]][1], priority, state
+    return row["cpu"], row["ts"], length, tasks[row["next"]][1], priority, state
 
 
 # --- Differences ---------------------------------------------------------------------------------

@@ -131,10 +131,10 @@ def test_parts_by_thread_and_category(
 ) -> None:
     for trace in traces:
         theirs = compare.theirs(perfetto(trace))
-        people = sorted({(row[0], row[1]) for row in theirs["slices"]})
-        if not people:
+        tasks = sorted({(row[0], row[1]) for row in theirs["slices"]})
+        if not tasks:
             continue
-        pid, tid = hand.draw(st.sampled_from(people))
+        pid, tid = hand.draw(st.sampled_from(tasks))
         mine = perfetto(part(trace, Selection(threads=(f"{pid}/{tid}",))))
         found = compare.theirs(mine)
         assert found["slices"] == Counter(
@@ -180,8 +180,8 @@ def test_several_captures_in_one_archive(perfetto: Perfetto, traces: list[bytes]
     views = [compare.theirs(perfetto(trace)) for trace in traces]
     for what in ("counters", "wakeups"):
         assert sum(found[what].values()) == sum(sum(view[what].values()) for view in views)
-    people = [{row[:2] for row in view["slices"]} for view in views]
-    if len(set().union(*people)) == sum(map(len, people)):
+    tasks = [{row[:2] for row in view["slices"]} for view in views]
+    if len(set().union(*tasks)) == sum(map(len, tasks)):
         names = Counter(row[4] for row in found["slices"].elements())
         each = itertools.chain.from_iterable(view["slices"].elements() for view in views)
         assert names == Counter(row[4] for row in each)

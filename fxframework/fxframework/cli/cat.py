@@ -218,14 +218,14 @@ def _print_rows(session: Session, capture: Capture, name: str) -> None:
 
     With -v, print every column in full width.
     """
-    from fxframework.exporters.rows import people
+    from fxframework.exporters.rows import tasks
 
     screen, everything = session.screen, bool(session.settings.verbose)
     schema = capture.schemas.get(name) or _diagnostics_schema()
     shown = [c for c in schema.all_columns if everything or c.name not in PLACES]
     labels = {
         number: f"{who.process or who.pid}/{who.thread or who.tid}"
-        for number, who in (people(capture).items() if not everything else ())
+        for number, who in (tasks(capture).items() if not everything else ())
     }
 
     def rows() -> Iterator[list[str]]:

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.rows import Arguments, people
+from fxframework.exporters.rows import Arguments, tasks
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
@@ -37,7 +37,7 @@ class ChromeExport(Export):
     def write(self, capture: Capture) -> None:
         """Write a capture's events. Raises WriteRefusedError if it has none."""
         events = 0
-        who = {number: (one.pid, one.tid) for number, one in people(capture).items()}
+        who = {number: (one.pid, one.tid) for number, one in tasks(capture).items()}
         for name in ("slices", "instants", "counters"):
             if name in capture.schemas:
                 arguments = Arguments(capture, name)
@@ -148,7 +148,7 @@ _EVENTS = {"slices": _slices, "instants": _instants, "counters": _counters}
 def _names(capture: Capture) -> Iterator[str]:
     """Yield the names of processes and threads as metadata events."""
     named: set[int] = set()
-    for who in people(capture).values():
+    for who in tasks(capture).values():
         if who.process is not None and who.pid not in named:
             named.add(who.pid)
             yield (

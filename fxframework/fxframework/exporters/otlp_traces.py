@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.spans import Spans, links
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.rows import BITS, INTEGERS, Arguments, Person, people
+from fxframework.exporters.rows import BITS, INTEGERS, Arguments, Task, tasks
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
 from fxframework.kit import otlp
@@ -26,7 +26,7 @@ from fxframework.model.table import Table
 
 __all__ = ["TraceExport"]
 
-NOBODY = Person(0, 0, None, None)
+NOBODY = Task(0, 0, None, None)
 OWN_KEYS = frozenset({"thread.id", "thread.name", "fuchsia.category", "fuchsia.unfinished"})
 """Keys that this exporter writes; arguments of these names get a number appended."""
 UNNAMED = "fuchsia.unnamed"
@@ -120,7 +120,7 @@ class _Spans:
         self._spans = spans
         self._offset = offset
         self._dropped = dropped
-        self._people = people(capture)
+        self._tasks = tasks(capture)
         self._arguments = _Attributes(capture, "slices")
         self._links: dict[int, list[int]] = defaultdict(list)
         if "flows" in capture.schemas:
@@ -133,10 +133,10 @@ class _Spans:
         found: dict[tuple[int, str | None], list[str]] = defaultdict(list)
         rows = batch.array("row")
         places = spans.places(rows)
-        persons = [self._people.get(each, NOBODY) for each in batch.array("thread").tolist()]
+        threads = [self._tasks.get(each, NOBODY) for each in batch.array("thread").tolist()]
         columns = (
             places.tolist(),
-            persons,
+            threads,
             batch.texts("name"),
             batch.texts("category"),
             self._times(spans.start[places]),

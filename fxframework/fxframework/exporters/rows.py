@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 
-__all__ = ["ArgumentStream", "Arguments", "Columns", "Person", "json_double", "people", "pieces"]
+__all__ = ["ArgumentStream", "Arguments", "Columns", "Task", "json_double", "pieces", "tasks"]
 
 INTEGERS = frozenset({"int32", "int64"})
 BITS = frozenset({"uint32", "uint64", "pointer", "koid"})
@@ -21,7 +21,7 @@ PIECE = 1 << 20
 Decode = Callable[[bytes], str]
 
 
-class Person(NamedTuple):
+class Task(NamedTuple):
     """A thread with the names of its process and itself; None if unknown."""
 
     pid: int
@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
     columns: dict[str, NDArray[Any]]
 
 
-def people(capture: Capture) -> dict[int, Person]:
+def tasks(capture: Capture) -> dict[int, Task]:
     """Return the threads of a capture by id, as in the columns ``thread``."""
     if "threads" not in capture.schemas:
         return {}
@@ -49,7 +49,7 @@ def people(capture: Capture) -> dict[int, Person]:
     table = capture.table("threads")
     ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
     return {
-        number: Person(pid, tid, processes.get(pid), name)
+        number: Task(pid, tid, processes.get(pid), name)
         for number, pid, tid, name in zip(ids, pids, tids, table.texts("name"), strict=True)
     }
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.rows import Arguments, people, pieces
+from fxframework.exporters.rows import Arguments, pieces, tasks
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -51,10 +51,10 @@ class _Lines:
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._people = people(capture)
+        self._tasks = tasks(capture)
         self._labels = {
             number: f"{who.process or who.pid}/{who.thread or who.tid}"
-            for number, who in self._people.items()
+            for number, who in self._tasks.items()
         }
 
     def __iter__(self) -> Iterator[str]:
@@ -95,14 +95,14 @@ class _Lines:
 
     def _table_lines(self, table: Table, arguments: Arguments | None = None) -> Iterator[str]:
         parts: list[Iterable[str]] = [[table.name] * len(table)]
-        if "thread" in table and self._people:
+        if "thread" in table and self._tasks:
             threads = table.array("thread").tolist()
             parts.append([self._labels.get(number, "") for number in threads])
         for column in table.columns:
             if column in SILENT:
                 continue
             values = table.plain(column)
-            if column in SIDES and self._people:
+            if column in SIDES and self._tasks:
                 values = [self._labels.get(number) for number in values]
             parts.append(_each_shown(column, values))
         if arguments is not None and len(arguments):

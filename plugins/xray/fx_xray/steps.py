@@ -128,8 +128,8 @@ def keep_log(given: LogParameters, run: Run) -> Outcome:
     )
     run.put(given.as_, data)
     buffers = sum(1 for _ in buffers_of(image, writer.buffer_size))
-    told = f"{buffers:,} buffers, {writer.dropped:,} calls and events dropped"
-    return Outcome.ok(told, buffers=buffers, dropped=writer.dropped, bytes=len(data))
+    text = f"{buffers:,} buffers, {writer.dropped:,} calls and events dropped"
+    return Outcome.ok(text, buffers=buffers, dropped=writer.dropped, bytes=len(data))
 
 
 # --- What a thread does --------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def opened(data: bytes | bytearray, **options: Any) -> InspectCapture:
 
 
 def rows(capture: InspectCapture, name: str = "properties") -> list[Row]:
-    """The rows of a table, values as people read them."""
+    """The rows of a table, values as tasks read them."""
     table = capture.table(name)
     shown = [table.plain(column) for column in table.columns]
     return [dict(zip(table.columns, row, strict=True)) for row in zip(*shown, strict=True)]

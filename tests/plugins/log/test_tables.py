@@ -29,7 +29,7 @@ def opened(data: bytes, open: Any = open_log, **options: Any) -> LogCapture:
 
 
 def rows(capture: LogCapture, name: str = "logs") -> list[Row]:
-    """The rows of a table, values as people read them."""
+    """The rows of a table, values as tasks read them."""
     table = capture.table(name)
     shown = [table.plain(column) for column in table.columns]
     return [dict(zip(table.columns, row, strict=True)) for row in zip(*shown, strict=True)]

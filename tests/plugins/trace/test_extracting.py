@@ -40,7 +40,7 @@ def part(data: bytes, selection: Selection, **options: Any) -> bytes:
 def rows(capture: Capture) -> dict[str, list[Any]]:
     """Every row as what it means, without numbers of rows and codes; its arguments beside it."""
     threads = getattr(capture, "whole", capture).table("threads")
-    people = [*zip(threads["pid"].tolist(), threads["tid"].tolist(), strict=True), None]
+    tasks = [*zip(threads["pid"].tolist(), threads["tid"].tolist(), strict=True), None]
     pool = capture.strings
     args: dict[tuple[str, int], list[Any]] = {}
     table = capture.table("args")
@@ -73,7 +73,7 @@ def rows(capture: Capture) -> dict[str, list[Any]]:
             if column.kind == "code":
                 data = [None if code < 0 else pool.bytes_of(code) for code in data]
             elif column.name in {"thread", "prev", "next"}:
-                data = [people[thread] for thread in data]
+                data = [tasks[thread] for thread in data]
             if column.name in {"prev", "next"}:
                 # Of which process, the first mention of the thread says, kept or not.
                 data = [None if who is None else who[1] for who in data]
@@ -159,13 +159,13 @@ def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, eve
 def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
     with fxf.open(data, format="trace") as whole:
         threads = whole.table("threads")
-        people = [f"{p}/{t}" for p, t in zip(threads["pid"], threads["tid"], strict=True)]
+        tasks = [f"{p}/{t}" for p, t in zip(threads["pid"], threads["tid"], strict=True)]
         categories = {text for table in ("slices", "instants") for text in
                       whole.table(table).texts("category") if text and "*" not in text
                       and "?" not in text and "[" not in text}  # fmt: skip
-        if not people:
+        if not tasks:
             return
-        chosen = hand.draw(st.lists(st.sampled_from(people), max_size=2, unique=True))
+        chosen = hand.draw(st.lists(st.sampled_from(tasks), max_size=2, unique=True))
         wanted = hand.draw(st.lists(st.sampled_from(sorted(categories)), max_size=1))\
             if categories else []  # fmt: skip
         selection = Selection(threads=tuple(chosen), categories=tuple(wanted))

@@ -447,8 +447,8 @@ def test_context_switches_find_their_threads_by_koid() -> None:
         capture, "sched", "ts", "cpu", "kind", "prev", "next", "prev_state", "prev_priority",
         "next_priority",
     )  # fmt: skip
-    people = [(threads.get(row[3]), threads.get(row[4])) for row in found]
-    assert people == [
+    tasks = [(threads.get(row[3]), threads.get(row[4])) for row in found]
+    assert tasks == [
         ((1, 20, None), (3, 30, "worker")),
         (None, (0, 40, None)),
         ((1, 20, None), (6, 60, None)),

@@ -461,7 +461,7 @@ texts = st.one_of(
 )
 numbers = st.one_of(st.integers(0, 9), st.integers(0, (1 << 64) - 1))
 ticks = st.integers(0, 1 << 50)
-people = st.tuples(st.sampled_from([1, 2, 1 << 63]), st.sampled_from([3, 4, 5]))
+tasks = st.tuples(st.sampled_from([1, 2, 1 << 63]), st.sampled_from([3, 4, 5]))
 Typed = tuple[Any, dict[str, Any]]
 
 
@@ -531,7 +531,7 @@ def calls(draw: Any) -> Call:
     """A call of any method, sound in all its values."""
     kind = draw(st.sampled_from([*wire.EVENT_NAMES.values(), *OTHERS]))
     given, shown = given_and_shown(draw(arguments))
-    name, at, who = draw(texts), draw(ticks), draw(people)
+    name, at, who = draw(texts), draw(ticks), draw(tasks)
     if kind in OTHERS:
         return OTHERS[kind](draw, given, shown, name, at, who)
     category = draw(texts)
@@ -776,8 +776,8 @@ def must_be_refused(record: Any) -> str | None:
         return "FXT0404"
     if any(isinstance(each.type, int) for each in getattr(record, "args", ())):
         return "FXT0408"
-    people = [getattr(record, name, 0) for name in ("thread", "process", "outgoing", "incoming")]
-    if any(isinstance(who, str) for who in people):
+    tasks = [getattr(record, name, 0) for name in ("thread", "process", "outgoing", "incoming")]
+    if any(isinstance(who, str) for who in tasks):
         return "FXT0403"
     return None
 

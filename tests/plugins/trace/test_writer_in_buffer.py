@@ -72,7 +72,7 @@ class Entry:
 class Run:
     """A writer, its buffer, and what is expected of them."""
 
-    def __init__(self, mode: str, size: int, strings: Any, people: Any) -> None:
+    def __init__(self, mode: str, size: int, strings: Any, tasks: Any) -> None:
         self.mode = mode
         self.taken: list[Entry] = []
         self.refused = 0
@@ -83,11 +83,11 @@ class Run:
         self.memory = BytesMemory(size)
         self.buffer = TraceBuffer(self.memory, mode, on_full=self.on_full)
         self.clock = Ticks()
-        self.writer = TraceWriter(self.buffer, clock=self.clock, strings=strings, threads=people)
+        self.writer = TraceWriter(self.buffer, clock=self.clock, strings=strings, threads=tasks)
 
     def __repr__(self) -> str:
-        strings, people = self.writer.strings.policy, self.writer.threads.policy
-        return f"Run({self.mode!r}, {self.memory.size}, {strings!r}, {people!r})"
+        strings, tasks = self.writer.strings.policy, self.writer.threads.policy
+        return f"Run({self.mode!r}, {self.memory.size}, {strings!r}, {tasks!r})"
 
     def on_full(self, wrapped: int, durable: int) -> None:
         self.waiting.append((wrapped, durable))

@@ -284,8 +284,8 @@ def check_threads(capture: Capture, _records: Records) -> None:
     if (threads := _filled(capture, "threads")) is not None:
         _check_once("threads", [threads.array("id")], "id")
         known = (threads.array("pid") != 0) | (threads.array("tid") != 0)
-        people = [threads.array(name)[known] for name in ("pid", "tid")]
-        _check_once("threads", people, "pid and tid")
+        tasks = [threads.array(name)[known] for name in ("pid", "tid")]
+        _check_once("threads", tasks, "pid and tid")
     if (processes := _filled(capture, "processes")) is not None:
         _check_once("processes", [processes.array("pid")], "pid")
 

@@ -40,8 +40,8 @@ def selections_of(capture: Capture) -> Iterator[Selection]:
     yield Selection(start_ns=first, stop_ns=first + 1)
     if "threads" in capture.schemas:
         threads = capture.table("threads")
-        people = zip(threads.array("pid").tolist(), threads.array("tid").tolist(), strict=True)
-        yield from (Selection(threads=(f"{pid}/{tid}",)) for pid, tid in list(people)[:2])
+        tasks = zip(threads.array("pid").tolist(), threads.array("tid").tolist(), strict=True)
+        yield from (Selection(threads=(f"{pid}/{tid}",)) for pid, tid in list(tasks)[:2])
 
 
 def bounds(selection: Selection) -> tuple[int, int]:
@@ -57,13 +57,13 @@ def kept_by_filter(table: Table, selection: Selection, chosen: set[int]) -> NDAr
     ts = table.array("ts").tolist()
     dur = table.array("dur").tolist() if "dur" in table else [0] * len(ts)
     kind = table.array("kind").tolist() if "dur" in table and "kind" in table else [-1] * len(ts)
-    people = [table.array(c).tolist() for c in ("thread", "prev", "next") if c in table]
+    tasks = [table.array(c).tolist() for c in ("thread", "prev", "next") if c in table]
     for row, begin in enumerate(ts):
         length = max(dur[row], 0) if kind[row] == COMPLETE else dur[row]
         reaches = length < 0 or begin + length > start or begin >= start
         fits = reaches and begin < stop
         if selection.threads:
-            fits = fits and any(column[row] in chosen for column in people)
+            fits = fits and any(column[row] in chosen for column in tasks)
         keep.append(fits)
     return np.array(keep, np.bool_)
 

@@ -93,9 +93,9 @@ def plain_rows(capture: Capture, name: str, most: int | None = None) -> Iterator
     table = capture.table(name)
     count = len(table) if most is None else min(most, len(table))
     columns, _ = rows_of(table)
-    people = _thread_labels(capture)
+    tasks = _thread_labels(capture)
     shown = {
-        column: [_plain(table, column, value, people) for value in values[:count]]
+        column: [_plain(table, column, value, tasks) for value in values[:count]]
         for column, values in columns.items()
     }
     for row in range(count):
@@ -110,12 +110,12 @@ def _thread_labels(capture: Capture) -> dict[int, str]:
     return {id: f"{pid}/{tid}" for id, pid, tid in zip(*columns, strict=True)}
 
 
-def _plain(table: Table, name: str, value: Any, people: Mapping[int, str]) -> Any:
+def _plain(table: Table, name: str, value: Any, tasks: Mapping[int, str]) -> Any:
     column = table.schema.column(name)
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if name in {"thread", "prev", "next"} and column.kind == "i4":
-        return people.get(value)
+        return tasks.get(value)
     return column.values.get(value, value) if column.values else value
 
 

@@ -119,10 +119,10 @@ class JsonExport(Export):
         self._dropped = dropped_records(capture, survey)
         self._dropped["annotations of pointers and koids"] = survey.annotated
         self._dropped["kernel objects other than processes and threads"] = names.others
-        people = ThreadNames(capture)
+        tasks = ThreadNames(capture)
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
-        self._put(names.metadata(people))
-        events = _JsonEvents(capture.strings, people, survey)
+        self._put(names.metadata(tasks))
+        events = _JsonEvents(capture.strings, tasks, survey)
         nesting = Nesting(events.threads, PIECE)
         nesting.comma = bool(self._comma)
 
@@ -142,7 +142,7 @@ class JsonExport(Export):
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")
         if self._sched != "fuchsia":
-            self._put_ftrace(capture, SchedText(people, names))
+            self._put_ftrace(capture, SchedText(tasks, names))
         if self._sched != "ftrace":
             self._put_system(capture, names, events)
         branches = self._last_branches(capture)
@@ -242,7 +242,7 @@ class _JsonEvents(EventMaker):
     equals = b":"
     places = 6
 
-    def __init__(self, pool: StringPool, people: ThreadNames, survey: FirstPass) -> None:
+    def __init__(self, pool: StringPool, tasks: ThreadNames, survey: FirstPass) -> None:
         super().__init__(survey)
         self.makers = {
             "slices": self._slices,
@@ -252,13 +252,13 @@ class _JsonEvents(EventMaker):
             "counters": self._counters,
         }
         self.dropped: Counter[str] = Counter()
-        self.threads = len(people.tids)
+        self.threads = len(tasks.tids)
         """Number of threads, including one for events without a thread."""
         self._pool = pool
         self.names = self.numbered(self._json)
-        self._tid = self.numbered(lambda thread: f'"tid":{people.tids[thread]}')
+        self._tid = self.numbered(lambda thread: f'"tid":{tasks.tids[thread]}')
         self._who = self.numbered(
-            lambda thread: f'"pid":{people.pids[thread]},"tid":{people.tids[thread]}'
+            lambda thread: f'"pid":{tasks.pids[thread]},"tid":{tasks.tids[thread]}'
         )
         self._letters = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
         self._phases = self.numbered(lambda phase: _PHASES[phase])

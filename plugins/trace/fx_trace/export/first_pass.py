@@ -177,17 +177,17 @@ class KernelNames:
             out.append(f'{{"ph":"t","pid":{pid},"tid":{tid},"name":{json_string(name)}}}')
         return out
 
-    def metadata(self, people: ThreadNames) -> list[str]:
+    def metadata(self, tasks: ThreadNames) -> list[str]:
         """Return the names for the viewers of Chrome and Perfetto; trace2json writes none."""
         out = []
-        for pid, name in {**people.names, **self.processes}.items():
+        for pid, name in {**tasks.names, **self.processes}.items():
             out.append(
                 f'{{"ph":"M","name":"process_name","pid":{pid},"tid":0,'
                 f'"args":{{"name":{json_string(name)}}}}}'
             )
-        for thread in people.ids:
-            pid, tid = people.pids[thread], people.tids[thread]
-            named = self.threads.get((pid, tid)) or people.thread_names.get(thread)
+        for thread in tasks.ids:
+            pid, tid = tasks.pids[thread], tasks.tids[thread]
+            named = self.threads.get((pid, tid)) or tasks.thread_names.get(thread)
             if named is not None:
                 out.append(
                     f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},'

@@ -30,13 +30,13 @@ TID_BITS = 0xFFFF_FFFF
 class SchedText:
     """Formats rows of ``sched`` as lines of ftrace; ``left_out`` counts rows without a line."""
 
-    def __init__(self, people: ThreadNames, names: KernelNames) -> None:
+    def __init__(self, tasks: ThreadNames, names: KernelNames) -> None:
         self.left_out = 0
         """Rows before time 0, which ftrace cannot express."""
 
         def who(thread: int) -> tuple[str, int, int]:
-            pid, tid = people.pids[thread], people.tids[thread]
-            name = names.threads.get((pid, tid)) or people.thread_names.get(thread)
+            pid, tid = tasks.pids[thread], tasks.tids[thread]
+            name = names.threads.get((pid, tid)) or tasks.thread_names.get(thread)
             return _comm(name, tid), tid & TID_BITS, pid & TID_BITS
 
         self._who = Memo(who)

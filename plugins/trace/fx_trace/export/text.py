@@ -72,7 +72,7 @@ class _TextLines(EventMaker):
     around = b" ", b" ", b""
     equals = b"="
 
-    def __init__(self, pool: StringPool, people: ThreadNames, survey: FirstPass) -> None:
+    def __init__(self, pool: StringPool, tasks: ThreadNames, survey: FirstPass) -> None:
         super().__init__(survey)
         self.makers = {
             "slices": self._slices,
@@ -93,13 +93,13 @@ class _TextLines(EventMaker):
         self.names = self.numbered(plain)
         self._categories = self.numbered(category)
         self._notes = self.numbered(lambda code: "" if code < 0 else f"({_plain(pool[code])})")
-        self._who = self.numbered(lambda thread: self._label(people, thread))
+        self._who = self.numbered(lambda thread: self._label(tasks, thread))
         self._states = self.numbered(lambda state: THREAD_STATES.get(state, str(state)))
         self._phases = self.numbered(lambda phase: FLOW_PHASES[phase])
         self._scopes = self.numbered(
             lambda scope: f" scope={SCOPES.get(scope, scope)}" if scope else ""
         )
-        self._people = people
+        self._tasks = tasks
         self.forms |= {
             ArgType.DOUBLE: self.reals(repr),
             ArgType.STRING: self.texts("str", lambda code: json_string(pool[code])),
@@ -117,9 +117,9 @@ class _TextLines(EventMaker):
             return []
         return [self._notes(args.array("trace_annotation")[rows])]
 
-    def _label(self, people: ThreadNames, thread: int) -> str:
-        pid, tid = people.pids[thread], people.tids[thread]
-        process, name = people.names.get(pid), people.thread_names.get(thread)
+    def _label(self, tasks: ThreadNames, thread: int) -> str:
+        pid, tid = tasks.pids[thread], tasks.tids[thread]
+        process, name = tasks.names.get(pid), tasks.thread_names.get(thread)
         if name is not None and name.startswith("<thr#"):
             return name
         return f"{_named(process, pid)}/{_named(name, tid)}"
@@ -190,14 +190,14 @@ class _TextLines(EventMaker):
 
     def _logs(self, table: Table, made: Made, own: Members) -> None:
         del own
-        people = self._people
-        ids = {(people.pids[thread], people.tids[thread]): thread for thread in people.ids}
+        tasks = self._tasks
+        ids = {(tasks.pids[thread], tasks.tids[thread]): thread for thread in tasks.ids}
         lines = []
         for (pid, tid), message in zip(
             table.tuples("pid", "tid"), table.texts("message"), strict=True
         ):
             thread = ids.get((pid, tid))
-            who = f"{pid}/{tid}" if thread is None else self._label(people, thread)
+            who = f"{pid}/{tid}" if thread is None else self._label(tasks, thread)
             lines.append(f" {who} log {json_string(message or '')}\n".encode())
         texts = self.templates.texts(lines)
         made.write(np.arange(len(table)), (SECONDS, table.array("ts")), (TEXT, texts))

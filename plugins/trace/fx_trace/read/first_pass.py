@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from fx_trace import layout, rules
 from fx_trace import numbers as n
 from fx_trace.read.match import Match
-from fx_trace.read.people import Mentions
 from fx_trace.read.scanner import Filled, Scanner
+from fx_trace.read.tasks import TaskCollector
 from fx_trace.read.times import EVENTS, LOGS, PROFILER, SCHED, Part
 from fxframework.errors import Rule
 from fxframework.io.spill import Spill
@@ -93,7 +93,7 @@ class TracePass(FirstPass[Part]):
         self._outside: dict[int, tuple[int, int]] = {}
         self._bounds: tuple[int, int] | None = None
         self._max_depth = max_depth
-        self._mentions = Mentions()
+        self._collector = TaskCollector()
         self._sorted = SortedRuns()
         self._new_match()
 
@@ -107,7 +107,7 @@ class TracePass(FirstPass[Part]):
     def add(self, part: Part, *, keep: bool) -> bool:
         """Take in a chunk; False where all of them must be taken again in order of time."""
         chunk, times = part.chunk, part.times
-        self._mentions.add(chunk)
+        self._collector.add(chunk)
         if keep:
             self.whole = part
         else:
@@ -237,7 +237,7 @@ class TracePass(FirstPass[Part]):
             self.scanner.notes.add(rules.ODD_BYTES, size - size % 8, scan.record, size)
             scan.kinds[n.KIND_DAMAGED] += 1
             scan.record += 1
-        self.people = self._mentions.settle(scan.providers.known.filled())
+        self.tasks = self._collector.settle(scan.providers.known.filled())
         self.unpaired = list(self._unpaired())
         """Rules of findings about ids, and the offsets of the first events of those ids."""
         del self._match
@@ -293,7 +293,7 @@ class TracePass(FirstPass[Part]):
         """Rows of each table."""
         rows = self.scanner.rows
         del rows["ends"]
-        return {"processes": self.people.processes.size, "threads": self.people.pids.size, **rows}
+        return {"processes": self.tasks.processes.size, "threads": self.tasks.pids.size, **rows}
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -310,12 +310,12 @@ class TracePass(FirstPass[Part]):
         first, last = self.range
         if self.whole is None or first is None or last is None:
             return ()
-        threads, people = self.whole.chunk.events.thread, self.people
+        threads, tasks = self.whole.chunk.events.thread, self.tasks
         labels = []
         for thread in busiest(threads) if threads.size else []:
-            code = int(people.names[thread])
-            index = int(people.gone[thread])
-            label = f"{people.pids[thread]}/{people.tids[thread]}"
+            code = int(tasks.names[thread])
+            index = int(tasks.gone[thread])
+            label = f"{tasks.pids[thread]}/{tasks.tids[thread]}"
             if index:
                 label = f"<thr#{index - 1}>"
             elif code >= 0:

@@ -223,7 +223,7 @@ class _Maker:
         legacy = sched.kind == n.SCHED_LEGACY_SWITCH
 
         def threads(column: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
-            return np.where(legacy, column, passed.people.threads_of(column, rows)).astype(np.int32)
+            return np.where(legacy, column, passed.tasks.threads_of(column, rows)).astype(np.int32)
 
         return int(sched.kind.size), {
             "offset": sched.offset,
@@ -249,8 +249,8 @@ class _Maker:
             "ticks": logs.ticks.view(np.uint64),
             "severity": np.broadcast_to(np.uint8(0), rows),
             "severity_name": none,
-            "pid": lambda: passed.people.pids[logs.thread],
-            "tid": lambda: passed.people.tids[logs.thread],
+            "pid": lambda: passed.tasks.pids[logs.thread],
+            "tid": lambda: passed.tasks.tids[logs.thread],
             "tags": none,
             "component": none,
             "message": lambda: TextColumn.gather(data, logs.start, logs.length),
@@ -366,20 +366,20 @@ def stretch_of(
 
 def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:
     """The columns of `threads` or `processes`, but ``row``."""
-    people = passed.people
+    tasks = passed.tasks
     if name == "threads":
-        names = people.names.copy()
-        for thread in np.flatnonzero(people.gone).tolist():
-            names[thread] = pool.intern(f"<thr#{int(people.gone[thread]) - 1}>".encode())
+        names = tasks.names.copy()
+        for thread in np.flatnonzero(tasks.gone).tolist():
+            names[thread] = pool.intern(f"<thr#{int(tasks.gone[thread]) - 1}>".encode())
         return {
-            "offset": people.offsets,
-            "id": np.arange(people.pids.size, dtype=np.int32),
-            "pid": people.pids,
-            "tid": people.tids,
+            "offset": tasks.offsets,
+            "id": np.arange(tasks.pids.size, dtype=np.int32),
+            "pid": tasks.pids,
+            "tid": tasks.tids,
             "name": names,
         }
     return {
-        "offset": people.process_offsets,
-        "pid": people.processes,
-        "name": people.process_names,
+        "offset": tasks.process_offsets,
+        "pid": tasks.processes,
+        "name": tasks.process_names,
     }

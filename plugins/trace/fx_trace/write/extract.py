@@ -189,7 +189,7 @@ class _Extraction:
         threads = thread_mask(selection, capture)
         categories = category_mask(selection, capture)
         self.threads: U8 = (
-            np.ones(passed.people.pids.size, np.uint8)
+            np.ones(passed.tasks.pids.size, np.uint8)
             if threads is None
             else threads.astype(np.uint8)
         )
@@ -281,7 +281,7 @@ class _Extraction:
         if sched.kind.size:
             keep = self._within(times.sched())
             if not self.selection.by_time_alone:
-                woken = self.passed.people.threads_of(sched.next, sched.kind == 2)
+                woken = self.passed.tasks.threads_of(sched.next, sched.kind == 2)
                 keep &= (sched.kind != 2) | (self.threads[woken] != 0)
             self.mark[sched.offset[keep] >> 3] = 1
             tids = [sched.prev[keep & (sched.kind == 1)], sched.next[keep & (sched.kind != 0)]]
@@ -346,7 +346,7 @@ class _Extraction:
         providers = passed.scanner.scan.providers
         needs.use(providers.identities, providers.clock_map)
         wanted = self.threads != 0
-        koids = np.concatenate((passed.people.pids[wanted], passed.people.tids[wanted])).view(
+        koids = np.concatenate((passed.tasks.pids[wanted], passed.tasks.tids[wanted])).view(
             np.int64
         )
         needs.enter(0, np.unique(np.concatenate((koids, self.running))).tolist())

@@ -32,7 +32,7 @@ cdef class Needs(Kernel):
     cdef public bint everything, profiles
     cdef public long long max_record
     cdef Registrations registrations
-    cdef PairMap identities, clocks, people, objects, clock_of
+    cdef PairMap identities, clocks, tasks, objects, clock_of
     cdef readonly LargeRows large
     cdef LinkRows links
     cdef long long total, provider, clock, start, end

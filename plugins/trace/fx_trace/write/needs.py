@@ -18,7 +18,7 @@ INLINE = 0x8000
 MAYBE = 2
 """Mark of a sound blob, object or large record, which is kept where it is needed or asked for."""
 NAMED, RUNNING = 0, 1
-"""Keys of ``people``: whose names are wanted; threads of scheduling records."""
+"""Keys of ``tasks``: whose names are wanted; threads of scheduling records."""
 
 
 class Needs(Kernel):
@@ -43,7 +43,7 @@ class Needs(Kernel):
         self.max_record = 0
         self.identities = PairMap(16)
         self.clocks = PairMap(16)
-        self.people = PairMap(16)
+        self.tasks = PairMap(16)
         self.registrations = Registrations(self.total)
         self.objects = PairMap(16)
         self.clock_of = PairMap(16)
@@ -55,9 +55,9 @@ class Needs(Kernel):
         self.end = 0
 
     def enter(self, key: int, numbers: list[int]) -> None:
-        """Add koids to ``people``."""
+        """Add koids to ``tasks``."""
         for number in numbers:
-            self.people.put(key, number, 0)
+            self.tasks.put(key, number, 0)
 
     def use(self, identities: PairMap, clocks: PairMap) -> None:
         """Take the ids of threads by koids, and of clocks by rate and base, from the scan."""
@@ -269,7 +269,7 @@ class Needs(Kernel):
         index = (word >> THREAD_INDEX_AT) & 0xFF
         if index:
             self.registrations.register_thread(index, self.start)
-        if self.people.get(RUNNING, self.words[self.start + 2]) >= 0:
+        if self.tasks.get(RUNNING, self.words[self.start + 2]) >= 0:
             self.mark[self.start] = 1
         return 0
 
@@ -352,7 +352,7 @@ class Needs(Kernel):
         self.refer_string(ref)
         self.refer_args(at, count, pid)
         self.objects.put(owner, koid, self.start)
-        named = kind == RECORD_KERNEL_OBJECT and self.people.get(NAMED, koid) >= 0
+        named = kind == RECORD_KERNEL_OBJECT and self.tasks.get(NAMED, koid) >= 0
         if self.everything or named:
             self.mark[self.start] = 1
         return 0

@@ -34,7 +34,7 @@ cdef class Unfold(Kernel):
     cdef const long long[::1] order, time, dur, parent
     cdef const int[::1] thread
     cdef bint natural
-    cdef unsigned char[::1] told
+    cdef unsigned char[::1] form
     cdef long long count, threads, made
     cdef long long[::1] link, top
     cdef readonly long long[::1] events

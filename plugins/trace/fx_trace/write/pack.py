@@ -99,7 +99,7 @@ class Unfold(Kernel):
     """Writes slices as begins and ends, so that those of no length nest as they did, too.
 
     ``order`` are rows by time, none if all rows are in order; ``parent`` is the row of the slice
-    that encloses one, or -1; ``told`` says how each is written (``items.PAIRED``), and may become
+    that encloses one, or -1; ``form`` says how each is written (``items.PAIRED``), and may become
     APART. ``threads`` is the number of threads; thread -1 is one of them. ``events`` takes the
     rows that begin, and -1 - row for those that end, in an order that holds within each thread.
     ``run`` gives how many there are.
@@ -109,7 +109,7 @@ class Unfold(Kernel):
         self,
         order: Any,
         columns: Mapping[str, Any],
-        told: Any,
+        form: Any,
         threads: int,
     ) -> None:
         self.order = memoryview(order)
@@ -117,7 +117,7 @@ class Unfold(Kernel):
         self.time = memoryview(columns["time"])
         self.dur = memoryview(columns["dur"])
         self.parent = memoryview(columns["parent"])
-        self.told = memoryview(told)
+        self.form = memoryview(form)
         self.count = len(self.time)
         self.threads = threads
         self.natural = len(self.order) == 0
@@ -131,7 +131,7 @@ class Unfold(Kernel):
         """Write all slices."""
         row = 0
         while row < self.count:
-            if self.told[row] == ALONE:
+            if self.form[row] == ALONE:
                 self.set_apart(self.parent[row])
             row += 1
         place = 0
@@ -149,8 +149,8 @@ class Unfold(Kernel):
 
     def set_apart(self, outer: int) -> int:
         """Mark the slices around an unclosed one to be written as single events."""
-        while outer >= 0 and (self.told[outer] == 0 or self.told[outer] == PAIRED):
-            self.told[outer] = APART
+        while outer >= 0 and (self.form[outer] == 0 or self.form[outer] == PAIRED):
+            self.form[outer] = APART
             outer = self.parent[outer]
         return 0
 
@@ -158,7 +158,7 @@ class Unfold(Kernel):
         """Begin a slice, after ending those that do not enclose it."""
         # The nearest enclosing slice with an end event.
         outer = self.parent[row]
-        if outer >= 0 and self.told[outer] != PAIRED:
+        if outer >= 0 and self.form[outer] != PAIRED:
             outer = self.link[outer]
         thread = self.thread[row] + 1
         open_slice = self.top[thread]
@@ -172,7 +172,7 @@ class Unfold(Kernel):
             open_slice = self.link[open_slice]
         self.put(row)
         self.link[row] = outer
-        if self.told[row] == PAIRED:
+        if self.form[row] == PAIRED:
             self.link[row] = open_slice
             open_slice = row
         self.top[thread] = open_slice

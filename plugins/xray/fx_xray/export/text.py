@@ -122,13 +122,13 @@ class _TextLines:
     def __init__(self, capture: Capture, time: str, dropped: Counter[str]) -> None:
         self._time = time
         self._clock = clock_of(capture)
-        people = whole_of(capture).event_threads()
-        self._heads: Memo[int, str] = Memo(partial(_head, *people))
+        tasks = whole_of(capture).event_threads()
+        self._heads: Memo[int, str] = Memo(partial(_head, *tasks))
         names = names_of(capture, plain, dropped)
         self._labels = {
             kind: Memo(partial(_label, word, names)) for kind, word in FUNCTION_NAMES.items()
         }
-        self._last: list[int | None] = [None] * len(people[0])
+        self._last: list[int | None] = [None] * len(tasks[0])
         """Time of the last event of each thread."""
         self._first: int | None = None
 

@@ -21,7 +21,7 @@ cdef class EventColumns:
 
 
 @cython.final
-cdef class Lanes:
+cdef class ThreadBuffers:
     cdef const long long[::1] process, number
     cdef readonly long long[::1] start, room, fill, base, cpu, call, wall, rank
     cdef readonly unsigned char[::1] skewed
@@ -30,7 +30,7 @@ cdef class Lanes:
 cdef class FdrPack(Kernel):
     cdef int version
     cdef long long size, limit, head, preamble, wrap
-    cdef public Lanes lanes
+    cdef public ThreadBuffers buffers
     cdef public EventColumns events
     cdef public unsigned char[::1] arena, out
     cdef public unsigned int[::1] words

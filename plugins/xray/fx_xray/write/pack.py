@@ -24,7 +24,7 @@ from fx_xray.numbers import (
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 
-__all__ = ["DROPPED", "BasicPack", "EventColumns", "FdrPack", "Lanes"]
+__all__ = ["DROPPED", "BasicPack", "EventColumns", "FdrPack", "ThreadBuffers"]
 
 LOW40 = 0xFFFFFFFFFF
 LOW48 = 0xFFFFFFFFFFFF
@@ -86,7 +86,7 @@ class EventColumns:
         self.count = len(self.kind)
 
 
-class Lanes:
+class ThreadBuffers:
     """The current buffer of each thread."""
 
     def __init__(self, processes: memoryview, numbers: memoryview) -> None:
@@ -129,7 +129,7 @@ class FdrPack(Kernel):
         self.head = head
         self.preamble = preamble
         self.wrap = wrap
-        self.lanes = Lanes(none, none)
+        self.buffers = ThreadBuffers(none, none)
         self.events = EventColumns(
             full(0, "u1"), full(0, "u4"), none, full(0, "u2"), full(0, "i4"), none,
             full(0, "i4"), full(0, "u1"),
@@ -156,7 +156,7 @@ class FdrPack(Kernel):
 
     def end_thread(self, thread: int) -> int:
         """Output the buffer of a thread. Return the reason for stopping."""
-        fill = self.lanes.fill[thread]
+        fill = self.buffers.fill[thread]
         if fill and not self.end_buffer(thread, fill):
             return FLUSH
         return DONE
@@ -195,28 +195,28 @@ class FdrPack(Kernel):
 
     def begin_buffer(self, thread: int, cpu: int, tsc: int) -> None:
         """Begin a buffer; its extents and its wall time are filled in at its end."""
-        at = self.lanes.start[thread]
+        at = self.buffers.start[thread]
         if self.head:
             self.put_metadata(at, EXTENTS, 0, 0)
             at += 16
-        self.put_metadata(at, NEW_BUFFER, self.lanes.number[thread] & LOW32, 0)
+        self.put_metadata(at, NEW_BUFFER, self.buffers.number[thread] & LOW32, 0)
         self.put_metadata(at + 16, WALL_TIME, 0, 0)
         at += 32
         if self.version >= 3:
-            self.put_metadata(at, PID, self.lanes.process[thread] & LOW32, 0)
+            self.put_metadata(at, PID, self.buffers.process[thread] & LOW32, 0)
             at += 16
         self.put_cpu(at, cpu, tsc)
-        self.lanes.fill[thread] = self.head + self.preamble
-        self.lanes.base[thread] = tsc
-        self.lanes.skewed[thread] = 0
-        self.lanes.cpu[thread] = cpu
-        self.lanes.call[thread] = NOTHING
-        if (tsc ^ SIGN) > (self.lanes.wall[thread] ^ SIGN):
-            self.lanes.wall[thread] = tsc
+        self.buffers.fill[thread] = self.head + self.preamble
+        self.buffers.base[thread] = tsc
+        self.buffers.skewed[thread] = 0
+        self.buffers.cpu[thread] = cpu
+        self.buffers.call[thread] = NOTHING
+        if (tsc ^ SIGN) > (self.buffers.wall[thread] ^ SIGN):
+            self.buffers.wall[thread] = tsc
 
     def end_buffer(self, thread: int, fill: int) -> bool:
         """Output the first ``fill`` bytes of a buffer. Return False without room."""
-        start = self.lanes.start[thread]
+        start = self.buffers.start[thread]
         at = self.written
         nbytes = self.size if self.version < 2 else fill
         if self.made >= len(self.places) or at + nbytes > len(self.out):
@@ -240,23 +240,23 @@ class FdrPack(Kernel):
                 self.out[at + fill + 16] = CUSTOM_EVENT
                 self.out[at + fill + 17] = odd
         self.places[self.made] = at + self.head + 16
-        self.walls[self.made] = self.lanes.wall[thread]
-        if self.lanes.rank[thread] == 0:
+        self.walls[self.made] = self.buffers.wall[thread]
+        if self.buffers.rank[thread] == 0:
             self.ranks += 1
-            self.lanes.rank[thread] = self.ranks
+            self.buffers.rank[thread] = self.ranks
         self.made += 1
         self.written = at + nbytes
-        self.lanes.fill[thread] = 0
+        self.buffers.fill[thread] = 0
         return True
 
     def carry_call(self, thread: int) -> int:
         """Begin a buffer with the call of an argument. Return the reason for stopping."""
-        call = self.lanes.call[thread]
+        call = self.buffers.call[thread]
         begin = self.head + self.preamble
         if call <= begin:
             return DONE
-        held = self.lanes.fill[thread] - call
-        source = self.lanes.start[thread] + call
+        held = self.buffers.fill[thread] - call
+        source = self.buffers.start[thread] + call
         word = self.arena[source]
         word |= self.arena[source + 1] << 8
         word |= self.arena[source + 2] << 16
@@ -265,15 +265,15 @@ class FdrPack(Kernel):
         if not self.end_buffer(thread, call):
             return FLUSH
         # The target precedes the source, so copying upwards is safe.
-        target = self.lanes.start[thread] + begin
+        target = self.buffers.start[thread] + begin
         index = 8
         while index < held:
             self.arena[target + index] = self.arena[source + index]
             index += 1
-        self.begin_buffer(thread, self.lanes.cpu[thread], self.lanes.base[thread])
+        self.begin_buffer(thread, self.buffers.cpu[thread], self.buffers.base[thread])
         self.put_function(target, word, 0)
-        self.lanes.call[thread] = begin
-        self.lanes.fill[thread] = begin + held
+        self.buffers.call[thread] = begin
+        self.buffers.fill[thread] = begin + held
         return DONE
 
     # --- Events ---
@@ -283,14 +283,14 @@ class FdrPack(Kernel):
         row = self.row
         kind = self.events.kind[row]
         thread = self.events.thread[row]
-        if self.lanes.fill[thread] and kind <= ENTER_ARG and self.calls(thread):
+        if self.buffers.fill[thread] and kind <= ENTER_ARG and self.calls(thread):
             return DONE
         nbytes = self.needs(row, kind, thread)
         if nbytes < 0:
             self.row = row + 1
             return DONE
-        fill = self.lanes.fill[thread]
-        if fill + HEADROOM + nbytes > self.lanes.room[thread]:
+        fill = self.buffers.fill[thread]
+        if fill + HEADROOM + nbytes > self.buffers.room[thread]:
             self.thread = thread
             self.needed = fill + HEADROOM + nbytes
             return GROW
@@ -299,13 +299,13 @@ class FdrPack(Kernel):
         absolute = kind >= CUSTOM and self.version < 5
         no_cpu = kind >= CUSTOM and cpu == NO_CPU
         if no_cpu:
-            cpu = self.lanes.cpu[thread]
+            cpu = self.buffers.cpu[thread]
         # A time stamp of the other sign counts as far away.
-        base = self.lanes.base[thread]
+        base = self.buffers.base[thread]
         near = (tsc < 0) == (base < 0) and tsc >= base and tsc - base <= self.wrap
-        near = near and not self.lanes.skewed[thread]
+        near = near and not self.buffers.skewed[thread]
         own = kind == ARGUMENT or absolute
-        moved = not own and cpu != self.lanes.cpu[thread]
+        moved = not own and cpu != self.buffers.cpu[thread]
         wraps = not own and not near
         clocked = moved or wraps
         ends = fill - self.head + nbytes + (16 if clocked else 0) > self.limit
@@ -313,7 +313,7 @@ class FdrPack(Kernel):
             if kind == ARGUMENT:
                 if self.carry_call(thread) == FLUSH:
                     return FLUSH
-                if self.version < 2 and self.lanes.fill[thread] + nbytes > self.limit:
+                if self.version < 2 and self.buffers.fill[thread] + nbytes > self.limit:
                     self.counts[D_MANY] += 1
                     self.row = row + 1
                     return DONE
@@ -321,22 +321,22 @@ class FdrPack(Kernel):
                 return FLUSH
         if no_cpu and not absolute and cpu != NO_CPU:
             self.counts[D_NO_CPU] += 1
-        fill = self.lanes.fill[thread]
+        fill = self.buffers.fill[thread]
         if fill == 0:
             self.begin_buffer(thread, cpu, tsc)
         elif moved:
-            self.put_cpu(self.lanes.start[thread] + fill, cpu, tsc)
-            self.lanes.cpu[thread] = cpu
-            self.lanes.base[thread] = tsc
-            self.lanes.skewed[thread] = 0
-            self.lanes.fill[thread] = fill + 16
+            self.put_cpu(self.buffers.start[thread] + fill, cpu, tsc)
+            self.buffers.cpu[thread] = cpu
+            self.buffers.base[thread] = tsc
+            self.buffers.skewed[thread] = 0
+            self.buffers.fill[thread] = fill + 16
         elif wraps:
-            self.put_metadata(self.lanes.start[thread] + fill, TSC_WRAP, tsc, 0)
-            self.lanes.base[thread] = tsc
-            self.lanes.skewed[thread] = 0
-            self.lanes.fill[thread] = fill + 16
+            self.put_metadata(self.buffers.start[thread] + fill, TSC_WRAP, tsc, 0)
+            self.buffers.base[thread] = tsc
+            self.buffers.skewed[thread] = 0
+            self.buffers.fill[thread] = fill + 16
         self.put_event(row, kind, thread, cpu, no_cpu)
-        self.lanes.fill[thread] += nbytes
+        self.buffers.fill[thread] += nbytes
         self.row = row + 1
         return DONE
 
@@ -367,7 +367,7 @@ class FdrPack(Kernel):
         nbytes = 8
         if kind == ARGUMENT:
             nbytes = 16
-            if self.lanes.call[thread] < 0:
+            if self.buffers.call[thread] < 0:
                 self.counts[D_ARGUMENT] += 1
                 return -1
         elif kind >= CUSTOM:
@@ -380,19 +380,19 @@ class FdrPack(Kernel):
             why = D_FUNCTION
         if why >= 0:
             self.counts[why] += 1
-            self.lanes.call[thread] = NOTHING
+            self.buffers.call[thread] = NOTHING
             return -1
         return nbytes
 
     def calls(self, thread: int) -> int:
         """Pack calls of one thread, until another record is needed. Return their number."""
-        fill = self.lanes.fill[thread]
-        at = self.lanes.start[thread] + fill
-        if at & 3 or self.lanes.skewed[thread]:
+        fill = self.buffers.fill[thread]
+        at = self.buffers.start[thread] + fill
+        if at & 3 or self.buffers.skewed[thread]:
             return 0
-        cpu = self.lanes.cpu[thread]
-        base = self.lanes.base[thread]
-        rest = min(self.head + self.limit, self.lanes.room[thread] - HEADROOM) - fill
+        cpu = self.buffers.cpu[thread]
+        base = self.buffers.base[thread]
+        rest = min(self.head + self.limit, self.buffers.room[thread] - HEADROOM) - fill
         first = self.row
         row = first
         bound = min(self.events.count, row + (rest >> 3))
@@ -418,44 +418,44 @@ class FdrPack(Kernel):
             row += 1
         if row > first:
             fill += (row - first) << 3
-            self.lanes.fill[thread] = fill
-            self.lanes.base[thread] = base
-            self.lanes.call[thread] = fill - 8
+            self.buffers.fill[thread] = fill
+            self.buffers.base[thread] = base
+            self.buffers.call[thread] = fill - 8
             self.row = row
         return row - first
 
     def put_event(self, row: int, kind: int, thread: int, cpu: int, no_cpu: bool) -> None:
         """Write the record of an event."""
-        fill = self.lanes.fill[thread]
-        at = self.lanes.start[thread] + fill
+        fill = self.buffers.fill[thread]
+        at = self.buffers.start[thread] + fill
         tsc = self.events.tsc[row]
         if kind == ARGUMENT:
-            call = self.lanes.start[thread] + self.lanes.call[thread]
-            if self.version < 4 and fill == self.lanes.call[thread] + 8:
+            call = self.buffers.start[thread] + self.buffers.call[thread]
+            if self.version < 4 and fill == self.buffers.call[thread] + 8:
                 # Up to version 3 it is an enter record, followed by its arguments.
                 if self.arena[call] & 0x0E == 0x06:
                     self.arena[call] = self.arena[call] & 0xF0
             self.put_metadata(at, CALL_ARGUMENT, self.events.value[row], 0)
         elif kind <= ENTER_ARG:
             word = self.events.function[row] << 4 | kind << 1
-            self.put_function(at, word, (tsc - self.lanes.base[thread]) & LOW32)
-            self.lanes.base[thread] = tsc
-            self.lanes.call[thread] = fill
+            self.put_function(at, word, (tsc - self.buffers.base[thread]) & LOW32)
+            self.buffers.base[thread] = tsc
+            self.buffers.call[thread] = fill
         else:
             self.put_payload(row, kind, thread, cpu, no_cpu)
-            self.lanes.call[thread] = NOTHING
+            self.buffers.call[thread] = NOTHING
 
     def put_payload(self, row: int, kind: int, thread: int, cpu: int, no_cpu: bool) -> None:
         """Write a custom or typed event with its payload."""
-        at = self.lanes.start[thread] + self.lanes.fill[thread]
+        at = self.buffers.start[thread] + self.buffers.fill[thread]
         tsc = self.events.tsc[row]
         low = self.events.size[row]
         high = 0
         if kind == TYPED:
             high = self.events.function[row] & 0xFFFF
         if self.version >= 5:
-            low |= ((tsc - self.lanes.base[thread]) & LOW32) << 32
-            self.lanes.base[thread] = tsc
+            low |= ((tsc - self.buffers.base[thread]) & LOW32) << 32
+            self.buffers.base[thread] = tsc
         else:
             low |= (tsc & LOW32) << 32
             if kind == CUSTOM and self.version == 4:
@@ -467,7 +467,7 @@ class FdrPack(Kernel):
             high = (tsc >> 32) & LOW32 | high << 32
             if kind == TYPED:
                 # llvm-xray reads half of the time as a delta: force a TSCWrap that corrects it.
-                self.lanes.skewed[thread] = 1
+                self.buffers.skewed[thread] = 1
         self.put_metadata(at, TYPED_EVENT if kind == TYPED else CUSTOM_EVENT, low, high)
         begin = self.events.value[row]
         size = self.events.size[row]

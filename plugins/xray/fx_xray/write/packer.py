@@ -12,7 +12,7 @@ from fx_xray import layout as wire
 from fx_xray.numbers import FLUSH, GROW, LATEST
 from fx_xray.read.columns import Events
 from fx_xray.read.records import FileHeader
-from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, Lanes
+from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, ThreadBuffers
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
 from fxframework.model.clock import NS_PER_SECOND
@@ -86,13 +86,13 @@ class RecorderPacker:
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
         """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
-        before, known = self._pack.lanes, self._processes.size
+        before, known = self._pack.buffers, self._processes.size
         self._processes = np.append(self._processes, processes.astype(np.int64))
         self._numbers = np.append(self._numbers, numbers.astype(np.int64))
-        lanes = Lanes(self._processes.data, self._numbers.data)
+        buffers = ThreadBuffers(self._processes.data, self._numbers.data)
         for name in ("start", "room", "fill", "base", "cpu", "call", "wall", "rank"):
-            np.asarray(getattr(lanes, name))[:known] = np.asarray(getattr(before, name))
-        self._pack.lanes = lanes
+            np.asarray(getattr(buffers, name))[:known] = np.asarray(getattr(before, name))
+        self._pack.buffers = buffers
 
     def write(self, events: Events, payloads: U8) -> None:
         """Write events, whose ``thread`` is the number of an added thread.
@@ -107,7 +107,7 @@ class RecorderPacker:
     def close(self) -> Mapping[str, int]:
         """Write the held-back records. Return the counts of what could not be written, by name."""
         # Threads in the order of reading, so that extracting twice gives the same bytes.
-        rank = np.asarray(self._pack.lanes.rank)
+        rank = np.asarray(self._pack.buffers.rank)
         for thread in np.argsort(np.where(rank > 0, rank, LATEST), kind="stable").tolist():
             while why := self._pack.end_thread(thread):
                 self._go_on(why)
@@ -126,8 +126,8 @@ class RecorderPacker:
 
     def _grow(self, thread: int, needed: int) -> None:
         """Give a thread an area of at least ``needed`` bytes, and copy its contents."""
-        lanes = self._pack.lanes
-        start, room = int(lanes.start[thread]), int(lanes.room[thread])
+        buffers = self._pack.buffers
+        start, room = int(buffers.start[thread]), int(buffers.room[thread])
         size = ROOM
         while size < needed:
             size *= 2
@@ -145,10 +145,10 @@ class RecorderPacker:
                 self._pack.arena = arena.view(np.uint8).data
         if room:
             raw = self._arena.view(np.uint8)
-            fill = int(lanes.fill[thread])
+            fill = int(buffers.fill[thread])
             raw[place : place + fill] = raw[start : start + fill]
             self._free.setdefault(room, []).append(start)
-        np.asarray(lanes.start)[thread], np.asarray(lanes.room)[thread] = place, size
+        np.asarray(buffers.start)[thread], np.asarray(buffers.room)[thread] = place, size
 
     def _flush(self) -> None:
         pack = self._pack

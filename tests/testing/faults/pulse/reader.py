@@ -162,12 +162,12 @@ class _Rows:
     def on_thread(self, record: PulseRecord, fields: Mapping[str, Any]) -> None:
         """A thread gets a number."""
         rows = self.rows["threads"]
-        people = fields["pid"], fields["tid"]
-        known = [row["id"] for row in rows if (row["pid"], row["tid"]) == people]
+        tasks = fields["pid"], fields["tid"]
+        known = [row["id"] for row in rows if (row["pid"], row["tid"]) == tasks]
         self.ids[fields["id"]] = known[0] if known else len(rows)
         if not known:
-            rows.append({"offset": record.offset, "id": len(rows), "pid": people[0],
-                         "tid": people[1], "name": self.strings.get(fields["name"])})  # fmt: skip
+            rows.append({"offset": record.offset, "id": len(rows), "pid": tasks[0],
+                         "tid": tasks[1], "name": self.strings.get(fields["name"])})  # fmt: skip
 
     def on_begin(self, record: PulseRecord, fields: Mapping[str, Any]) -> None:
         """A slice begins."""

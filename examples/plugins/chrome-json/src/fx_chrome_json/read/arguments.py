@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_chrome_json.read.people import Codes
+from fx_chrome_json.read.tasks import Codes
 from fxframework.kit.scanned import Columns, value_columns
 from fxframework.model.schema import ARG_TYPES
 

@@ -99,8 +99,8 @@ class ChromePass(FirstPass[Stage]):
         self._match(tables)
         for part in self._later:
             self._stack(part, self._source.data.data)
-        self._rows["processes"] = len(self.interpreter.people.processes)
-        self._rows["threads"] = len(self.interpreter.people.pids)
+        self._rows["processes"] = len(self.interpreter.tasks.processes)
+        self._rows["threads"] = len(self.interpreter.tasks.pids)
         self.interpreter.report = _ignore
         if whole:
             self.whole = Stage(dict.fromkeys(self._rows, 0), tables, chunks)
@@ -187,7 +187,7 @@ class ChromePass(FirstPass[Stage]):
         def wrong(what: str) -> None:
             self._note(rules.INVALID_MEMBER, part.start, what)
 
-        codes, people = self.interpreter.names, self.interpreter.people
+        codes, tasks = self.interpreter.names, self.interpreter.tasks
         try:
             value = member(data[slice(*part.value)])
         except ValueError as error:
@@ -196,7 +196,7 @@ class ChromePass(FirstPass[Stage]):
         if part.key == FRAMES:
             self.stacks[FRAMES] = frames(value, part.start, codes, wrong)
         else:
-            made = self.stacks[SAMPLES] = samples(value, part.start, people, codes, wrong)
+            made = self.stacks[SAMPLES] = samples(value, part.start, tasks, codes, wrong)
             self._stretch_times({SAMPLES: made})
         self._rows[STACKS[part.key]] = self.stacks[part.key]["offset"].size
 

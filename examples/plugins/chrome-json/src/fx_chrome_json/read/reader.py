@@ -123,25 +123,25 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
         return Stretch(first, count, columns)
 
     def _small(self, name: str, passed: ChromePass) -> Columns:
-        people = passed.interpreter.people
+        tasks = passed.interpreter.tasks
         for key, table in STACKS.items():
             if name == table:
                 return dict(passed.stacks[key])
         if name == "threads":
-            ids = range(len(people.pids))
+            ids = range(len(tasks.pids))
             return {
-                "offset": np.array(people.offsets, np.int64),
+                "offset": np.array(tasks.offsets, np.int64),
                 "id": np.arange(len(ids), dtype=np.int32),
-                "pid": np.array(people.pids, np.uint64),
-                "tid": np.array(people.tids, np.uint64),
-                "name": np.array([people.names.get(id, -1) for id in ids], np.int32),
+                "pid": np.array(tasks.pids, np.uint64),
+                "tid": np.array(tasks.tids, np.uint64),
+                "name": np.array([tasks.names.get(id, -1) for id in ids], np.int32),
                 "chrome_sort_index": np.array(
-                    [people.sort_index.get(id, -1) for id in ids], np.int32
+                    [tasks.sort_index.get(id, -1) for id in ids], np.int32
                 ),
             }
-        known = list(people.processes.values())
+        known = list(tasks.processes.values())
         return {
-            "pid": np.array(list(people.processes), np.uint64),
+            "pid": np.array(list(tasks.processes), np.uint64),
             "offset": np.array([each[0] for each in known], np.int64),
             "name": np.array([each[1] for each in known], np.int32),
             "chrome_sort_index": np.array([each[2] for each in known], np.int32),

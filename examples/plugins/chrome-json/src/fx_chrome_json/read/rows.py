@@ -15,8 +15,8 @@ from fx_chrome_json import rules
 from fx_chrome_json.layout import ASYNC_INSTANT, KINDS, NUMBERS, Phase
 from fx_chrome_json.read.arguments import ArgumentRows, leaves
 from fx_chrome_json.read.parse import Parsed, Report
-from fx_chrome_json.read.people import Codes, Ids, People, number_of
 from fx_chrome_json.read.sched_text import Scheduled
+from fx_chrome_json.read.tasks import Codes, Ids, Tasks, number_of
 from fx_chrome_json.read.times import Spelled, long_fractions, to_ns
 from fxframework.io.words import U64_MAX
 from fxframework.model.clock import NS_MAX
@@ -148,7 +148,7 @@ class Interpreter:
 
     def __init__(self, pool: StringPool, max_string: int, report: Report) -> None:
         self.names = Codes(pool, max_string)
-        self.people = People(self.names)
+        self.tasks = Tasks(self.names)
         self.report = report
         self._ids = {kind: Ids() for kind in ("async", "flow", "counter", "object")}
 
@@ -268,17 +268,17 @@ class Interpreter:
         return to_ns(key, column(timed.events, key), long, Spelled(data, starts, stops))
 
     def _threads(self, timed: _Timed) -> I32:
-        people = self.people
+        tasks = self.tasks
         pids, tids = column(timed.events, "pid"), column(timed.events, "tid")
         try:
-            ids = list(map(people.__getitem__, zip(pids, tids, strict=True)))
+            ids = list(map(tasks.__getitem__, zip(pids, tids, strict=True)))
         except TypeError:  # an object or an array
             pids, tids = (list(map(_plain, each)) for each in (pids, tids))
-            ids = list(map(people.__getitem__, zip(pids, tids, strict=True)))
+            ids = list(map(tasks.__getitem__, zip(pids, tids, strict=True)))
         threads = np.array(ids, np.int32)
-        for thread in range(len(people.offsets), len(people.pids)):
+        for thread in range(len(tasks.offsets), len(tasks.pids)):
             rows = np.flatnonzero(threads == thread)
-            people.settle(int(timed.starts[rows[0] if rows.size else 0]))
+            tasks.settle(int(timed.starts[rows[0] if rows.size else 0]))
         return threads
 
     def _codes(self, timed: _Timed, key: str) -> I32:
@@ -304,16 +304,16 @@ class Interpreter:
         if not isinstance(args, dict) or not isinstance(kind, str):
             return
         who = _plain(event.get("pid")), _plain(event.get("tid"))
-        people = self.people
+        tasks = self.tasks
         if kind in {"thread_name", "thread_sort_index"}:
-            thread = people[who]
-            people.settle(offset)
+            thread = tasks[who]
+            tasks.settle(offset)
             if kind == "thread_name" and isinstance(args.get("name"), str):
-                people.names[thread] = self.names[args["name"]]
+                tasks.names[thread] = self.names[args["name"]]
             elif kind == "thread_sort_index" and type(args.get("sort_index")) is int:
-                people.sort_index[thread] = self.names[str(clipped(args["sort_index"]))]
+                tasks.sort_index[thread] = self.names[str(clipped(args["sort_index"]))]
         elif kind in {"process_name", "process_sort_index", "process_labels"}:
-            process = people.processes.setdefault(number_of(who[0]) or 0, [offset, -1, -1, -1])
+            process = tasks.processes.setdefault(number_of(who[0]) or 0, [offset, -1, -1, -1])
             if kind == "process_name" and isinstance(args.get("name"), str):
                 process[1] = self.names[args["name"]]
             elif kind == "process_sort_index" and type(args.get("sort_index")) is int:
@@ -470,7 +470,7 @@ class Interpreter:
             ))  # fmt: skip
         columns = np.array(numbers, np.int64).reshape(-1, 7).T
         if index.size:
-            self.people.settle(int(timed.starts[index[0]]))
+            self.tasks.settle(int(timed.starts[index[0]]))
         for (name, dtype), values in zip(SCHED.items(), columns, strict=True):
             raw[name] = values.astype(dtype)
         return raw
@@ -479,7 +479,7 @@ class Interpreter:
         """The tables of context switches that are lines of text: `sched` has rows, others none."""
         none = np.zeros(0, np.int64)
         tables, _ = self._tables(_Timed([], none, none, np.zeros(0, np.uint8)), memoryview(b""))
-        people = self.people
+        tasks = self.tasks
         numbers = []
         for line in lines:
             ids = []
@@ -487,10 +487,10 @@ class Interpreter:
                 if side is None:
                     ids.append(NOT_GIVEN)
                     continue
-                known = people.by_tid.get(side[0])
-                ids.append(people.thread(0, side[0]) if known is None else known)
-                people.settle(line.offset)
-                people.names.setdefault(ids[-1], self.names[side[1]])
+                known = tasks.by_tid.get(side[0])
+                ids.append(tasks.thread(0, side[0]) if known is None else known)
+                tasks.settle(line.offset)
+                tasks.names.setdefault(ids[-1], self.names[side[1]])
             kind = WAKEUP if line.before is None else SWITCH
             left = line.before[2] if line.before else NOT_GIVEN
             numbers.append((line.offset, line.ns, line.cpu, kind, *ids, line.state, left,
@@ -506,9 +506,9 @@ class Interpreter:
         """The id of the thread on one side of a switch, which may have no pid."""
         tid = number_of(_plain(side.get("tid"))) or 0
         if "pid" in side:
-            return self.people.thread(number_of(_plain(side["pid"])) or 0, tid)
-        known = self.people.by_tid.get(tid)
-        return self.people.thread(0, tid) if known is None else known
+            return self.tasks.thread(number_of(_plain(side["pid"])) or 0, tid)
+        known = self.tasks.by_tid.get(tid)
+        return self.tasks.thread(0, tid) if known is None else known
 
     def _ids_of(self, timed: _Timed, index: I64, kind: str) -> dict[str, NDArray[np.uint64]]:
         """The column ``id`` of some events: the numbers of those that have an id, else 0."""
@@ -540,7 +540,7 @@ class Interpreter:
             if isinstance(pair, dict):
                 raw = pair.get("global", pair.get("local"))
                 if "local" in pair:
-                    context.append(self.people.pids[thread])
+                    context.append(self.tasks.pids[thread])
             number = number_of(_plain(raw))
             if number is None:
                 if kind in {"async", "flow"} or raw is not None:

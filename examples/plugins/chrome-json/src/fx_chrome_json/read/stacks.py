@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from fx_chrome_json.read.people import Codes, People, number_of
 from fx_chrome_json.read.rows import Raw, clipped
+from fx_chrome_json.read.tasks import Codes, Tasks, number_of
 from fx_chrome_json.read.times import nanoseconds
 from fxframework.model.clock import NS_MAX, NS_MIN
 
@@ -70,7 +70,7 @@ def frames(value: Any, offset: int, codes: Codes, wrong: Wrong) -> Raw:
     return _columns(FRAMES, offset, rows)
 
 
-def samples(value: Any, offset: int, people: People, codes: Codes, wrong: Wrong) -> Raw:
+def samples(value: Any, offset: int, tasks: Tasks, codes: Codes, wrong: Wrong) -> Raw:
     """The rows of `chrome_samples`, of an array of samples."""
     rows = []
     if not isinstance(value, list):
@@ -83,20 +83,20 @@ def samples(value: Any, offset: int, people: People, codes: Codes, wrong: Wrong)
             wrong(f"the time of a sample is {given.get('ts')!a:.40}")
             continue
         tid = number_of(_text(given.get("tid"))) or 0
-        known = people.by_tid.get(tid)
+        known = tasks.by_tid.get(tid)
         if "pid" in given:
-            known = people.thread(number_of(_text(given["pid"])) or 0, tid)
+            known = tasks.thread(number_of(_text(given["pid"])) or 0, tid)
         weight = given.get("weight")
         rows.append((
             ts,
             clipped(given.get("cpu"), 0, 0xFFFF),
-            people.thread(0, tid) if known is None else known,
+            tasks.thread(0, tid) if known is None else known,
             codes[_text(given.get("name"))],
             float(weight) if type(weight) is float or (type(weight) is int and weight < 1 << 64)
             else 1.0,
             codes[_text(given.get("sf"))],
         ))  # fmt: skip
-    people.settle(offset)
+    tasks.settle(offset)
     return _columns(SAMPLES, offset, rows)
 
 

@@ -1,4 +1,4 @@
-"""People: the processes and threads that a trace mentions, in columns."""
+"""Tasks: the processes and threads that a trace mentions, in columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fx_trace import numbers as n
 from fx_trace.read.scanner import Chunk
 
-__all__ = ["Mentions", "People"]
+__all__ = ["TaskCollector", "Tasks"]
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -20,7 +20,7 @@ NAMELESS = -1
 
 
 @attrs.define
-class People:
+class Tasks:
     """Threads, numbered by the row of `threads`, and processes, in the order of their offsets."""
 
     pids: U64
@@ -46,7 +46,7 @@ class People:
         return out
 
 
-class Mentions:
+class TaskCollector:
     """Gathers who is mentioned, chunk by chunk."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Mentions:
                     np.append(self._tid_offsets, sched.offset[rows]),
                 )
 
-    def settle(self, known: dict[str, NDArray[Any]]) -> People:
+    def settle(self, known: dict[str, NDArray[Any]]) -> Tasks:
         """Everybody, with the threads that the scan knows: columns tid, pid, offset and gone."""
         empty = (np.zeros(0, np.uint8), *(np.zeros(0, np.uint64),) * 2)
         kinds, koids, homes, names, offsets = (
@@ -117,7 +117,7 @@ class Mentions:
         )
         order = np.lexsort((processes, since))
         processes = processes[order]
-        return People(
+        return Tasks(
             pids=every_pid,
             tids=every_tid,
             offsets=every_offset,

@@ -1,4 +1,4 @@
-"""People: the processes and threads that events name, and the numbers of their names."""
+"""Tasks: the processes and threads that events name, and the numbers of their names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fx_chrome_json.read.parse import encoded
 from fxframework.io.words import U64_MAX
 from fxframework.model.strings import StringPool
 
-__all__ = ["Codes", "Ids", "People", "number_of"]
+__all__ = ["Codes", "Ids", "Tasks", "number_of"]
 
 MOST_CACHED = 1 << 16
 """Strings whose codes are kept beside the pool."""
@@ -45,7 +45,7 @@ class Codes(dict[Any, int]):
         return code
 
 
-class People(dict[Any, int]):
+class Tasks(dict[Any, int]):
     """Ids of threads by what events have as ``pid`` and ``tid``.
 
     Where that is a text and not a number, it is the name as well, unless metadata gives one.
