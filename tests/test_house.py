@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -152,7 +152,7 @@ def literal_codes(text: str, codes: dict[str, str]) -> list[str]:
     found = literal.findall(text)
     found += [f"{name} = {value}" for name, value in defined.findall(text)
               if numbers.get(name) == int(value)]  # fmt: skip
-    return found + re.findall(r"\b(?:notes\.add|numbered|reading\.note)\(\d+", text)
+    return found + re.findall(r"\b(?:notes\.(?:add|count)|numbered)\(\d+", text)
 
 
 def test_findings_have_names() -> None:
@@ -179,3 +179,52 @@ def test_literal_codes_are_found() -> None:
         assert literal_codes(text, codes), text
     for text in ("find(rules.STRING_NOT_REGISTERED)", "SIZE = 104", "notes.add(SIZE_ZERO, 1)"):
         assert not literal_codes(text, codes), text
+
+
+# --- Words that are no longer used ----------------------------------------------------------------
+
+GONE = {
+    "people": "task",
+    "person": "task",
+    "persons": "tasks",
+    "mentions": "TaskCollector",
+    "mender": "salvage",
+    "lack": "missing",
+    "told": "form, text",
+}
+"""Words that no name has any more, and those that replaced them (docs/glossary.md)."""
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def names_of(tree: ast.Module) -> Iterator[str]:
+    """The names that a module defines: classes, functions, parameters, variables, attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+
+
+def gone_words(names: Iterable[str]) -> set[str]:
+    """The names with a word that is gone."""
+    return {name for name in names if GONE.keys() & {word.lower() for word in WORD.findall(name)}}
+
+
+@pytest.mark.parametrize("name", modules())
+def test_words(name: str) -> None:
+    assert not gone_words([Path(name).stem, *names_of(parsed(name))])
+
+
+def test_gone_words_are_found() -> None:
+    names = {"_people", "PersonRow", "told", "TaskDifference", "spread", "reader"}
+    assert gone_words(names) == {"_people", "PersonRow", "told"}
+
+
+def test_the_glossary_has_each_word_once() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([a-z, ]+) \| ", text, re.MULTILINE)
+    words = [word for row in rows if row != "word" for word in row.split(", ")]
+    assert len(words) == len(set(words)) > 40
+    assert not GONE.keys() & set(words)

@@ -326,7 +326,7 @@ def trace_bounds(data: bytes) -> None:
 
 def log_kernels(data: bytes) -> None:
     """Scan as a file of records, a packet, a file of packets or a ring."""
-    from fx_log.read.reading import read_logs, read_packets, read_ring
+    from fx_log.read.scan_pass import read_logs, read_packets, read_ring
 
     way = _choice(data, 8)
     octets = _exact(data, "u1")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fx_emulator.native.decode import Access, Part
+from fx_emulator.native.decode import Access, AccessPart
 from fx_emulator.native.space import WRITE, Region
 
 __all__ = ["TIME", "Conflicts", "GrownError"]
@@ -157,6 +157,6 @@ class Conflicts:
         """Return the words in conflict that a function of the target has used, at its trap."""
         return [(word, True) for word in self.words if call in self._users[word]]
 
-    def touched_by(self, part: Part) -> list[tuple[int, bool]]:
+    def touched_by(self, part: AccessPart) -> list[tuple[int, bool]]:
         """Return the same for a part of an instruction."""
         return [(word, part.writes) for word in part.words if word in self.words]

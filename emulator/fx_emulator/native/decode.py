@@ -15,7 +15,7 @@ import attrs
 
 from fx_emulator.native.errors import MissingPackageError
 
-__all__ = ["LINE", "Access", "Decoder", "Operand", "Part"]
+__all__ = ["LINE", "Access", "AccessPart", "Decoder", "Operand"]
 
 LINE = 64
 """Bytes of a cache line."""
@@ -61,7 +61,7 @@ class Operand:
 
 
 @attrs.frozen
-class Part:
+class AccessPart:
     """One atomic access: up to 8 bytes within a cache line."""
 
     address: int
@@ -98,14 +98,14 @@ class Access:
         """Whether it drains the store buffer."""
         return self.locked or self.fence in {"mfence", "sfence"}
 
-    def parts(self, address_of: Callable[[Operand], int]) -> tuple[Part, ...]:
+    def parts(self, address_of: Callable[[Operand], int]) -> tuple[AccessPart, ...]:
         """Return the parts in order, given the address of each operand."""
         places = [(address_of(each), each) for each in self.operands]
         loads = [part for at, each in places if each.reads for part in _pieces(at, each.size)]
         stores = [part for at, each in places if each.writes for part in _pieces(at, each.size)]
         return (
-            *(Part(at, size, writes=False) for at, size in loads),
-            *(Part(at, size, writes=True) for at, size in stores),
+            *(AccessPart(at, size, writes=False) for at, size in loads),
+            *(AccessPart(at, size, writes=True) for at, size in stores),
         )
 
 

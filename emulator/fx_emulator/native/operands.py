@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fx_emulator.native.decode import Access, Operand, Part
+from fx_emulator.native.decode import Access, AccessPart, Operand
 from fx_emulator.native.engine import GENERAL, Engine
 
 __all__ = ["Addresses"]
@@ -58,6 +58,6 @@ class Addresses:
         """Return whether the instruction uses no memory: a REP prefix with RCX = 0."""
         return access.repeated and not self.register("rcx")
 
-    def parts(self, access: Access) -> tuple[Part, ...]:
+    def parts(self, access: Access) -> tuple[AccessPart, ...]:
         """Return the parts of an instruction that is not locked."""
         return () if self.idle(access) else access.parts(self.of)

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from fx_emulator.kernel import Random
-from fx_emulator.native.decode import LINE, Access, Part
+from fx_emulator.native.decode import LINE, Access, AccessPart
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.operands import Addresses
 from fx_emulator.native.threads import NativeThread
@@ -27,7 +27,7 @@ class Split:
     pc: int
     mark: int
     """Number of the thread's accesses before the instruction, for a schedule."""
-    parts: tuple[Part, ...]
+    parts: tuple[AccessPart, ...]
     done: int = 0
     """Number of parts that are done."""
     seen: tuple[bytes, ...] = ()
@@ -41,7 +41,7 @@ class Split:
         return sum(not each.writes for each in self.parts)
 
     @property
-    def next(self) -> Part:
+    def next(self) -> AccessPart:
         """The part that comes next."""
         return self.parts[self.done]
 

@@ -368,7 +368,7 @@ def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     return Outcome.ok(f"{len(pieces):,} records", records=len(pieces), bytes=size)
 
 
-_Told = Function | BasicFunction | CustomEvent | TypedEvent
+_EventRecord = Function | BasicFunction | CustomEvent | TypedEvent
 """What a recorder is given."""
 
 
@@ -382,7 +382,7 @@ class _Counter:
         self.frequency = frequency
         self.now = 0, 0
 
-    def tell(self, record: _Told) -> None:
+    def tell(self, record: _EventRecord) -> None:
         """Say from here on the time and the CPU of a record."""
         ticks, rate = record.tsc or 0, record.frequency
         if rate:  # ticks of a slow counter may be too many for a fast one
@@ -402,7 +402,7 @@ class _Counter:
 class _Recorded:
     """A call or an event, and its arguments."""
 
-    record: _Told
+    record: _EventRecord
     ns: int | None
     arguments: list[int]
 
@@ -416,7 +416,7 @@ def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
             arguments.append(piece.record.value)
             continue
         arguments = []
-        if isinstance(piece.record, _Told):
+        if isinstance(piece.record, _EventRecord):
             found.append(_Recorded(piece.record, piece.ns, arguments))
     return found
 

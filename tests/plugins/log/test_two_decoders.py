@@ -39,7 +39,7 @@ class Tools:
 
     def __init__(self) -> None:
         self.reader = importlib.import_module("fx_log.read.reader")
-        self.reading = importlib.import_module("fx_log.read.reading")
+        self.reading = importlib.import_module("fx_log.read.scan_pass")
         self.lines = importlib.import_module("fx_log.read.record_lines")
         self.walk = importlib.import_module("fx_log.read.decoder").LogWalk
         self.limits = importlib.import_module("fxframework.io.limits").Limits

@@ -25,7 +25,14 @@ from fxframework.exporters.perfetto.arguments import (
 )
 from fxframework.exporters.perfetto.ids import SortedMap, distinct
 from fxframework.exporters.perfetto.nest import OPEN, Nesting
-from fxframework.exporters.perfetto.order import START, TAIL, Columns, Part, columns_of, in_order
+from fxframework.exporters.perfetto.order import (
+    START,
+    TAIL,
+    Columns,
+    SortedSlices,
+    columns_of,
+    in_order,
+)
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
 from fxframework.exporters.perfetto.tracks import (
     KeyedTracks,
@@ -341,7 +348,7 @@ class _CaptureWriter:
 
     def _slice_events(
         self,
-        part: Part,
+        part: SortedSlices,
         slices: I64,
         times: I64,
         uuids: I64,
@@ -695,7 +702,7 @@ class _Lanes:
         """Number of slices that were cut short."""
         return int(self._nesting.cut)
 
-    def events(self, part: Part, chosen: Bools) -> Iterator[tuple[I64, I64, I64]]:
+    def events(self, part: SortedSlices, chosen: Bools) -> Iterator[tuple[I64, I64, I64]]:
         """Yield begins and due ends: index of the slice or -1, time and uuid of each."""
         columns = part.columns
         track = self._tracks.of(columns, part.following)

@@ -28,7 +28,7 @@ __all__ = [
     "START",
     "TAIL",
     "Columns",
-    "Part",
+    "SortedSlices",
     "columns_of",
     "in_order",
     "parents_of",
@@ -48,11 +48,11 @@ MOST_LATE = 64
 """The most levels of nested slices with equal begins that are reordered."""
 ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
 TAIL, START = "tail length", "tail start"
-"""Added columns: length and start of a slice's bytes in ``Part.tails``."""
+"""Added columns: length and start of a slice's bytes in ``SortedSlices.tails``."""
 
 
 @attrs.frozen(eq=False)
-class Part:
+class SortedSlices:
     """Slices in order on each track, after those of earlier parts."""
 
     columns: Columns
@@ -66,7 +66,7 @@ def in_order(
     capture: Capture,
     names: Sequence[str],
     tails_of: Callable[[I64], tuple[I64, U8]],
-) -> Iterator[Part]:
+) -> Iterator[SortedSlices]:
     """Yield the slices of a capture in order, outer slices before inner ones.
 
     ``names`` are columns in addition to ``COLUMNS``; ``tails_of`` returns the lengths and bytes of
@@ -80,7 +80,7 @@ def in_order(
             columns[TAIL], tails = tails_of(columns["row"])
             if waiting is None:
                 columns[START] = np.cumsum(columns[TAIL]) - columns[TAIL]
-                yield Part(columns, tails, following)
+                yield SortedSlices(columns, tails, following)
             else:
                 waiting.add(columns, tails)
                 yield from waiting.until(following)
@@ -192,7 +192,7 @@ class _Waiting:
                     self._file = TemporaryFile()
                 block.move(self._file)
 
-    def until(self, following: int) -> Iterator[Part]:
+    def until(self, following: int) -> Iterator[SortedSlices]:
         """Yield the stretches that end before the earliest unknown slice."""
         while self._next < self._late.size and (
             following == OPEN
@@ -206,7 +206,7 @@ class _Waiting:
             yield from self._stretch(which, limit)
             self._blocks = [block for block in self._blocks if not block.done(self._next)]
 
-    def _stretch(self, which: int, following: int) -> Iterator[Part]:
+    def _stretch(self, which: int, following: int) -> Iterator[SortedSlices]:
         found = [block for block in self._blocks if block.size(which)]
         inside = 0 < which < self._bounds.size
         if inside and self._bounds[which] == self._bounds[which - 1] + 1 and not self._late[which]:
@@ -266,7 +266,7 @@ class _Block:
         return rows, tails
 
 
-def _sorted(found: Sequence[tuple[NDArray[Any], U8]], following: int) -> Part:
+def _sorted(found: Sequence[tuple[NDArray[Any], U8]], following: int) -> SortedSlices:
     """Sort rows, given in order of the table, by time."""
     rows = np.concatenate([rows for rows, _ in found])
     columns = {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
@@ -275,7 +275,7 @@ def _sorted(found: Sequence[tuple[NDArray[Any], U8]], following: int) -> Part:
     order = _order(columns)
     if order is not None:
         columns = {name: column[order] for name, column in columns.items()}
-    return Part(columns, np.concatenate([tails for _, tails in found]), following)
+    return SortedSlices(columns, np.concatenate([tails for _, tails in found]), following)
 
 
 def _order(columns: Columns) -> I64 | None:

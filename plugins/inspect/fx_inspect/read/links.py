@@ -50,7 +50,7 @@ _ORIGIN = ("offset", "inspect_block")
 
 
 @attrs.frozen
-class _Part:
+class _JoinedTree:
     """A tree, and the place where it is joined."""
 
     tables: Mapping[str, Table]
@@ -107,7 +107,9 @@ class _Follower:
         rows = sum(map(len, own.values()))
         self.room = max(MOST_ROWS, MOST_TIMES * rows)
         nodes = len(own["nodes"])
-        self.parts = [_Part(own, np.arange(nodes, dtype=np.int32), 0, (), None, self._states(own))]
+        self.parts = [
+            _JoinedTree(own, np.arange(nodes, dtype=np.int32), 0, (), None, self._states(own))
+        ]
         self.parents = [own["nodes"].array("parent")]
         self.names = [own["nodes"].array("name")]
         self.count = nodes
@@ -129,7 +131,7 @@ class _Follower:
 
     # --- Following --------------------------------------------------------------------------------
 
-    def _follow(self, part: _Part) -> list[_Part]:
+    def _follow(self, part: _JoinedTree) -> list[_JoinedTree]:
         """Follow the links of a part. Return the parts that they lead to."""
         table = part.tables["inspect_links"]
         names = ("node", "name", "content", "disposition", *_ORIGIN)
@@ -160,7 +162,7 @@ class _Follower:
         name: int | None,
         contents: tuple[str, ...],
         origin: Mapping[str, int],
-    ) -> _Part:
+    ) -> _JoinedTree:
         """Number the nodes of a tree below node ``above``, or as that node if there is no name."""
         nodes = own["nodes"]
         first = 0 if name is not None else 1
@@ -175,7 +177,7 @@ class _Follower:
         self.parents.append(parents[first:])
         self.names.append(names[first:])
         self.count += len(nodes) - first
-        return _Part(own, numbers, first, contents, origin, self._states(own))
+        return _JoinedTree(own, numbers, first, contents, origin, self._states(own))
 
     def _reached(self, wanted: str, contents: tuple[str, ...]) -> Mapping[str, Table] | str:
         """Return the tables of the tree that a link leads to, or the state of the link."""

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from fx_log import layout, rules
 from fx_log.layout import ArgType
 from fx_log.read.framing import FrameList, Framer
-from fx_log.read.reading import (
+from fx_log.read.record_lines import LINES
+from fx_log.read.scan_pass import (
     Chunk,
-    Reading,
+    ScanPass,
     log_framer,
     read_logs,
     read_packets,
     read_ring,
 )
-from fx_log.read.record_lines import LINES
 from fx_log.read.tables import (
     DROPPED,
     GIVEN_LINE,
@@ -105,9 +105,9 @@ def open_stream(source: Source, request: OpenRequest) -> StreamCapture:
 
 @attrs.frozen
 class LogPart:
-    """Raw columns of consecutive records, and the reading that produced them."""
+    """Raw columns of consecutive records, and the pass that produced them."""
 
-    reading: Reading
+    scanned: ScanPass
     chunk: Chunk
     pool: StringPool
 
@@ -115,34 +115,34 @@ class LogPart:
 class LogPass(FirstPass[LogPart]):
     """The counts of the first pass over a log."""
 
-    def __init__(self, reading: Reading, whole: LogPart | None) -> None:
-        self.reading = reading
+    def __init__(self, scanned: ScanPass, whole: LogPart | None) -> None:
+        self.scanned = scanned
         self.whole = whole
 
     @property
     def notes(self) -> tuple[Notes]:
         """The notes of the scan."""
-        return (self.reading.notes,)
+        return (self.scanned.notes,)
 
     @property
     def records(self) -> int:
         """Number of records in the file."""
-        return int(self.reading.framer.record)
+        return int(self.scanned.framer.record)
 
     @property
     def kinds(self) -> dict[str, int]:
         """Number of records of each kind."""
-        return self.reading.kinds()
+        return self.scanned.kinds()
 
     @property
     def rows(self) -> dict[str, int]:
         """Number of rows of each table."""
-        return self.reading.rows()
+        return self.scanned.rows()
 
     @property
     def range(self) -> tuple[int | None, int | None]:
         """The times of the first and last log, in ns; None without logs."""
-        totals = self.reading.totals
+        totals = self.scanned.totals
         if not totals.logs:
             return None, None
         return int(totals.first_ns), int(totals.final_ns)
@@ -248,39 +248,39 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
     # --- The pass over the whole file -------------------------------------------------------------
 
     def _run_pass(self, *, whole: bool) -> LogPass:
-        reading = self._reading()
+        scanned = self._scan_pass()
         part = None
         if whole:
-            part = LogPart(reading, reading.whole(self._release), self.strings)
+            part = LogPart(scanned, scanned.whole(self._release), self.strings)
         else:
-            for _ in self._chunks(reading):
+            for _ in self._chunks(scanned):
                 pass
-        self._finish(reading)
-        return LogPass(reading, part)
+        self._finish(scanned)
+        return LogPass(scanned, part)
 
     def _parts(self, passed: LogPass) -> Iterator[LogPart]:  # noqa: ARG002 (the interface of FirstPass)
-        reading = self._reading()
-        for chunk in self._chunks(reading):
-            yield LogPart(reading, chunk, self.strings)
+        scanned = self._scan_pass()
+        for chunk in self._chunks(scanned):
+            yield LogPart(scanned, chunk, self.strings)
 
-    def _reading(self) -> Reading:
-        """Return a reading from the beginning of the file, with the capture's string pool."""
+    def _scan_pass(self) -> ScanPass:
+        """Return a pass from the beginning of the file, with the capture's string pool."""
         return read_logs(
             self.source.data, self.strings.pool, self.request.limits, self.request.options
         )
 
-    def _finish(self, reading: Reading) -> None:
+    def _finish(self, scanned: ScanPass) -> None:
         """Count the records after the part that was read."""
 
     def _release(self, start: int, stop: int) -> None:
         self.source.passed(start, stop)
 
-    def _chunks(self, reading: Reading) -> Iterator[Chunk]:
+    def _chunks(self, scanned: ScanPass) -> Iterator[Chunk]:
         released = 0
-        for chunk in reading.chunks(CHUNK_ROWS):
+        for chunk in scanned.chunks(CHUNK_ROWS):
             yield chunk
-            self._release(released, reading.position)
-            released = reading.position
+            self._release(released, scanned.position)
+            released = scanned.position
 
     def _value(self, note: Note) -> object:
         if note.rule == rules.NOT_UTF8:
@@ -294,8 +294,8 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         return Stretch(part.chunk.first[name], count, columns)
 
     def _facts(self, passed: LogPass) -> dict[str, Any]:
-        reading = passed.reading
-        totals = reading.totals
+        scanned = passed.scanned
+        totals = scanned.totals
         clock = self.request.options.get("clock")
         offset = self.utc_offset_ns
         components = self._most(np.asarray(totals.by_component), "component")
@@ -303,12 +303,12 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         return {
             "clock": f"{clock} (stated)" if clock else self._unstated_clock,
             "utc_offset": "not known" if offset is None else offset,
-            "severities": reading.levels(),
+            "severities": scanned.levels(),
             "components": components,
             "tags": tags,
             "dropped": totals.dropped,
             "rolled_out": totals.rolled_out,
-            "out_of_order": int(reading.notes.count(203)),
+            "out_of_order": int(scanned.notes.count(rules.TIME_DECREASES)),
         }
 
     _unstated_clock = "not stated: boot today, monotonic in older captures"
@@ -358,10 +358,10 @@ class RingCapture(LogCapture):
             return -1
         return head - tail
 
-    def _reading(self) -> Reading:
+    def _scan_pass(self) -> ScanPass:
         capacity, size = self._capacity, self.source.size
         used = max(self._used, 0) if size >= layout.RING_PAGE else 0
-        reading = read_ring(
+        scanned = read_ring(
             self.source.data,
             (layout.RING_PAGE, self._start, used),
             self.strings.pool,
@@ -370,26 +370,26 @@ class RingCapture(LogCapture):
         )
         if size < layout.RING_PAGE:
             if size:
-                reading.note(rules.INVALID_RING, 0, size)
-                reading.count("damaged")
-            return reading
+                scanned.note(rules.INVALID_RING, 0, size)
+                scanned.count("damaged")
+            return scanned
         if self.source.data[16 : layout.RING_PAGE].any():
-            reading.note(rules.RESERVED_BITS, 0)
+            scanned.note(rules.RESERVED_BITS, 0)
         if capacity % layout.RING_PAGE or capacity < layout.RING_MINIMUM:
-            reading.note(rules.RING_SIZE, 0, capacity)
+            scanned.note(rules.RING_SIZE, 0, capacity)
         if self._used < 0:
-            reading.note(rules.INVALID_RING, 0)
-        reading.count("ring_header")
+            scanned.note(rules.INVALID_RING, 0)
+        scanned.count("ring_header")
         if self._used < 0 and capacity:
-            reading.count("damaged")
-        return reading
+            scanned.count("damaged")
+        return scanned
 
     @property
     def _start(self) -> int:
         """Byte of the ring where the oldest entry begins."""
         return self.tail % self._capacity if self._capacity else 0
 
-    def _finish(self, reading: Reading) -> None:
+    def _finish(self, scanned: ScanPass) -> None:
         """Count the space between head and tail as one more record."""
         used, capacity = self._used, self._capacity
         if not 0 <= used < capacity:
@@ -398,10 +398,10 @@ class RingCapture(LogCapture):
         begin = (self._start + used) % capacity
         stop = begin + capacity - used
         if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
-            reading.note(rules.STALE_BYTES, layout.RING_PAGE + begin, capacity - used)
-            reading.count("damaged")
+            scanned.note(rules.STALE_BYTES, layout.RING_PAGE + begin, capacity - used)
+            scanned.count("damaged")
         else:
-            reading.count("padding")
+            scanned.count("padding")
 
     def _release(self, start: int, stop: int) -> None:
         """Release nothing: the bytes read may be a copy."""
@@ -417,11 +417,11 @@ class LegacyCapture(LogCapture):
         """None: a packet does not grow."""
         return None
 
-    def _reading(self) -> Reading:
+    def _scan_pass(self) -> ScanPass:
         return self._packets(-1)
 
-    def _packets(self, start: int) -> Reading:
-        """Return a reading of a container from byte ``start``, or (-1) of a single packet."""
+    def _packets(self, start: int) -> ScanPass:
+        """Return a pass over a container from byte ``start``, or (-1) of a single packet."""
         limits, options = self.request.limits, self.request.options
         return read_packets(self.source.data, start, self.strings.pool, limits, options)
 
@@ -446,20 +446,20 @@ class StreamCapture(LegacyCapture):
     def _framer(self) -> Framer:
         return self._packets(layout.STREAM_HEADER).framer
 
-    def _reading(self) -> Reading:
-        reading = self._packets(layout.STREAM_HEADER)
+    def _scan_pass(self) -> ScanPass:
+        scanned = self._packets(layout.STREAM_HEADER)
         if not self.source.size:
-            return reading
+            return scanned
         head = self.source.read(0, layout.STREAM_HEADER)
         version = layout.STREAM_VERSION.to_bytes(4, "little")
         if len(head) < layout.STREAM_HEADER or head[:12] != layout.STREAM_MAGIC + version:
-            reading.note(rules.CONTAINER_HEADER, 0)
-            reading.count("damaged")
+            scanned.note(rules.CONTAINER_HEADER, 0)
+            scanned.count("damaged")
         else:
             if any(head[12:]):
-                reading.note(rules.RESERVED_BITS, 0)
-            reading.count("stream_header")
-        return reading
+                scanned.note(rules.RESERVED_BITS, 0)
+            scanned.count("stream_header")
+        return scanned
 
 
 def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
@@ -564,7 +564,7 @@ def _value(pool: StringPool, values: Mapping[str, NDArray[Any]], at: int) -> Any
 def _args(part: LogPart) -> tuple[int, Columns]:
     args = part.chunk.args
     rows = int(args["type"].size)
-    seen = int(part.reading.totals.types_seen)
+    seen = int(part.scanned.totals.types_seen)
     return rows, {
         "offset": args["offset"],
         "table": np.broadcast_to(np.uint8(TABLE_CODES["logs"]), rows),

@@ -95,15 +95,15 @@ class RecordDecoder:
         """
         return self.begin(data).records()
 
-    def begin(self, data: Data, tables: Tables | None = None) -> Reading:
-        """Return a reading from the beginning of ``data``, for callers that read some records.
+    def begin(self, data: Data, tables: Tables | None = None) -> Walk:
+        """Return a walk from the beginning of ``data``, for callers that read some records.
 
         ``tables`` resolve references if the caller knows what the records left out registered.
         """
-        return Reading(self, data, tables)
+        return Walk(self, data, tables)
 
 
-class Reading:
+class Walk:
     """A walk through a trace: the tables so far, and the number of the record that comes next."""
 
     def __init__(self, decoder: RecordDecoder, data: Data, tables: Tables | None = None) -> None:

@@ -13,7 +13,7 @@ from fx_trace import numbers as n
 from fx_trace.read.match import Match
 from fx_trace.read.scanner import Filled, Scanner
 from fx_trace.read.tasks import TaskCollector
-from fx_trace.read.times import EVENTS, LOGS, PROFILER, SCHED, Part
+from fx_trace.read.times import EVENTS, LOGS, PROFILER, SCHED, TimedChunk
 from fxframework.errors import Rule
 from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes
@@ -80,7 +80,7 @@ class Spans:
             column.release()
 
 
-class TracePass(FirstPass[Part]):
+class TracePass(FirstPass[TimedChunk]):
     """What one pass over the whole file finds."""
 
     def __init__(self, scanner: Scanner, max_depth: int, *, ordered: bool) -> None:
@@ -104,7 +104,7 @@ class TracePass(FirstPass[Part]):
 
     # --- Adding chunks ---------------------------------------------------------------------------
 
-    def add(self, part: Part, *, keep: bool) -> bool:
+    def add(self, part: TimedChunk, *, keep: bool) -> bool:
         """Take in a chunk; False where all of them must be taken again in order of time."""
         chunk, times = part.chunk, part.times
         self._collector.add(chunk)
@@ -189,7 +189,7 @@ class TracePass(FirstPass[Part]):
             self.spans.release()
         self._sorted = SortedRuns()
 
-    def _widen(self, part: Part, *, report: bool = True) -> None:
+    def _widen(self, part: TimedChunk, *, report: bool = True) -> None:
         """Take the times of a chunk into the range, and report those that do not fit."""
         chunk, times = part.chunk, part.times
         for table, ns, rows in (
@@ -242,7 +242,7 @@ class TracePass(FirstPass[Part]):
         """Rules of findings about ids, and the offsets of the first events of those ids."""
         del self._match
 
-    def open_slices(self, parts: Iterable[Part], most: int) -> tuple[int, I64]:
+    def open_slices(self, parts: Iterable[TimedChunk], most: int) -> tuple[int, I64]:
         """How many slices were never closed, and the offsets of the first ``most`` (0 all).
 
         ``parts`` are the chunks of the capture; only as many of them are read as are needed.

@@ -9,7 +9,17 @@ from fx_trace import layout as wire
 from fx_trace.layout import EventType, MetadataType, ProfilerType, RecordType, SchedulingType
 from fxframework.io.words import WordLayout
 
-__all__ = ["BYTES", "FIELDS", "FLAT_FORMS", "FORMS", "KOIDS", "STRING", "WORDS", "Field", "Form"]
+__all__ = [
+    "BYTES",
+    "FIELDS",
+    "FLAT_FORMS",
+    "FORMS",
+    "KOIDS",
+    "STRING",
+    "WORDS",
+    "Form",
+    "SizedField",
+]
 
 BYTES, WORDS, STRING, KOIDS = range(4)
 """What a field of a header is: a count of bytes that follow, or of words, a string reference, or a
@@ -18,7 +28,7 @@ FIELDS: Final = 3
 """Fields of a form; fewer are filled up with counts of no bits."""
 
 
-class Field(NamedTuple):
+class SizedField(NamedTuple):
     """Bits of a header that say how many words follow it."""
 
     kind: int
@@ -44,7 +54,7 @@ class Form(NamedTuple):
     """Where the number of arguments begins in the header; -1 where there are none."""
     tail: int
     """Words behind the arguments."""
-    fields: tuple[Field, ...]
+    fields: tuple[SizedField, ...]
 
 
 def _form(
@@ -61,9 +71,9 @@ def _form(
     mask = layout.reserved_mask
     for name in fixed:
         mask |= bits[name].mask
-    fields = [Field(kind, bits[name].low, bits[name].limit, *(koids or [0]))
+    fields = [SizedField(kind, bits[name].low, bits[name].limit, *(koids or [0]))
               for name, kind, *koids in sizes]  # fmt: skip
-    fields += [Field(WORDS, 0, 0, 0)] * (FIELDS - len(fields))
+    fields += [SizedField(WORDS, 0, 0, 0)] * (FIELDS - len(fields))
     first, second, *_ = [*(bits[name].mask for name in some.split()), mask, mask]
     nargs_at = bits["arg_count"].low if "arg_count" in bits else -1
     value = layout.pack(**fixed)
@@ -142,7 +152,7 @@ def _forms() -> Iterator[Form]:
 FORMS = tuple(sorted(_forms(), key=lambda form: form.value & 15))
 """By the type of the record. The document's large records are not among them: what they hold is
 counted in a word of their own."""
-FIELD_WIDTH: Final = len(Field._fields)
+FIELD_WIDTH: Final = len(SizedField._fields)
 MASK, FORM_VALUE, SOME, MORE, FORM_WORDS, NARGS_AT, TAIL = range(7)
 FORM_WIDTH: Final = TAIL + 1 + FIELD_WIDTH * FIELDS
 """Numbers of a form in ``FLAT_FORMS``: those before its fields, and its fields."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fx_trace import layout as wire
 from fx_trace import rules
 from fx_trace.layout import RecordType
-from fx_trace.read.forms import BYTES, FORMS, KOIDS, STRING, Field
+from fx_trace.read.forms import BYTES, FORMS, KOIDS, STRING, SizedField
 from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX, WORD, padding, view_of
 
@@ -157,7 +157,7 @@ def _contents_ends(
                     yield end
 
 
-def _words_of(field: Field, header: int) -> int:
+def _words_of(field: SizedField, header: int) -> int:
     """Words that follow because of a field of a header."""
     value = header >> field.low & field.limit
     if field.kind == BYTES:

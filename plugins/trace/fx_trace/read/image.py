@@ -29,7 +29,7 @@ from fx_trace.read.buffer import (
     Stretch,
 )
 from fx_trace.read.cursor import Tables
-from fx_trace.read.decoder import Reading, RecordDecoder, RecordEncoder
+from fx_trace.read.decoder import RecordDecoder, RecordEncoder, Walk
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.record_bounds import RecordBounds
@@ -126,7 +126,7 @@ class _ImageScanner(Scanner):
             self._step_now = None
 
 
-class _ImageReading(Reading):
+class _ImageWalk(Walk):
     """Reads the records of an image, stretch after stretch."""
 
     _part: Stretch
@@ -233,12 +233,12 @@ class BufferCapture(TraceCapture):
 
     # --- Records ---
 
-    def reading(self, tables: Tables | None = None) -> _ImageReading:
-        """Return a reading of the header and every record, unused space included."""
+    def walk(self, tables: Tables | None = None) -> _ImageWalk:
+        """Return a walk through the header and every record, unused space included."""
         decoder = self.decoder(quiet=tables is not None)
         if decoder.diagnostics is not None:
             self._report_image()
-        return _ImageReading(decoder, self.image, tables)
+        return _ImageWalk(decoder, self.image, tables)
 
     # --- Tables ---
 

@@ -16,7 +16,7 @@ import orjson
 
 from fx_trace import layout
 from fx_trace.layout import RecordType
-from fx_trace.read.decoder import Reading
+from fx_trace.read.decoder import Walk
 from fx_trace.read.plain_events import PlainEvents
 from fxframework.io.words import U64_MAX
 
@@ -38,28 +38,28 @@ _KEYS = ["record", "offset", "nbytes", "event", "timestamp", "thread", "category
 
 
 def record_lines(
-    reading: Reading, done: Callable[[int, int], None] = lambda _start, _stop: None
+    walk: Walk, done: Callable[[int, int], None] = lambda _start, _stop: None
 ) -> Iterator[bytes]:
-    """The JSON of every record of a reading, in chunks of whole lines.
+    """The JSON of every record of a walk, in chunks of whole lines.
 
     ``done`` is called with bytes that are not read again.
     """
-    return _Lines(reading).chunks(done)
+    return _Lines(walk).chunks(done)
 
 
 class _Lines:
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
         self._words: memoryview[int] = memoryview(b"").cast("q")
         self._plain = PlainEvents(CHUNK_BYTES)
 
     def chunks(self, done: Callable[[int, int], None]) -> Iterator[bytes]:
         """Chunks of whole lines."""
         plain = self._plain
-        for start, end, all_records in self._reading.spans():
+        for start, end, all_records in self._walk.spans():
             # Where it has no events to learn from, no word is looked at.
-            whole = end // 8 if all_records and not self._reading.big_endian else 0
-            view = self._reading.framer.view[: 8 * whole]
+            whole = end // 8 if all_records and not self._walk.big_endian else 0
+            view = self._walk.framer.view[: 8 * whole]
             self._words = view.cast("q")
             plain.read_from(self._words, view.cast("d"), whole)
             behind = at = start
@@ -86,12 +86,12 @@ class _Lines:
         plain.pos = at // 8
         plain.records = 0
         plain.run()
-        self._reading.index += int(plain.records)
+        self._walk.index += int(plain.records)
         return 8 * int(plain.pos)
 
     def _record(self, at: int) -> int:
         """The record at byte ``at`` by ``records.py``; gives where it ends."""
-        reading, plain = self._reading, self._plain
+        walk, plain = self._walk, self._plain
         header = self._words[at // 8] if at // 8 < len(self._words) else 0
         kind = header & 15
         # What was resolved must stay true: registering an index again makes it untrue.
@@ -102,10 +102,10 @@ class _Lines:
         elif kind == RecordType.STRING:
             if plain.knows_string(layout.STRING.unpack(header & U64_MAX)["string_index"]):
                 plain.forget()
-        record = reading.record(at)
+        record = walk.record(at)
         shown = record.to_json()
         plain.out.put(orjson.dumps(shown) + b"\n")
-        if kind == RecordType.EVENT and reading.clean:
+        if kind == RecordType.EVENT and walk.clean:
             self._learn(header, at // 8, shown)
         return at + record.nbytes
 

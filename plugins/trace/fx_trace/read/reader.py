@@ -12,7 +12,7 @@ from fx_trace import layout, rules
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.scanner import Scanner
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
-from fx_trace.read.times import Part, Times
+from fx_trace.read.times import TimedChunk, Times
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.kit.scanned import Columns, Note, ScannedCapture, Stretch
@@ -22,7 +22,7 @@ from fxframework.model.schema import TableSchema
 
 if TYPE_CHECKING:
     from fx_trace.read.cursor import Tables
-    from fx_trace.read.decoder import Reading, RecordDecoder
+    from fx_trace.read.decoder import RecordDecoder, Walk
 
 __all__ = ["TraceCapture", "open_trace"]
 
@@ -43,7 +43,7 @@ def open_trace(source: Source, request: OpenRequest) -> TraceCapture:
     return TraceCapture(source, request)
 
 
-class TraceCapture(ScannedCapture[TracePass, Part]):
+class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
     """A trace archive (document 002, `Archive`)."""
 
     format = "trace"
@@ -98,16 +98,16 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
 
     def records(self) -> Iterator[Record]:
         """Every record in file order, as ``fx_trace.read.records`` decodes them one at a time."""
-        return self.reading().records()
+        return self.walk().records()
 
     def records_json(self) -> Iterator[bytes]:
         """The same as JSON lines, in chunks; for plain events many times as fast."""
         from fx_trace.read.jsonlines import record_lines
 
-        return self.checked_pieces(record_lines(self.reading(), self.source.passed))
+        return self.checked_pieces(record_lines(self.walk(), self.source.passed))
 
-    def reading(self, tables: Tables | None = None) -> Reading:
-        """Return a reading of the capture's records, in reading order.
+    def walk(self, tables: Tables | None = None) -> Walk:
+        """Return a walk through the capture's records, in reading order.
 
         ``tables`` resolve references if the caller reads some of the records only; then nothing
         is reported.
@@ -147,17 +147,17 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         passed.finish(self.framed_bytes, self.read_order)
         return passed
 
-    def _parts(self, passed: TracePass) -> Iterator[Part]:
+    def _parts(self, passed: TracePass) -> Iterator[TimedChunk]:
         """The chunks of the file once more."""
         if passed.whole is not None:
             return iter([passed.whole])
         return self._chunks(passed, self.scanner())
 
-    def _whole(self, passed: TracePass) -> Iterator[Part]:
+    def _whole(self, passed: TracePass) -> Iterator[TimedChunk]:
         """One chunk of the whole file, with its times."""
         yield _timed(passed.scanner.whole(self.source.passed), passed.scanner)
 
-    def _chunks(self, passed: TracePass, scanner: Scanner) -> Iterator[Part]:
+    def _chunks(self, passed: TracePass, scanner: Scanner) -> Iterator[TimedChunk]:
         """The chunks that a scanner gives, with their times; what is behind them is released."""
         released = 0
         for chunk in scanner.chunks(CHUNK_EVENTS):
@@ -168,7 +168,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
                 passed.spans.release()
                 released = scanner.position
 
-    def chunks(self) -> Iterator[Part]:
+    def chunks(self) -> Iterator[TimedChunk]:
         """All raw rows with their times, after the first pass; may be asked for again."""
         return self._parts(self.first_pass())
 
@@ -203,7 +203,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
 
     # --- Tables and summary ----------------------------------------------------------------------
 
-    def _stretch(self, name: str, passed: TracePass, part: Part) -> Stretch:
+    def _stretch(self, name: str, passed: TracePass, part: TimedChunk) -> Stretch:
         return stretch_of(name, passed, part, self.strings, self.source.data)
 
     def _small(self, name: str, passed: TracePass) -> Columns:
@@ -248,5 +248,5 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         }
 
 
-def _timed(chunk: Any, scanner: Scanner) -> Part:
-    return Part(chunk, Times(chunk, scanner.clocks(), large_ticks=scanner.scan.large_ticks))
+def _timed(chunk: Any, scanner: Scanner) -> TimedChunk:
+    return TimedChunk(chunk, Times(chunk, scanner.clocks(), large_ticks=scanner.scan.large_ticks))

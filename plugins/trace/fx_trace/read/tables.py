@@ -12,7 +12,7 @@ from fx_trace import layout
 from fx_trace import numbers as n
 from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
 from fx_trace.read.match import Durations
-from fx_trace.read.times import Part
+from fx_trace.read.times import TimedChunk
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
 from fxframework.kit.scanned import Columns, Stretch, value_columns
@@ -105,7 +105,7 @@ class _Maker:
     """Makes the columns of a part, each when it is asked for. It does not refer to the capture."""
 
     def __init__(
-        self, passed: TracePass, part: Part, pool: StringPool, data: NDArray[np.uint8]
+        self, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
     ) -> None:
         self.passed = passed
         self.chunk = part.chunk
@@ -357,7 +357,7 @@ _MAKERS: dict[str, Callable[[_Maker], tuple[int, Columns]]] = {
 
 
 def stretch_of(
-    name: str, passed: TracePass, part: Part, pool: StringPool, data: NDArray[np.uint8]
+    name: str, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
 ) -> Stretch:
     """The rows of a streamed table that a part holds."""
     rows, columns = _MAKERS[name](_Maker(passed, part, pool, data))

@@ -12,7 +12,7 @@ from fx_trace.read.scanner import Chunk
 from fxframework.io.words import U64_MAX
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, Clock
 
-__all__ = ["EVENTS", "LOGS", "PROFILER", "SCHED", "Part", "Times"]
+__all__ = ["EVENTS", "LOGS", "PROFILER", "SCHED", "TimedChunk", "Times"]
 
 I64 = NDArray[np.int64]
 EVENTS, SCHED, LOGS, PROFILER = 1, 2, 3, 4
@@ -104,7 +104,7 @@ class Times:
 
 
 @attrs.frozen
-class Part:
+class TimedChunk:
     """The raw rows of consecutive records, and their times."""
 
     chunk: Chunk

@@ -19,7 +19,7 @@ from fx_trace.layout import RecordType
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import ProviderInfo
 from fx_trace.read.scanner import Chunk
-from fx_trace.read.times import Part, Times
+from fx_trace.read.times import TimedChunk, Times
 from fx_trace.write.needs import Needs
 from fx_trace.write.selection import CopyRecords, EventChoice, FollowFlows
 from fxframework.errors import UsageError
@@ -229,7 +229,7 @@ class _Extraction:
             if self.how == CLOSE:
                 self._close(part.chunk, part.times)
 
-    def _look(self, part: Part, *, marking: bool) -> None:
+    def _look(self, part: TimedChunk, *, marking: bool) -> None:
         """Choose the slices of a chunk, or mark its kept events."""
         spans = self.passed.spans
         self.choice.take(

@@ -111,21 +111,21 @@ class _FileTables(Tables):
         super().__init__()
         self._registrations = sound.registrations
         self._made = capture.words.size
-        self._reading = RecordDecoder(big_endian=capture.big_endian).begin(capture.source.data)
+        self._decoded_walk = RecordDecoder(big_endian=capture.big_endian).begin(capture.source.data)
 
     def string(self, index: int) -> str | None:
         """Return the string registered at an index, or None."""
         at = self._registrations.string(index)
         if not 0 <= at < self._made:
             return None if at < 0 else string_marker(index)
-        return cast("StringRecord", self._reading.record(at * WORD)).value
+        return cast("StringRecord", self._decoded_walk.record(at * WORD)).value
 
     def thread(self, index: int) -> tuple[int, int] | None:
         """Return the thread registered at an index, or None."""
         at = self._registrations.thread(index)
         if not 0 <= at < self._made:
             return None if at < 0 else NOBODY
-        record = cast("ThreadRecord", self._reading.record(at * WORD))
+        record = cast("ThreadRecord", self._decoded_walk.record(at * WORD))
         return record.pid, record.tid
 
     def forget(self) -> None:
@@ -155,9 +155,9 @@ class _Walk:
 
     def run(self) -> Iterator[Any]:
         """Yield byte ranges of sound records, and every other record."""
-        sound, reading = self._sound, self.capture.reading(_FileTables(self.capture, self._sound))
+        sound, walk = self._sound, self.capture.walk(_FileTables(self.capture, self._sound))
         passed = 0
-        for start, end, has_records in reading.spans():
+        for start, end, has_records in walk.spans():
             sound.limit(end // WORD)
             at = start
             while at < end:
@@ -172,11 +172,11 @@ class _Walk:
                     passed = at
                 if at < end:
                     self.at = at
-                    reading.index = sound.count
-                    record = reading.record(at)
+                    walk.index = sound.count
+                    record = walk.record(at)
                     yield record
                     at = self._behind(record)
-                    cast("_FileTables", reading.tables).forget()
+                    cast("_FileTables", walk.tables).forget()
                     self.tables.forget()
             self.capture.source.position = end
 

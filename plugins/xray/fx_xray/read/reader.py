@@ -390,7 +390,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
 
         objects = ids >> layout.OBJECT_SHIFT
         return {
-            "offset": lambda: _first_mentions(log, ids),
+            "offset": lambda: _first_offsets(log, ids),
             "id": ids.astype(np.uint32),
             "object": lambda: column(np.uint8, lambda id: symbols.object(id) & 0xFF, objects),
             "name": names.codes,
@@ -593,7 +593,7 @@ _BUFFER_COLUMNS = tuple(
 )
 
 
-def _first_mentions(log: Log, ids: I64) -> I64:
+def _first_offsets(log: Log, ids: I64) -> I64:
     """Byte offsets of the first events of functions, whose ids are ascending; same shape."""
     first: I64 = np.full(ids.size, -1, np.int64)
     for events in log.events():

@@ -131,7 +131,7 @@ class Packing:
         self._sink = sink
         self._byte_order = "" if byte_order == "little" else byte_order
         self._under = Sink.memory() if self._byte_order else sink
-        self._people = IdAllocator(form, header.version)
+        self._ids = IdAllocator(form, header.version)
         self._threads = 0
         kind = BasicPacker if form == "xray-basic" else RecorderPacker
         self._packer: BasicPacker | RecorderPacker = kind(self._under, header)
@@ -139,7 +139,7 @@ class Packing:
     def add_threads(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> int:
         """Add the threads of a capture. Return the offset of their ids."""
         first = self._threads
-        self._packer.add_threads(*self._people.numbers(pids, tids))
+        self._packer.add_threads(*self._ids.numbers(pids, tids))
         self._threads += len(tids)
         return first
 
@@ -151,7 +151,7 @@ class Packing:
 
     def close(self) -> Counter[str]:
         """Write the held-back records. Return the counts of what could not be written, by name."""
-        dropped = Counter(self._packer.close()) + self._people.dropped
+        dropped = Counter(self._packer.close()) + self._ids.dropped
         if self._byte_order:
             decoder = RecordDecoder(self.form)
             encoder = RecordEncoder(self.form, byte_order=self._byte_order)

@@ -24,7 +24,7 @@ from fxframework.kernels.pools import Pool
 
 __all__ = [
     "Chunk",
-    "Reading",
+    "ScanPass",
     "log_framer",
     "read_logs",
     "read_packets",
@@ -60,7 +60,7 @@ class Chunk:
     """Number of the chunk's first row, by table."""
 
 
-class Reading:
+class ScanPass:
     """Reads a file once from its beginning. ``unit`` is the bytes per position of the framer."""
 
     def __init__(
@@ -201,7 +201,7 @@ def _scan(
     options: Mapping[str, Any],
     *,
     in_entries: bool,
-) -> Reading:
+) -> ScanPass:
     """Return a reading of the structured records that a framer finds in ``data``."""
     words = _words(data)
     totals = Totals(pool.count)
@@ -212,10 +212,10 @@ def _scan(
         era_2022=options.get("severity_era") == "2022",
         in_entries=in_entries,
     )
-    return Reading(scan, framer, notes, totals, data, 8)
+    return ScanPass(scan, framer, notes, totals, data, 8)
 
 
-def read_logs(data: U8, pool: Pool, limits: Limits, options: Mapping[str, Any]) -> Reading:
+def read_logs(data: U8, pool: Pool, limits: Limits, options: Mapping[str, Any]) -> ScanPass:
     """Return a reading of a file of structured records."""
     notes = Notes(RULES.numbers, limits.max_findings)
     framer = log_framer(data, limits, options, notes)
@@ -228,7 +228,7 @@ def read_ring(
     pool: Pool,
     limits: Limits,
     options: Mapping[str, Any],
-) -> Reading:
+) -> ScanPass:
     """Return a reading of a ring's image.
 
     ``stretch`` holds the byte of the image where the ring begins, the byte of the ring where the
@@ -247,7 +247,7 @@ def read_ring(
 
 def read_packets(
     data: U8, start: int, pool: Pool, limits: Limits, options: Mapping[str, Any]
-) -> Reading:
+) -> ScanPass:
     """Return a reading of a container's packets from byte ``start``, or (-1) of one packet."""
     notes = Notes(RULES.numbers, limits.max_findings)
     octets = view(data, np.uint8)
@@ -255,4 +255,4 @@ def read_packets(
     totals = Totals(pool.count)
     scan = PacketScan(framer, octets, pool, notes, totals)
     scan.configure(era_2022=options.get("severity_era") == "2022")
-    return Reading(scan, framer, notes, totals, data, 1)
+    return ScanPass(scan, framer, notes, totals, data, 1)
