@@ -30,7 +30,6 @@ ROUNDS = 5
 
 @pytest.fixture
 def no_collector() -> Iterator[None]:
-    gc.collect()
     gc.disable()
     try:
         yield

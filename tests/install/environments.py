@@ -99,7 +99,7 @@ class Environment:
 
     def __enter__(self) -> Self:
         self._server = subprocess.Popen(
-            [self.python, "-P", SERVER], env=self.environ, text=True, bufsize=1,
+            [self.python, "-P", SERVER, *self.warm()], env=self.environ, text=True, bufsize=1,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         return self
@@ -114,6 +114,10 @@ class Environment:
         assert server is not None
         server.communicate(timeout=20)
         assert server.returncode == 0
+
+    def warm(self) -> list[str]:
+        """Modules that the processes begin with; a process imports those that failed again."""
+        return [name for name in modules() if ".testing" not in name]
 
     def fxf(self, *arguments: object, folder: Path) -> Done:
         """Run `fxf` in a folder."""
@@ -212,10 +216,11 @@ def clone(folder: Path) -> Path:
     return folder
 
 
-def modules(site: Path) -> Iterator[str]:
+def modules() -> Iterator[str]:
     """The modules of the wheel, by name."""
     for package in PACKAGES:
-        for path in sorted((site / package).rglob("*.py")):
-            parts = path.relative_to(site).with_suffix("").parts
+        (folder,) = map(Path, import_module(package).__path__)
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder.parent).with_suffix("").parts
             if parts[-1] != "__main__":
                 yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -6,6 +6,7 @@ or ``code`` of Python. It answers with the exit status and what was written, in 
 
 import atexit
 import base64
+import contextlib
 import gc
 import importlib
 import json
@@ -14,16 +15,21 @@ import sys
 import tempfile
 import traceback
 
-WARM = ("numpy", "orjson", "fxframework.cli.app", "fxframework.cli.render", "fxframework.cli.info",
-        "fxframework.cli.convert", "fxframework.conversion", "fxframework.kit.scanned",
-        "fx_inspect.plugin", "fx_log.plugin", "fx_trace.plugin", "fx_xray.plugin")  # fmt: skip
+
+def warm(names: list[str]) -> None:
+    """Import these modules, but those that cannot be, and load the plugins."""
+    for name in names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    from fxframework.host import default_host
+
+    default_host()
+    gc.freeze()
 
 
 def serve() -> None:
     """Answer requests until the input ends."""
-    for name in WARM:
-        importlib.import_module(name)
-    gc.freeze()
+    warm(sys.argv[1:])
     answers = os.fdopen(os.dup(1), "w")
     requests = os.fdopen(os.dup(0), "r")
     null = os.open(os.devnull, os.O_RDONLY)

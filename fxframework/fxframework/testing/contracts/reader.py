@@ -9,7 +9,7 @@ import re
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,7 +51,11 @@ from fxframework.testing.strategies import byte_strings, every_truncation
 __all__ = ["FOREIGN", "ReaderContract"]
 
 CUT = 1500
-"""Preferred maximum size of the sample that is truncated at every byte."""
+"""Maximum size of a sample that is truncated at every byte."""
+EDGE = (-1, 0, 1, 8)
+"""Where a larger sample is truncated: at these distances from the beginning of each record, ..."""
+APART = 20
+"""... and after every so many bytes."""
 FOREIGN: Mapping[str, bytes] = {
     "empty": b"",
     "one byte": b"\0",
@@ -463,12 +467,20 @@ class ReaderContract(Requests, Repetition, Choosing):
     # --- Damaged inputs --------------------------------------------------------------------
 
     def test_truncation_keeps_the_records_before_it(self) -> None:
-        """A sample truncated at any byte keeps the whole records before it, or is refused."""
+        """A truncated sample keeps the whole records before the cut, or is refused.
+
+        A small sample is truncated at every byte, a large one at the edges of records and between.
+        """
         sample = ([each for each in self._small() if len(each.data) <= CUT] or self._small())[-1]
         whole = self._shown(sample.data)
         with self._open(sample.data) as capture:
             events = _event_places(capture)
-        for data in every_truncation(sample.data):
+        cuts: Iterable[bytes] = every_truncation(sample.data)
+        if len(sample.data) > CUT:
+            sizes = {each["offset"] + by for each in whole for by in EDGE}
+            sizes |= {*range(0, len(sample.data), APART), len(sample.data) - 1}
+            cuts = (sample.data[:size] for size in sorted(sizes) if 0 <= size < len(sample.data))
+        for data in cuts:
             kept = [r for r in whole if r["offset"] + r["nbytes"] <= len(data)]
             try:
                 with self._open(data) as capture:
