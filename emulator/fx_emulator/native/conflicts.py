@@ -96,6 +96,14 @@ class Conflicts:
             self._seen.add(key)
             self._note(agent, writes=True, address=TIME, size=_WORD, pc=pc)
 
+    def on_store(self, address: int, size: int) -> None:
+        """Note that a function of the target, which the running agent has called, stores."""
+        region = self.machine.space.find(address)
+        if region is not None and region.name not in _PRIVATE:
+            agent, pc = self.agent, self.machine.pc()
+            self.accesses[agent] = self.accesses.get(agent, 0) + 1
+            self._note(agent, writes=True, address=address, size=size, pc=pc)
+
     def settle(self) -> None:
         """Start the next run with the conflicts known so far."""
         self.grown = False

@@ -209,6 +209,7 @@ class Explorer:
             self.conflicts.watch()
             machine.sink, machine.observer = self._on_store, self._on_value
             machine.gate, machine.timer.on_read = self._on_call, self._on_time
+            machine.on_store = self.conflicts.on_store
             if self.order is not None:
                 self.order.manual, self.order.on_drain = True, self.state.on_drain
             failed = self._ask_first()
@@ -223,7 +224,7 @@ class Explorer:
             self.conflicts.stop()
             self.state.restore(beginning)
             machine.sink, machine.journal, machine.observer = kept
-            machine.gate = machine.timer.on_read = None
+            machine.gate = machine.timer.on_read = machine.on_store = None
             if self.order is not None:
                 self.order.reveal()
                 self.order.manual, self.order.on_drain = False, None

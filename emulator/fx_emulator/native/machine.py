@@ -139,6 +139,8 @@ class Machine:
         """State of calls: heap, handles."""
         self.observer: Callable[[int], None] | None = None
         """Called for each result of a function of the target."""
+        self.on_store: Callable[[int, int], None] | None = None
+        """Called with address and size for each store of a function of the target."""
         self.gate: Callable[[int], bool] | None = None
         """Called before each function of the target; returns whether it has stopped the run."""
         self.pc = self.engine.reader("rip")
@@ -357,6 +359,8 @@ class Machine:
             place = address + at
             size = min(8 - place % 8, len(data) - at)
             self.put(place, data[at : at + size], self.pc())
+            if self.on_store is not None:
+                self.on_store(place, size)
             at += size
 
     def put(self, address: int, data: bytes, pc: int) -> None:

@@ -31,7 +31,7 @@ def counts(wanted: int) -> Callable[[bytes], None]:
 @ORDERS
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("cc", COMPILERS)
-@pytest.mark.parametrize("function", ["count", "count_volatile", "set_flag"])
+@pytest.mark.parametrize("function", ["count", "count_volatile", "set_flag", "count_in_text"])
 def test_lost_updates_are_found_and_replayed(
     built: Builder, cc: str, level: str, function: str, order: Any
 ) -> None:
