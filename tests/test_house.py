@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fxframework.kernels import native
+
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("fxframework", "plugins", "emulator", "examples/plugins")
 SHIPPED = (*CODE, "docs", "examples", "README.md", "CONTRIBUTING.md")
@@ -51,7 +53,7 @@ def parsed(name: str) -> ast.Module:
 
 
 def is_kernel(path: Path) -> bool:
-    return path.with_suffix(".pxd").exists() or path.stem in KERNELS
+    return native.is_kernel(path.read_bytes()) or path.stem in KERNELS
 
 
 def too_large(name: str) -> list[str]:
@@ -81,7 +83,7 @@ def test_sizes(name: str) -> None:
 
 @functools.cache
 def shipped() -> dict[str, str]:
-    paths = files(".py", ".pyi", ".pxd", ".md", ".toml", ".html", ".in", under=SHIPPED)
+    paths = files(".py", ".pyi", ".md", ".toml", ".html", ".in", under=SHIPPED)
     return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
 
 

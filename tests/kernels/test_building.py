@@ -32,27 +32,50 @@ packages = ["python/fx_loops"]
 """
 SOURCE = '''"""A kernel."""
 
-LOW32 = 0xFFFFFFFF
+from __future__ import annotations
+
+from typing import final
+
+from fx_loops.deeper import LOW
+from fx_loops.types import Bounds
+from fxframework.kernels.annotations import Bytes, i64, public
+
+LOW32 = LOW << 16 | LOW
 
 
-def total(values):
+@final
+class Sum:
     """The sum of some bytes, as 32 bits."""
-    found = 0
-    for row in range(len(values)):
-        found = (found + values[row]) & LOW32
-    return found
+
+    values: Bytes
+    bounds: Bounds
+
+    def __init__(self, values):
+        self.values = memoryview(values)
+        self.bounds = Bounds(0, len(values))
+
+    @public
+    def total(self) -> i64:
+        found = 0
+        for row in range(self.bounds.first, self.bounds.last):
+            found = (found + self.values[row]) & LOW32
+        return found
 '''
-HEADER = """cimport cython
-from fx_loops.types cimport octet
+TYPES = """from __future__ import annotations
 
-cdef unsigned long long LOW32
+from typing import final
 
-@cython.locals(found=cython.ulonglong)
-cpdef unsigned long long total(const octet[::1] values) noexcept
-"""
-TYPES = """from fx_loops cimport deeper
+from fxframework.kernels.annotations import i64
 
-ctypedef unsigned char octet
+
+@final
+class Bounds:
+    first: i64
+    last: i64
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first = first
+        self.last = last
 """
 BUILD = """
 import sys
@@ -66,7 +89,7 @@ USE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import fx_loops.loops as loops
-print(loops.__file__.rpartition(".")[2], loops.total(bytes(range(256)) * 3))
+print(loops.__file__.rpartition(".")[2], loops.Sum(bytes(range(256)) * 3).total())
 """
 COMPILERS = ("cc", "gcc", "clang")
 
@@ -91,9 +114,8 @@ def project(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "hatch_build.py", folder)
     (package / "__init__.py").touch()
     (package / "loops.py").write_text(SOURCE)
-    (package / "loops.pxd").write_text(HEADER)
-    (package / "types.pxd").write_text(TYPES)
-    (package / "deeper.pxd").write_text("ctypedef int number\n")
+    (package / "types.py").write_text(TYPES)
+    (package / "deeper.py").write_text("LOW = 0xFFFF\n")
     return folder
 
 
@@ -156,7 +178,8 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 @needs_compiler
 def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> None:
     assert "ziglang" not in run(project, "requires").stdout
-    tag, folder = unpacked(project, run(project, "build_wheel", FXF_NATIVE="require"))
+    result = run(project, "build_wheel", FXF_NATIVE="require")
+    tag, folder = unpacked(project, result)
     assert tag.startswith("cp311-abi3-")
     assert (folder / "fx_loops" / "loops.py").exists()
     assert (folder / "fx_loops" / "loops.pxd").exists()
@@ -164,7 +187,9 @@ def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> Non
     assert (suffix, total) == ("so" if os.name == "posix" else "pyd", TOTAL)
     # In a folder with the sources nothing is left behind.
     names = {path.name for path in (project / "python" / "fx_loops").iterdir()}
-    assert names == {"__init__.py", "loops.py", "loops.pxd", "types.pxd", "deeper.pxd"}
+    assert names == {"__init__.py", "loops.py", "types.py", "deeper.py"}
+    # Each module is named, with the time that it takes.
+    assert re.search(r"fx_loops\.loops \d+\.\d s", result.stdout + result.stderr)
 
 
 @needs_compiler
@@ -172,11 +197,11 @@ def test_an_editable_install_is_compiled_in_place(project: Path) -> None:
     package = project / "python" / "fx_loops"
     assert run(project, "build_editable", FXF_NATIVE="require").returncode == 0
     assert used(package.parent) == ("so" if os.name == "posix" else "pyd", TOTAL)
-    # Every file that it was built from counts: also a header that a header takes in.
+    # Every file that it was built from counts: what it uses of another kernel, and constants.
     later = time.time_ns() + 10**10
-    for name in ("loops.pxd", "deeper.pxd"):
+    for name in ("loops.py", "types.py", "deeper.py"):
         file, text = package / name, (package / name).read_text()
-        file.write_text(f"{text}\n")
+        file.write_text(f"{text}\nMORE = 1\n")
         os.utime(file, ns=(later, later))
         warning = imported(package.parent).stderr
         assert "StaleKernelWarning" in warning
@@ -189,8 +214,7 @@ def test_an_editable_install_is_compiled_in_place(project: Path) -> None:
 @needs_compiler
 def test_only_what_changed_is_compiled_again(project: Path) -> None:
     package = project / "python" / "fx_loops"
-    (package / "other.py").write_text("def twice(n):\n    return 2 * n\n")
-    (package / "other.pxd").write_text("cpdef int twice(int n) noexcept\n")
+    (package / "other.py").write_text(TYPES)
 
     def build() -> str:
         command = [sys.executable, str(project / "hatch_build.py")]
@@ -198,22 +222,28 @@ def test_only_what_changed_is_compiled_again(project: Path) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def append(name: str) -> None:
-        file = package / name
-        file.write_text(f"{file.read_text()}\n")
+    def edit(name: str, before: str, after: str) -> None:
+        text = (package / name).read_text()
+        assert before in text
+        (package / name).write_text(text.replace(before, after))
 
-    assert "Compiling 2 of 3 modules" in build()
-    assert build() == "All 2 compiled modules are up to date\n"
-    append("other.py")
-    assert "Compiling 1 of 3 modules with" in (output := build())
+    assert "Compiling 3 of 4 modules" in build()
+    assert build() == "All 3 compiled modules are up to date\n"
+    edit("other.py", "= first", "= 1 * first")
+    assert "Compiling 1 of 4 modules with" in (output := build())
     assert output.splitlines()[0].endswith(": fx_loops.other")
-    append("deeper.pxd")  # a header that a header of the other kernel takes in
+    edit("types.py", "= first", "= 1 * first")  # which the kernel that uses it does not know
+    assert build().splitlines()[0].endswith(": fx_loops.types")
+    edit("types.py", "    last: i64", "    last: i64\n    more: i64")
+    edit("types.py", "= last", "= last\n        self.more = 0")
+    assert build().splitlines()[0].endswith(": fx_loops.loops, fx_loops.types")
+    edit("deeper.py", "0xFFFF", "0xFFFE + 1")  # the same number: but the file is another
     assert build().splitlines()[0].endswith(": fx_loops.loops")
     compiled = next(package.glob("other.*.so"), None) or next(package.glob("other.*.pyd"))
     compiled.write_bytes(b"from elsewhere")
     assert build().splitlines()[0].endswith(": fx_loops.other")
     assert run(project, "build_editable", FXF_NATIVE="never").returncode == 0
-    assert "Compiling 2 of 3 modules" in build()
+    assert "Compiling 3 of 4 modules" in build()
     assert used(package.parent) == ("so" if os.name == "posix" else "pyd", TOTAL)
 
 
@@ -239,12 +269,22 @@ def test_a_broken_compiler_is_said_and_gives_a_pure_wheel(project: Path, tmp_pat
 
 
 def test_a_source_that_does_not_compile_gives_a_pure_wheel(project: Path) -> None:
-    header = project / "python" / "fx_loops" / "loops.pxd"
-    header.write_text("cdef class: nonsense\n")
+    source = project / "python" / "fx_loops" / "loops.py"
+    text = source.read_text()
+    # A Python object without the interpreter's lock.
+    source.write_text(text.replace("found = 0\n", "found = 0\n        str(found)\n"))
     tag, folder = unpacked(project, run(project, "build_wheel"))
     assert tag == "py3-none-any"
     assert used(folder) == ("py", TOTAL)
     assert run(project, "build_wheel", FXF_NATIVE="require").returncode
+
+
+def test_a_declaration_that_is_missing_is_an_error(project: Path) -> None:
+    source = project / "python" / "fx_loops" / "loops.py"
+    source.write_text(source.read_text().replace("    bounds: Bounds\n", ""))
+    result = run(project, "build_wheel")
+    assert result.returncode
+    assert f"{source}:22: Sum.bounds is not declared: annotate it in the class" in result.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a PATH hides no compiler here")
@@ -282,7 +322,7 @@ def test_without_a_compiler_zig_is_asked_for(project: Path, tmp_path: Path) -> N
 def test_the_example_of_the_documentation_compiles(project: Path) -> None:
     text = (ROOT / "docs" / "kernels.md").read_text("utf-8")
     package = project / "python" / "fx_loops"
-    for name in ("tally.py", "tally.pxd", "rules.py"):
+    for name in ("tally.py", "rules.py"):
         block = re.search(rf"^# {re.escape(name)}\n.*?(?=^```$)", text, re.MULTILINE | re.DOTALL)
         assert block is not None
         (package / name).write_text(block[0])

@@ -7,6 +7,20 @@ mask of no elements chooses every call.
 
 from __future__ import annotations
 
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    Fallible,
+    View,
+    i32,
+    i64,
+    public,
+    status,
+    u8,
+    u64,
+    void,
+    with_gil,
+)
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.hashing import FIRST, SECOND
 from fxframework.kernels.kernel import Kernel
@@ -36,19 +50,22 @@ STRETCH = 1 << 20
 # --- Numbers -----------------------------------------------------------------------------------
 
 
-def mark_numbers(values: memoryview, low: int, seen: memoryview) -> None:
+@public
+def mark_numbers(values: View[i64], low: i64, seen: Array[u8]) -> void:
     """Mark in ``seen`` which of the numbers from ``low`` on there are."""
     for row in range(len(values)):
         seen[values[row] - low] = 1
 
 
-def look_up(values: memoryview, low: int, table: memoryview, out: memoryview) -> None:
+@public
+def look_up(values: View[i64], low: i64, table: View[i32], out: Array[i32]) -> void:
     """Put what the table has for each number, of which ``low`` is the first, into ``out``."""
     for row in range(len(values)):
         out[row] = table[values[row] - low]
 
 
-def pair_up(function: memoryview, parent: memoryview, functions: int, out: memoryview) -> None:
+@public
+def pair_up(function: View[i32], parent: View[i64], functions: i64, out: Array[i64]) -> void:
     """One number for who calls whom: caller + 1 (0: nobody), times ``functions``, plus callee."""
     rows = len(function)
     for row in range(rows):
@@ -59,9 +76,10 @@ def pair_up(function: memoryview, parent: memoryview, functions: int, out: memor
         out[row] = caller * functions + function[row]
 
 
+@public
 def nearest_chosen(
-    rows: memoryview, parent: memoryview, place: memoryview, up: memoryview, out: memoryview
-) -> None:
+    rows: View[i64], parent: View[i64], place: View[i64], up: Array[i64], out: Array[i64]
+) -> void:
     """Of chosen rows, the place of the nearest chosen row that encloses each; -1 none.
 
     ``place`` has the place of each row of the whole among those chosen, -1 where it is not.
@@ -91,17 +109,18 @@ def nearest_chosen(
 # --- Accounts ----------------------------------------------------------------------------------
 
 
+@public
 def account(
-    group: memoryview,
-    parent: memoryview,
-    length: memoryview,
-    chosen: memoryview,
-    summed: memoryview,
-    counts: memoryview,
-    opened: memoryview,
-    totals: memoryview,
-    nested: memoryview,
-) -> None:
+    group: View[i32],
+    parent: View[i64],
+    length: View[i64],
+    chosen: Bytes,
+    summed: Bytes,
+    counts: Array[i64],
+    opened: Array[i64],
+    totals: Array[i64],
+    nested: Array[i64],
+) -> void:
     """Count calls and add up lengths by group.
 
     Of those chosen: ``counts`` of those that ended, ``opened`` of those that did not. Of those in
@@ -127,13 +146,14 @@ def account(
             nested[group[above]] += value
 
 
+@public
 def sort_out(
-    group: memoryview,
-    length: memoryview,
-    chosen: memoryview,
-    following: memoryview,
-    out: memoryview,
-) -> None:
+    group: View[i32],
+    length: View[i64],
+    chosen: Bytes,
+    following: Array[i64],
+    out: Array[i64],
+) -> void:
     """Put the lengths of each group together; ``following`` is where each group's next one goes."""
     every = len(chosen) == 0
     for row in range(len(group)):
@@ -148,7 +168,8 @@ def sort_out(
 # --- Recursion ---------------------------------------------------------------------------------
 
 
-def link_children(parent: memoryview, first: memoryview, beside: memoryview) -> None:
+@public
+def link_children(parent: View[i64], first: Array[i64], beside: Array[i64]) -> void:
     """Link each row's children as a list: the ``first`` of each, and the one ``beside`` it."""
     rows = len(parent)
     for back in range(rows):
@@ -159,15 +180,16 @@ def link_children(parent: memoryview, first: memoryview, beside: memoryview) -> 
             first[above] = row
 
 
+@public
 def find_recursion(
-    function: memoryview,
-    parent: memoryview,
-    first: memoryview,
-    beside: memoryview,
-    active: memoryview,
-    inner: memoryview,
-    recursive: memoryview,
-) -> None:
+    function: View[i32],
+    parent: View[i64],
+    first: View[i64],
+    beside: View[i64],
+    active: Array[i64],
+    inner: Array[u8],
+    recursive: Array[u8],
+) -> void:
     """Find calls of functions that call themselves, through whatever others.
 
     ``inner`` marks calls within another call of the same function; ``recursive`` those, and the
@@ -220,6 +242,31 @@ class TreeBuilder(Kernel):
     ``deep`` counts, belong to the node above them, but for their lengths, which its own include.
     """
 
+    function: View[i32]
+    parent: View[i64]
+    length: View[i64]
+    thread: View[i32]
+    roots: View[i32]
+    first_row: i64
+    row: i64
+    stop: i64
+    node_of: Array[i32]
+    first: u64
+    second: u64
+    used: i64
+    room: i64
+    mask: i64
+    slots: Array[i32]
+    parents: Array[i32]
+    functions: Array[i32]
+    counts: Array[i64]
+    opened: Array[i64]
+    totals: Array[i64]
+    loose: Array[i64]
+    deepest: i64
+    deep: i64
+    levels: Array[i32]
+
     def __init__(self, roots: memoryview, count: int, room: int, deepest: int) -> None:
         self.roots = memoryview(roots)
         self.function = full(0, "i4")
@@ -271,7 +318,7 @@ class TreeBuilder(Kernel):
         self.first_row = self.row = first_row
         self.stop = first_row + len(function)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Give the next ``STRETCH`` calls, from ``row`` on, and those around them, their nodes.
 
         Each is added up there. Gives the number of nodes.
@@ -283,7 +330,7 @@ class TreeBuilder(Kernel):
             self.row += 1
         return self.used
 
-    def outermost(self, row: int) -> int:
+    def outermost(self, row: i64) -> i64:
         """The outermost call around a row that has no node yet; each of them waits for it."""
         at = row
         above = self.parent[at - self.first_row]
@@ -293,7 +340,7 @@ class TreeBuilder(Kernel):
             above = self.parent[at - self.first_row]
         return at
 
-    def enter(self, at: int, row: int) -> int:
+    def enter(self, at: i64, row: i64) -> status:
         """Give a row its node, and those that wait for it, down to ``row``."""
         while True:
             above = self.parent[at - self.first_row]
@@ -324,9 +371,9 @@ class TreeBuilder(Kernel):
                 return 0
             at = waiting
 
-    def slot(self, upper: int, number: int) -> int:
+    def slot(self, upper: i64, number: i64) -> i64:
         """The slot of the node of a function below another node, or of the place for it."""
-        mixed = ((upper & LOW64) * self.first + (number & LOW64) * self.second) & LOW64
+        mixed: u64 = ((upper & LOW64) * self.first + (number & LOW64) * self.second) & LOW64
         place = (mixed >> 32) & self.mask
         node = self.slots[place]
         while node >= 0 and (self.parents[node] != upper or self.functions[node] != number):
@@ -334,7 +381,7 @@ class TreeBuilder(Kernel):
             node = self.slots[place]
         return place
 
-    def node(self, upper: int, number: int) -> int:
+    def node(self, upper: i64, number: i64) -> status:
         """The node of a function below another node."""
         place = self.slot(upper, number)
         node = self.slots[place]
@@ -356,7 +403,8 @@ class TreeBuilder(Kernel):
         self.slots[place] = node
         return node
 
-    def grow(self) -> int:
+    @with_gil
+    def grow(self) -> status:
         """Make room for half as many nodes more."""
         more = self.room + (self.room >> 1)
         self.parents = grown(self.parents, more, self.used)
@@ -378,16 +426,16 @@ class TreeBuilder(Kernel):
         return 0
 
 
-def measure_depths(parents: memoryview, depth: memoryview) -> None:
+@public
+def measure_depths(parents: View[i32], depth: Array[i32]) -> void:
     """How many nodes are above each, of nodes that follow their parents."""
     for node in range(len(parents)):
         if parents[node] >= 0:
             depth[node] = depth[parents[node]] + 1
 
 
-def add_to_roots(
-    parents: memoryview, values: memoryview, root: memoryview, sums: memoryview
-) -> None:
+@public
+def add_to_roots(parents: View[i32], values: View[i64], root: Array[i32], sums: Array[i64]) -> void:
     """Add up values by root, of nodes that follow their parents; ``root`` gets each one's."""
     for node in range(len(parents)):
         above = parents[node]

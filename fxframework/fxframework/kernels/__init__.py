@@ -1,5 +1,5 @@
 """Building blocks of kernels, which run compiled or as plain Python.
 
-A kernel is a module with a ``.pxd`` of the same name. If it was compiled, the compiled module is
-imported, otherwise the ``.py``. docs/kernels.md describes how to write one.
+A kernel is a module that imports names of ``annotations``. If it was compiled, the compiled module
+is imported, otherwise the ``.py``. docs/kernels.md describes how to write one.
 """

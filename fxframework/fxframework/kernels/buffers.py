@@ -12,24 +12,24 @@ from fxframework.io import arena
 __all__ = ["full", "grown", "room", "view"]
 
 
-def room(size: int, dtype: DTypeLike) -> memoryview:
+def room(size: int, dtype: DTypeLike) -> memoryview[Any]:
     """Return an uninitialized array of ``size`` numbers of a dtype."""
     return arena.empty(size, dtype).data
 
 
-def full(size: int, dtype: DTypeLike, value: int = 0) -> memoryview:
+def full(size: int, dtype: DTypeLike, value: int = 0) -> memoryview[Any]:
     """Return an array of ``size`` equal numbers of a dtype."""
     array = arena.empty(size, dtype)
     array.fill(value)
     return array.data
 
 
-def view(values: ArrayLike, dtype: DTypeLike) -> memoryview:
+def view(values: ArrayLike, dtype: DTypeLike) -> memoryview[Any]:
     """Return the numbers of an array for a kernel; copy only if dtype or strides differ."""
     return np.ascontiguousarray(values, dtype).data
 
 
-def grown(old: Any, size: int, used: int) -> memoryview:
+def grown(old: Any, size: int, used: int) -> memoryview[Any]:
     """Return an array of ``size`` numbers that begins with the first ``used`` of ``old``."""
     before = np.asarray(old)
     array = arena.empty(size, before.dtype)

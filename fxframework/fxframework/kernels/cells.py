@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import Bytes, Fallible, View, i64, status
 from fxframework.kernels.buffers import view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -42,6 +43,24 @@ class Cells(Kernel):
     an apostrophe. ``run`` returns END after the last row, MORE once ``most`` bytes are written;
     ``out.take()`` returns the bytes.
     """
+
+    out: Output
+    marks: Bytes
+    kinds: Bytes
+    pool: Bytes
+    texts: Bytes
+    member_kinds: Bytes
+    values: View[i64]
+    pool_bounds: View[i64]
+    text_bounds: View[i64]
+    starts: View[i64]
+    stops: View[i64]
+    names: View[i64]
+    members: View[i64]
+    most: i64
+    columns: i64
+    row: i64
+    rows: i64
 
     def __init__(self, separator: bytes, *, special: bytes, formulas: bytes, most: int) -> None:
         self.out = Output([separator, b"\r\n", b'"{', b'}"', b","], memoryview(bytes(8)))
@@ -99,7 +118,7 @@ class Cells(Kernel):
         self.names, self.members = view(names, np.int64), view(values, np.int64)
         self.member_kinds = view(kinds, np.uint8)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write rows until ``most`` bytes are written."""
         while self.row < self.rows:
             if self.out.used >= self.most:
@@ -108,7 +127,7 @@ class Cells(Kernel):
             self.row += 1
         return END
 
-    def write_row(self, row: int) -> int:
+    def write_row(self, row: i64) -> status:
         """Write a row."""
         column = 0
         while column < self.columns:
@@ -124,7 +143,7 @@ class Cells(Kernel):
         self.out.literal(ROW_END)
         return 0
 
-    def cell(self, kind: int, value: int) -> int:
+    def cell(self, kind: i64, value: i64) -> status:
         """Write a value of a kind."""
         if kind == SIGNED:
             self.out.signed(value)
@@ -138,7 +157,7 @@ class Cells(Kernel):
             self.text(self.text_bounds[value], self.text_bounds[value + 1])
         return 0
 
-    def json(self, first: int, stop: int) -> int:
+    def json(self, first: i64, stop: i64) -> status:
         """Write members as an object; nothing if there are none."""
         if first == stop:
             return 0
@@ -154,7 +173,7 @@ class Cells(Kernel):
         self.out.literal(CLOSE)
         return 0
 
-    def copy(self, start: int, end: int) -> int:
+    def copy(self, start: i64, end: i64) -> status:
         """Copy bytes of the pool."""
         used = self.out.used
         if used + end - start > self.out.size:
@@ -166,7 +185,7 @@ class Cells(Kernel):
         self.out.used = used
         return 0
 
-    def verbatim(self, start: int, end: int) -> int:
+    def verbatim(self, start: i64, end: i64) -> status:
         """Copy bytes of the texts of these rows."""
         used = self.out.used
         if used + end - start > self.out.size:
@@ -178,7 +197,7 @@ class Cells(Kernel):
         self.out.used = used
         return 0
 
-    def text(self, start: int, end: int) -> int:
+    def text(self, start: i64, end: i64) -> status:
         """Write a text, quoted if it is empty or has a special byte."""
         formula = 0
         if start < end and self.marks[self.texts[start]] & FORMULA:

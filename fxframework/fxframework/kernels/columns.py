@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i32, i64, u8
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 
@@ -14,6 +15,15 @@ class SplitNumbers(Kernel):
     ``types`` is uint8, ``values`` int64; ``rows`` (int32), if given, selects rows of both. The
     result is ``out`` (int64).
     """
+
+    types: Bytes
+    values: View[i64]
+    rows: View[i32]
+    wanted: i64
+    otherwise: i64
+    count: i64
+    chosen: flag
+    out: Array[i64]
 
     def __init__(
         self,
@@ -32,7 +42,7 @@ class SplitNumbers(Kernel):
         self.count = len(types) if rows is None else len(rows)
         self.out = room(self.count, "i8")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the column."""
         row = 0
         while row < self.count:
@@ -46,6 +56,13 @@ class SplitNumbers(Kernel):
 class SplitCodes(Kernel):
     """Like ``SplitNumbers`` for codes, of all rows; ``out`` is int32."""
 
+    types: Bytes
+    values: View[i64]
+    wanted: i64
+    otherwise: i64
+    count: i64
+    out: Array[i32]
+
     def __init__(self, types: memoryview, values: memoryview, wanted: int, otherwise: int) -> None:
         self.types = memoryview(types)
         self.values = memoryview(values)
@@ -54,7 +71,7 @@ class SplitCodes(Kernel):
         self.count = len(types)
         self.out = room(self.count, "i4")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the column."""
         row = 0
         while row < self.count:
@@ -71,6 +88,13 @@ class Taken(Kernel):
     result is ``out`` (int32).
     """
 
+    rows: View[i32]
+    values: View[i32]
+    through: View[i32]
+    count: i64
+    indirect: flag
+    out: Array[i32]
+
     def __init__(
         self, rows: memoryview, values: memoryview, through: memoryview | None = None
     ) -> None:
@@ -81,7 +105,7 @@ class Taken(Kernel):
         self.count = len(rows)
         self.out = room(self.count, "i4")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the column."""
         row = 0
         while row < self.count:
@@ -99,6 +123,13 @@ class CopiedStretches(Kernel):
     ``source`` and ``out`` are uint8; ``starts`` (int64) has the shape (n,), ``offsets`` (n + 1,).
     """
 
+    source: Bytes
+    starts: View[i64]
+    offsets: View[i64]
+    out: Array[u8]
+    size: i64
+    count: i64
+
     def __init__(
         self, source: memoryview, starts: memoryview, offsets: memoryview, out: memoryview
     ) -> None:
@@ -109,7 +140,7 @@ class CopiedStretches(Kernel):
         self.size = len(source)
         self.count = len(starts)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Copy stretches up to the first one outside of the source."""
         row = 0
         while row < self.count:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import final
+
 from fxframework.kernels import ops
+from fxframework.kernels.annotations import Array, Bytes, View, flag, i32, i64, public, u64
 from fxframework.kernels.buffers import full
 
 __all__ = ["Framing"]
@@ -19,6 +22,7 @@ LOW64 = 0xFFFFFFFFFFFFFFFF
 MOST64 = 0x7FFFFFFFFFFFFFFF
 
 
+@final
 class Framing:
     """Tells the kind and the size of the record at a byte, and finds the next one after damage.
 
@@ -30,6 +34,17 @@ class Framing:
     it), CUT, BAD_SIZE, NO_KIND (its size is not known), NO_ORDER (neither byte order fits) or
     PADDING (``size`` zero bytes). ``size`` is 0 if the fields say where the record ends.
     """
+
+    data: Bytes
+    words: View[i64]
+    numbers: View[i64]
+    kinds: View[i64]
+    direct: Array[i32]
+    total: i64
+    entries: i64
+    kind: i64
+    size: i64
+    big: i64
 
     def __init__(
         self, data: memoryview, words: memoryview, numbers: memoryview, kinds: memoryview
@@ -50,11 +65,11 @@ class Framing:
             if 0 <= self.kinds[ENTRY * number] < DIRECT:
                 self.direct[self.kinds[ENTRY * number]] = number
 
-    def load(self, at: int, nbytes: int, big: int) -> int:
+    def load(self, at: i64, nbytes: i64, big: i64) -> i64:
         """Return the integer of 1 to 8 bytes at a byte, 8 bytes with a sign."""
         if nbytes == 8 and at & 7 == 0 and big == 0:
             return self.words[at >> 3]
-        value = 0
+        value: u64 = 0
         index = 0
         if big:
             while index < nbytes:
@@ -64,25 +79,26 @@ class Framing:
             return self.half(at)
         else:
             while index < nbytes:
-                octet = self.data[at + index]
+                octet: u64 = self.data[at + index]
                 value |= octet << (8 * index)
                 index += 1
         return self.wrapped(value)
 
-    def half(self, at: int) -> int:
+    def half(self, at: i64) -> i64:
         """Return the unsigned integer of 4 bytes, little-endian, at a byte."""
         value = self.data[at + 3]
         value = (value << 8) | self.data[at + 2]
         value = (value << 8) | self.data[at + 1]
         return (value << 8) | self.data[at]
 
-    def wrapped(self, value: int) -> int:
+    def wrapped(self, value: u64) -> i64:
         """Return 64 bits as a signed number."""
         if value > MOST64:
             return -(LOW64 - value) - 1
         return value
 
-    def frame(self, at: int) -> int:
+    @public
+    def frame(self, at: i64) -> i64:
         """Find the entry and the size of the record at a byte."""
         self.size = 0
         rest = self.total - at
@@ -124,7 +140,7 @@ class Framing:
             return ops.UNKNOWN if not self.padded(at) else ops.PADDING
         return self.not_framed(at, ops.NO_KIND)
 
-    def entry(self, at: int, kind: int, big: int) -> int:
+    def entry(self, at: i64, kind: i64, big: i64) -> i64:
         """Return the entry for a kind; -1 if there is none."""
         number = 0
         if 0 <= kind < DIRECT:
@@ -142,7 +158,7 @@ class Framing:
             number += 1
         return self.numbers[OTHER]
 
-    def order(self, at: int) -> int:
+    def order(self, at: i64) -> i64:
         """Return 1 if the mark of the byte order is big-endian, 0 if little, -1 if neither."""
         place = at + self.numbers[MARK_AT]
         if place + self.numbers[MARK_BYTES] > self.total:
@@ -153,11 +169,11 @@ class Framing:
             return 1
         return -1
 
-    def not_framed(self, at: int, why: int) -> int:
+    def not_framed(self, at: i64, why: i64) -> i64:
         """Return why there is no record, which may be that there is padding."""
         return ops.PADDING if self.padded(at) else why
 
-    def padded(self, at: int) -> bool:
+    def padded(self, at: i64) -> flag:
         """Whether padding begins at a byte; ``size`` is then that of all of it."""
         if not self.numbers[PADDED]:
             return False
@@ -171,7 +187,8 @@ class Framing:
         self.size = end - at
         return True
 
-    def find(self, at: int) -> int:
+    @public
+    def find(self, at: i64) -> i64:
         """Return the first byte from ``at`` on where a record fits, or the end of the data.
 
         A record fits if its kind is known, its size possible, and if another one of a known kind,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fxframework.kernels.annotations import Fallible, i64, virtual
+
 try:
     import cython
 except ImportError:  # Cython is only needed to compile
@@ -13,7 +15,8 @@ __all__ = ["Kernel"]
 class Kernel:
     """A long-running loop, which a subclass implements in ``step``."""
 
-    def step(self) -> int:
+    @virtual
+    def step(self) -> Fallible[i64]:
         """Run the loop, without the interpreter's lock; the subclass defines the result."""
         return 0
 
@@ -23,4 +26,5 @@ class Kernel:
             # A plain subclass, whose method the compiled base class cannot call directly.
             return int(type(self).step(self))
         with cython.nogil:
-            return self.step()
+            result = self.step()
+        return result  # noqa: RET504 (with the lock)

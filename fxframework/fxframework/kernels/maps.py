@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import Array, Fallible, i64, public, status, u64, with_gil
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.hashing import FIRST, SECOND, SEED
 
@@ -13,8 +16,18 @@ __all__ = ["CountMap", "PairMap"]
 LOW64 = 0xFFFFFFFFFFFFFFFF
 
 
+@final
 class PairMap:
     """A map from pairs of int64 to nonnegative int64; -1 means that a key is missing."""
+
+    seed: u64
+    multiplier: u64
+    other: u64
+    used: i64
+    mask: i64
+    first: Array[i64]
+    second: Array[i64]
+    value: Array[i64]
 
     def __init__(self, size: int = 16) -> None:
         slots = 16
@@ -29,9 +42,9 @@ class PairMap:
         self.second = room(slots, "i8")
         self.value = full(slots, "i8", -1)
 
-    def find(self, first: int, second: int) -> int:
+    def find(self, first: i64, second: i64) -> i64:
         """Return the slot of a key, or the free slot for it."""
-        mixed = ((self.seed ^ (first & LOW64)) * self.multiplier) & LOW64
+        mixed: u64 = ((self.seed ^ (first & LOW64)) * self.multiplier) & LOW64
         mixed = ((mixed ^ (mixed >> 29)) * self.other) & LOW64
         mixed = ((mixed ^ (mixed >> 32) ^ (second & LOW64)) * self.multiplier) & LOW64
         mixed = ((mixed ^ (mixed >> 29)) * self.other) & LOW64
@@ -40,11 +53,13 @@ class PairMap:
             slot = (slot + 1) & self.mask
         return slot
 
-    def get(self, first: int, second: int) -> int:
+    @public
+    def get(self, first: i64, second: i64) -> i64:
         """Return the value of a key; -1 if it is missing."""
         return self.value[self.find(first, second)]
 
-    def put(self, first: int, second: int, value: int) -> int:
+    @public
+    def put(self, first: i64, second: i64, value: i64) -> status:
         """Set the value of a key, 0 or more."""
         slot = self.find(first, second)
         if self.value[slot] < 0:
@@ -57,7 +72,8 @@ class PairMap:
         self.value[slot] = value
         return 0
 
-    def number(self, first: int, second: int) -> int:
+    @public
+    def number(self, first: i64, second: i64) -> Fallible[i64]:
         """Return the number of a key; new keys are numbered in order of first use."""
         slot = self.find(first, second)
         found = self.value[slot]
@@ -66,7 +82,8 @@ class PairMap:
             self.put(first, second, found)
         return found
 
-    def grow(self) -> int:
+    @with_gil
+    def grow(self) -> status:
         """Make room for twice as many keys."""
         first = self.first
         second = self.second
@@ -80,8 +97,8 @@ class PairMap:
         return self.enter_again(first, second, value, before)
 
     def enter_again(
-        self, first: memoryview, second: memoryview, value: memoryview, mask: int
-    ) -> int:
+        self, first: Array[i64], second: Array[i64], value: Array[i64], mask: i64
+    ) -> i64:
         """Insert the keys of a smaller table into the empty table."""
         old = 0
         while old <= mask:
@@ -102,11 +119,19 @@ class PairMap:
         return self.used
 
 
+@final
 class CountMap:
     """Counts by nonnegative int64 keys; missing keys have the count 0.
 
     Keys whose count returns to 0 are dropped when the map grows.
     """
+
+    seed: u64
+    multiplier: u64
+    used: i64
+    mask: i64
+    keys: Array[i64]
+    counts: Array[i64]
 
     def __init__(self) -> None:
         self.seed = SEED
@@ -116,20 +141,22 @@ class CountMap:
         self.keys = full(16, "i8", -1)
         self.counts = full(16, "i8")
 
-    def find(self, key: int) -> int:
+    def find(self, key: i64) -> i64:
         """Return the slot of a key, or the free slot for it."""
-        mixed = ((self.seed ^ key) * self.multiplier) & LOW64
+        mixed: u64 = ((self.seed ^ key) * self.multiplier) & LOW64
         mixed = ((mixed ^ (mixed >> 29)) * self.multiplier) & LOW64
         slot = (mixed >> 32) & self.mask
         while self.keys[slot] >= 0 and self.keys[slot] != key:
             slot = (slot + 1) & self.mask
         return slot
 
-    def get(self, key: int) -> int:
+    @public
+    def get(self, key: i64) -> i64:
         """Return the count of a key."""
         return self.counts[self.find(key)]
 
-    def add(self, key: int, amount: int) -> int:
+    @public
+    def add(self, key: i64, amount: i64) -> status:
         """Add to the count of a key."""
         slot = self.find(key)
         if self.keys[slot] < 0:
@@ -141,7 +168,8 @@ class CountMap:
         self.counts[slot] += amount
         return 0
 
-    def grow(self) -> int:
+    @with_gil
+    def grow(self) -> status:
         """Make room by dropping keys with count 0, or by doubling the table."""
         keys = np.asarray(self.keys)
         counts = np.asarray(self.counts)
@@ -153,7 +181,7 @@ class CountMap:
         self.counts = full(self.mask + 1, "i8")
         return self.enter_again(keys.data, counts.data, before)
 
-    def enter_again(self, keys: memoryview, counts: memoryview, mask: int) -> int:
+    def enter_again(self, keys: Array[i64], counts: Array[i64], mask: i64) -> i64:
         """Insert the keys of another table into the empty table."""
         old = 0
         while old <= mask:

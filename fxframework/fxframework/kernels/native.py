@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -23,6 +23,7 @@ __all__ = [
     "digest_of",
     "install",
     "is_compiled",
+    "is_kernel",
     "kernels_of",
     "register",
     "sources_of",
@@ -66,9 +67,7 @@ class KernelFinder:
         stem = name.rpartition(".")[2]
         for folder in path or ():
             source = os.path.join(folder, f"{stem}.py")  # noqa: PTH118 (fast: on every import)
-            if not os.path.exists(f"{source[:-3]}.pxd"):  # noqa: PTH110
-                continue
-            if os.path.exists(source) and _is_kernel(name, f"{source[:-3]}.pxd"):  # noqa: PTH110
+            if os.path.exists(source) and is_kernel(Path(source).read_bytes()):  # noqa: PTH110
                 if self.wish == "never":
                     return importlib.util.spec_from_file_location(name, source)
                 if not any(os.path.exists(source[:-3] + suffix) for suffix in EXTENSIONS):  # noqa: PTH110
@@ -79,12 +78,10 @@ class KernelFinder:
         return None
 
 
-def _is_kernel(name: str, header: str) -> bool:
-    """Return whether a module with a header is a kernel of ours or of a plugin, not Cython's."""
-    root = name.partition(".")[0]
-    if root == "fxframework" or root.startswith("fx_"):
-        return True
-    return b"fxframework" in Path(header).read_bytes()
+def is_kernel(source: bytes) -> bool:
+    """Return whether the source of a module is a kernel's: it imports names of types."""
+    at = source.find(b"fxframework.kernels.annotations import")
+    return at >= 0 and source[:at].rpartition(b"\n")[2] == b"from "
 
 
 def install(wish: str) -> None:
@@ -94,24 +91,40 @@ def install(wish: str) -> None:
     sys.meta_path.insert(0, KernelFinder(wish))
 
 
-def digest_of(files: Iterable[str]) -> str:
-    """Return a digest of the sources of a kernel. Raises OSError if one is missing."""
+def digest_of(files: Sequence[str]) -> str:
+    """Return a digest of the sources of a kernel. Raises OSError if one is missing.
+
+    Of the first file it has all, of the other kernels what is declared.
+    """
     import hashlib
 
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(Path(file).read_bytes().replace(b"\r\n", b"\n"))
+    for number, file in enumerate(files):
+        source = Path(file).read_bytes().replace(b"\r\n", b"\n")
+        digest.update(_outline(source) if number and is_kernel(source) else source)
     return digest.hexdigest()[:32]
 
 
-def register(name: str, file: str, digest: str, headers: Sequence[str] = ()) -> None:
+def _outline(source: bytes) -> bytes:
+    """Return the lines of a kernel that are outside of its methods, and their signatures."""
+    found = []
+    within = False
+    for line in source.split(b"\n"):
+        begins = line.lstrip().startswith(b"def ")
+        if begins or within or not line.startswith(b"        "):
+            found.append(line)
+            within = (begins or within) and not line.endswith(b":")
+    return b"\n".join(found)
+
+
+def register(name: str, file: str, digest: str, uses: Sequence[str] = ()) -> None:
     """Register a compiled kernel on import, and warn if its sources were edited since.
 
-    ``headers`` names the other headers (``.pxd``) that it was compiled with; ``digest`` is of its
-    source, its own header and those.
+    ``uses`` names the modules whose declarations it was compiled with; ``digest`` is of its
+    source and those.
     """
     COMPILED[name] = False
-    source = sources_of(file, headers)
+    source = sources_of(file, uses, _path_of)
     try:
         built = os.stat(file).st_mtime_ns  # noqa: PTH116 (fast: on every import)
         edited = {each: os.stat(each).st_mtime_ns for each in source}  # noqa: PTH116
@@ -129,17 +142,18 @@ def register(name: str, file: str, digest: str, headers: Sequence[str] = ()) -> 
     )
 
 
-def sources_of(file: str, headers: Sequence[str]) -> list[str]:
-    """Return the paths of a compiled kernel's source, its header, and the other headers."""
-    folder, _, compiled = file.rpartition(os.sep)
-    stem = f"{folder}{os.sep}{compiled.partition('.')[0]}"
-    found = [f"{stem}.py", f"{stem}.pxd"]
-    for header in headers:
-        package, *inside = header.split(".")
-        module = sys.modules.get(package)
-        roots = list(module.__path__) if module is not None else [""]
-        found.append(os.sep.join((roots[0], *inside)) + ".pxd")  # noqa: PTH118
-    return found
+def _path_of(name: str) -> str:
+    """Return the path of the source of a module of an imported package."""
+    package, *inside = name.split(".")
+    module = sys.modules.get(package)
+    roots = list(module.__path__) if module is not None else [""]
+    return os.sep.join((roots[0], *inside)) + ".py"  # noqa: PTH118
+
+
+def sources_of(file: str, uses: Sequence[str], path_of: Callable[[str], str]) -> list[str]:
+    """Return the paths of a kernel's source, and of those that it uses."""
+    folder, _, base = file.rpartition(os.sep)
+    return [f"{folder}{os.sep}{base.partition('.')[0]}.py", *map(path_of, uses)]
 
 
 def is_compiled(name: str) -> bool:
@@ -155,10 +169,9 @@ def kernels_of(package: str) -> dict[str, Path]:
         return {}
     found = {}
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        for header in sorted(Path(folder).rglob("*.pxd")):
-            source = header.with_suffix(".py")
-            if source.exists():
-                name = ".".join((package, *header.relative_to(folder).with_suffix("").parts))
+        for source in sorted(Path(folder).rglob("*.py")):
+            if is_kernel(source.read_bytes()):
+                name = ".".join((package, *source.relative_to(folder).with_suffix("").parts))
                 found[name] = source
     return found
 

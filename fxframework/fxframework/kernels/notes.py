@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import Array, Fallible, i64, public, status, with_gil
 from fxframework.kernels.buffers import full, grown, room
 
 __all__ = ["Notes"]
 
 
+@final
 class Notes:
     """The findings of a scan: the first of each code as rows, and counts of all.
 
     Codes are small numbers from 0 on, which a plugin maps to the codes of its catalogue.
     """
+
+    limit: i64
+    totals: Array[i64]
+    rows: Array[i64]
+    room: i64
+    used: i64
 
     def __init__(self, codes: int, limit: int) -> None:
         self.limit = limit if limit > 0 else 1 << 62
@@ -23,7 +33,8 @@ class Notes:
         self.room = 16
         self.used = 0
 
-    def add(self, code: int, offset: int, record: int, value: int) -> int:
+    @public
+    def add(self, code: i64, offset: i64, record: i64, value: i64) -> Fallible[i64]:
         """Count a finding, and keep it if its code is below the limit; return the count."""
         count = self.totals[code] + 1
         self.totals[code] = count
@@ -38,13 +49,15 @@ class Notes:
             self.used += 1
         return count
 
-    def grow(self) -> int:
+    @with_gil
+    def grow(self) -> status:
         """Make room for twice as many rows."""
         self.rows = grown(self.rows, 8 * self.room, 4 * self.used)
         self.room *= 2
         return 0
 
-    def count(self, code: int) -> int:
+    @public
+    def count(self, code: i64) -> i64:
         """Return the number of findings of a code, kept or not."""
         return self.totals[code]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import Array, Bytes, f64, i64, status, u8, u64, with_gil
 from fxframework.kernels.buffers import full, grown, room, view
 
 __all__ = ["Output"]
@@ -29,11 +31,22 @@ MOST_REAL = 1e15
 LETTER_A = 0x61
 
 
+@final
 class Output:
     """A growing buffer with ``used`` bytes.
 
     ``literals`` are texts written by number; strings are read from ``source`` (uint8).
     """
+
+    bounds: Array[i64]
+    literals: Array[u8]
+    source: Bytes
+    escapes: Bytes
+    data: Array[u8]
+    digits: Array[u8]
+    size: i64
+    count: i64
+    used: i64
 
     def __init__(self, literals: Sequence[bytes], source: memoryview) -> None:
         self.bounds = full(FEW, "i8")
@@ -79,7 +92,8 @@ class Output:
         """Return the total size of the literals in bytes."""
         return self.bounds[self.count]
 
-    def grow(self, nbytes: int) -> int:
+    @with_gil
+    def grow(self, nbytes: i64) -> status:
         """Make room for ``nbytes`` more bytes."""
         size = self.size
         while size < self.used + nbytes:
@@ -88,7 +102,7 @@ class Output:
         self.size = size
         return 0
 
-    def literal(self, number: int) -> int:
+    def literal(self, number: i64) -> status:
         """Write a literal."""
         start = self.bounds[number]
         end = self.bounds[number + 1]
@@ -102,14 +116,14 @@ class Output:
         self.used = used
         return 0
 
-    def natural(self, value: int) -> int:
+    def natural(self, value: u64) -> status:
         """Write an unsigned 64-bit number."""
         if self.used + DIGITS > self.size:
             self.grow(DIGITS)
-        left = value & LOW64
+        left: u64 = value & LOW64
         at = DIGITS
         while True:
-            rest = left // 10
+            rest: u64 = left // 10
             at -= 1
             self.digits[at] = ZERO + (left - 10 * rest)
             left = rest
@@ -123,7 +137,7 @@ class Output:
         self.used = used
         return 0
 
-    def signed(self, value: int) -> int:
+    def signed(self, value: i64) -> status:
         """Write a signed 64-bit number."""
         if value >= 0:
             return self.natural(value)
@@ -134,22 +148,22 @@ class Output:
         # The magnitude of the least signed number fits an unsigned number.
         return self.natural((LOW64 - (value & LOW64) + 1) & LOW64)
 
-    def padded(self, value: int, places: int) -> int:
+    def padded(self, value: u64, places: i64) -> status:
         """Write the last ``places`` digits of an unsigned number, with leading zeros."""
         if self.used + places > self.size:
             self.grow(places)
         at = self.used + places
         self.used = at
-        left = value
+        left: u64 = value
         while places > 0:
-            rest = left // 10
+            rest: u64 = left // 10
             at -= 1
             self.data[at] = ZERO + (left - 10 * rest)
             left = rest
             places -= 1
         return 0
 
-    def json_text(self, start: int, nbytes: int) -> int:
+    def json_text(self, start: i64, nbytes: i64) -> status:
         """Write ``nbytes`` bytes of UTF-8 from byte ``start`` of the source as a JSON string."""
         if self.used + LONGEST_ESCAPE * nbytes + 2 > self.size:
             self.grow(LONGEST_ESCAPE * nbytes + 2)
@@ -175,7 +189,7 @@ class Output:
         self.used = used + 1
         return 0
 
-    def hexadecimal(self, start: int, nbytes: int) -> int:
+    def hexadecimal(self, start: i64, nbytes: i64) -> status:
         """Write ``nbytes`` bytes from byte ``start`` of the source in hex."""
         if self.used + 2 * nbytes > self.size:
             self.grow(2 * nbytes)
@@ -193,17 +207,17 @@ class Output:
         self.used = used
         return 0
 
-    def real(self, value: float, bits: int) -> int:
+    def real(self, value: f64, bits: i64) -> status:
         """Write a finite double, given with its bits, as the shortest text that reads back.
 
         Decimals of up to 15 digits read back to distinct doubles, so one that reads back to the
         value is the shortest. Doubles with more digits are written by orjson.
         """
-        size = -value if bits < 0 else value
-        scale = 1.0
+        size: f64 = -value if bits < 0 else value
+        scale: f64 = 1.0
         places = 0
         while places <= PLACES and (size >= LEAST_REAL or size == 0.0):
-            scaled = size * scale
+            scaled: f64 = size * scale
             if scaled >= MOST_REAL:
                 break
             whole = int(scaled + 0.5)
@@ -213,7 +227,7 @@ class Output:
             places += 1
         return self.real_by_host(value)
 
-    def decimal(self, whole: int, places: int, bits: int) -> int:
+    def decimal(self, whole: i64, places: i64, bits: i64) -> status:
         """Write a number with ``places`` digits after its point; ``bits`` has the sign."""
         if self.used + DIGITS + 3 > self.size:
             self.grow(DIGITS + 3)
@@ -243,7 +257,8 @@ class Output:
         self.used = used
         return 0
 
-    def real_by_host(self, value: float) -> int:
+    @with_gil
+    def real_by_host(self, value: f64) -> status:
         """Write a finite double with orjson."""
         self.put(orjson.dumps(value))
         return 0

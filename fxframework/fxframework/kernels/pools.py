@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import (
+    Array,
+    Fallible,
+    View,
+    flag,
+    i32,
+    i64,
+    public,
+    status,
+    u8,
+    u64,
+    with_gil,
+)
 from fxframework.kernels.buffers import full, grown, room
 from fxframework.kernels.hashing import FIRST, SECOND, SEED
 
@@ -16,6 +31,7 @@ NOT_ASCII = -0x7F7F7F7F7F7F7F80
 NOWHERE = memoryview(bytes(8)).cast("q")
 
 
+@final
 class Pool:
     """Distinct byte strings, numbered in order of first use and padded to whole words.
 
@@ -24,6 +40,21 @@ class Pool:
     ``starts`` (int64, in words) and ``lengths`` (int64, in bytes) locate them, and ``valid``
     (uint8) is 1 for strings that are UTF-8; the first ``count`` elements are valid.
     """
+
+    seed: u64
+    multiplier: u64
+    other: u64
+    count: i64
+    filled: i64
+    room: i64
+    word_room: i64
+    mask: i64
+    words: Array[i64]
+    starts: Array[i64]
+    lengths: Array[i64]
+    valid: Array[u8]
+    slots: Array[i64]
+    source: View[i64]
 
     def __init__(self) -> None:
         self.seed = SEED
@@ -45,9 +76,9 @@ class Pool:
         """Read strings from these words (int64, contiguous) from now on."""
         self.source = memoryview(words)
 
-    def hash_of(self, start: int, nbytes: int) -> int:
+    def hash_of(self, start: i64, nbytes: i64) -> i64:
         """Return a 31-bit hash of the ``nbytes`` bytes at word ``start`` of the source."""
-        mixed = ((self.seed ^ nbytes) * self.multiplier) & LOW64
+        mixed: u64 = ((self.seed ^ nbytes) * self.multiplier) & LOW64
         whole = nbytes >> 3
         at = start
         end = start + whole
@@ -58,12 +89,12 @@ class Pool:
             at += 1
         rest = nbytes & 7
         if rest:
-            tail = (self.source[at] & LOW64) & (LOW64 >> (64 - 8 * rest))
+            tail: u64 = (self.source[at] & LOW64) & (LOW64 >> (64 - 8 * rest))
             mixed = ((mixed ^ tail) * self.multiplier) & LOW64
             mixed = ((mixed ^ (mixed >> 29)) * self.other) & LOW64
         return mixed >> 33
 
-    def same(self, code: int, start: int, nbytes: int) -> bool:
+    def same(self, code: i64, start: i64, nbytes: i64) -> flag:
         """Return whether a string equals the ``nbytes`` bytes at word ``start`` of the source."""
         if self.lengths[code] != nbytes:
             return False
@@ -76,11 +107,12 @@ class Pool:
             index += 1
         rest = nbytes & 7
         if rest:
-            odd = (self.words[at + whole] ^ self.source[start + whole]) & LOW64
+            odd: u64 = (self.words[at + whole] ^ self.source[start + whole]) & LOW64
             return odd & (LOW64 >> (64 - 8 * rest)) == 0
         return True
 
-    def find(self, start: int, nbytes: int) -> int:
+    @public
+    def find(self, start: i64, nbytes: i64) -> i64:
         """Return the code of the ``nbytes`` bytes at word ``start`` of the source; -1 if new."""
         tag = self.hash_of(start, nbytes)
         slot = tag & self.mask
@@ -93,7 +125,8 @@ class Pool:
                 return code
             slot = (slot + 1) & self.mask
 
-    def intern(self, start: int, nbytes: int) -> int:
+    @public
+    def intern(self, start: i64, nbytes: i64) -> Fallible[i64]:
         """Return the code of the ``nbytes`` bytes at word ``start``, adding them if new."""
         tag = self.hash_of(start, nbytes)
         slot = tag & self.mask
@@ -122,7 +155,7 @@ class Pool:
             self.words[at + index] = self.source[start + index]
             index += 1
         if rest:
-            tail = (self.source[start + whole] & LOW64) & (LOW64 >> (64 - 8 * rest))
+            tail: u64 = (self.source[start + whole] & LOW64) & (LOW64 >> (64 - 8 * rest))
             # Nonnegative as int64, because the bits after the string are zero.
             self.words[at + whole] = tail
             whole += 1
@@ -131,7 +164,9 @@ class Pool:
         self.count = code + 1
         return code
 
-    def reserve(self, strings: int, words: int) -> int:
+    @public
+    @with_gil
+    def reserve(self, strings: i64, words: i64) -> status:
         """Make room for more strings with a total of ``words`` words."""
         if self.count + strings > self.room:
             self.room = max(self.room + (self.room >> 1), self.count + strings)
@@ -153,7 +188,7 @@ class Pool:
             self.mask = slots - 1
         return 0
 
-    def enter_again(self, before: memoryview, mask: int) -> int:
+    def enter_again(self, before: Array[i64], mask: i64) -> i64:
         """Insert the entries of a smaller table into the empty table."""
         old = 0
         while old <= self.mask:
@@ -166,11 +201,11 @@ class Pool:
                 self.slots[slot] = entry
         return 0
 
-    def byte(self, start: int, index: int) -> int:
+    def byte(self, start: i64, index: i64) -> i64:
         """Return byte ``index`` of the string at word ``start`` of the pool."""
         return (self.words[start + (index >> 3)] >> (8 * (index & 7))) & 0xFF
 
-    def is_utf8(self, start: int, nbytes: int) -> int:
+    def is_utf8(self, start: i64, nbytes: i64) -> i64:
         """Return 1 if the ``nbytes`` bytes at word ``start`` of the pool are UTF-8, else 0."""
         every = 0
         at = start
@@ -212,10 +247,12 @@ class Pool:
         self.source = before
         return code
 
-    def enter_numbers(self, numbers: memoryview, codes: memoryview) -> None:
+    @public
+    @with_gil
+    def enter_numbers(self, numbers: View[i64], codes: Array[i32]) -> status:
         """Add nonnegative int64 numbers as decimal digits, and store their codes in ``codes``."""
         before = self.source
-        digits = full(4, "i8")
+        digits: Array[i64] = full(4, "i8")
         self.source = digits
         for row in range(len(numbers)):
             size = 1
@@ -233,6 +270,7 @@ class Pool:
                 rest = rest // 10
             codes[row] = self.intern(0, size)
         self.source = before
+        return 0
 
     def look_up(self, value: bytes) -> int:
         """Return the code of some bytes; -1 if they are not in the pool."""

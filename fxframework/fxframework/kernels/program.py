@@ -12,7 +12,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from fxframework.kernels import ops
-from fxframework.kernels.buffers import full, grown, room
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    Fallible,
+    View,
+    f32,
+    f64,
+    flag,
+    i32,
+    i64,
+    status,
+    u8,
+    u32,
+    u64,
+    with_gil,
+)
+from fxframework.kernels.buffers import full, grown, room, view
 from fxframework.kernels.framing import Framing
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
@@ -74,6 +90,48 @@ class Program(Kernel):
     of the last stretch that is not damaged is ``sound``.
     """
 
+    framing: Framing
+    data: Bytes
+    words: View[i64]
+    code: View[i64]
+    entries: View[i64]
+    slots: Array[i64]
+    tables: Array[i64]
+    texts: PairMap
+    starts: Array[i64]
+    lengths: Array[i64]
+    codes_of: Array[i32]
+    utf8: Utf8
+    out: Output
+    pool: Pool
+    scratch: Array[i64]
+    bits: Array[i64]
+    doubles: Array[f64]
+    half_bits: Array[u32]
+    halves: Array[f32]
+    figures: Array[u8]
+    notes: Notes
+    pending: Array[i64]
+    waiting: i64
+    defined: i64
+    total: i64
+    columns: i64
+    at: i64
+    written: i64
+    by_kinds: i64
+    classes: i64
+    lines: i64
+    most: i64
+    pos: i64
+    records: i64
+    handed: i64
+    sound: i64
+    room: i64
+    kinds: Array[i64]
+    rows: Array[i64]
+    cells: Array[i64]
+    marks: Array[i64]
+
     def __init__(
         self,
         framing: Framing,
@@ -102,9 +160,9 @@ class Program(Kernel):
         self.pool = pool
         self.scratch = room(64, "i8")
         self.bits = full(1, "i8")
-        self.doubles = np.asarray(self.bits).view("f8").data
+        self.doubles = view(np.asarray(self.bits).view("f8"), np.float64)
         self.half_bits = full(1, "u4")
-        self.halves = np.asarray(self.half_bits).view("f4").data
+        self.halves = view(np.asarray(self.half_bits).view("f4"), np.float32)
         self.figures = room(20, "u1")
         self.notes = notes
         self.pending = room(3 * PENDING, "i8")
@@ -161,7 +219,7 @@ class Program(Kernel):
 
     # --- The loop -------------------------------------------------------------------------------
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Read records until there are no more, there is no room, or one is handed over."""
         while self.pos < self.total:
             if self.out.used >= self.most:
@@ -176,7 +234,7 @@ class Program(Kernel):
                 return ops.FULL
         return ops.AT_END
 
-    def full_up(self) -> bool:
+    def full_up(self) -> flag:
         """Whether a table has no room for another row."""
         table = 0
         count = len(self.rows)
@@ -186,7 +244,7 @@ class Program(Kernel):
             table += 1
         return False
 
-    def record(self) -> int:
+    def record(self) -> Fallible[i64]:
         """Read one record, or a stretch without one."""
         big = self.framing.big
         entry = self.framing.frame(self.pos)
@@ -232,7 +290,7 @@ class Program(Kernel):
         self.framing.size = self.framing.find(self.pos + 1) - self.pos
         return self.stretch(number, 0)
 
-    def stretch(self, number: int, unknown: int) -> int:
+    def stretch(self, number: i64, unknown: i64) -> Fallible[i64]:
         """Write a stretch that is not a record of a known kind, and report why."""
         size = self.framing.size
         if self.lines:
@@ -261,7 +319,7 @@ class Program(Kernel):
             self.sound = self.pos
         return 0
 
-    def note(self, number: int, offset: int, value: int) -> int:
+    def note(self, number: i64, offset: i64, value: i64) -> i64:
         """Keep a finding of the record until it is complete."""
         if self.waiting < PENDING:
             self.pending[3 * self.waiting] = number
@@ -270,7 +328,7 @@ class Program(Kernel):
         self.waiting += 1
         return 0
 
-    def commit(self) -> int:
+    def commit(self) -> status:
         """Report the findings of a record that is complete."""
         index = 0
         while index < self.waiting:
@@ -285,7 +343,7 @@ class Program(Kernel):
         self.records += 1
         return 0
 
-    def run_at(self, ip: int) -> int:
+    def run_at(self, ip: i64) -> Fallible[i64]:
         """Run the program of a record: 0, or why there is no record."""
         pos = self.pos
         stop = self.total
@@ -576,7 +634,7 @@ class Program(Kernel):
                 return ops.DAMAGED
             ip += ops.WIDTH
 
-    def zeros(self, at: int, end: int) -> int:
+    def zeros(self, at: i64, end: i64) -> i64:
         """Return 1 if the bytes up to ``end`` are zero, else 0."""
         while at < end:
             if self.data[at]:
@@ -584,7 +642,7 @@ class Program(Kernel):
             at += 1
         return 1
 
-    def calculated(self, operation: int, left: int, right: int) -> int:
+    def calculated(self, operation: i64, left: i64, right: i64) -> i64:
         """Return the result of an operation (``wire.expressions.OPERATIONS``), which wraps."""
         if operation == 0:
             return self.framing.wrapped((left + right) & LOW64)
@@ -608,7 +666,7 @@ class Program(Kernel):
             return 1 if left < right else 0
         return 1 if left <= right else 0
 
-    def define(self, table: int, index: int, start: int, length: int) -> int:
+    def define(self, table: i64, index: i64, start: i64, length: i64) -> status:
         """Declare the bytes from ``start`` as text ``index`` of a table; -1: its pool code only."""
         number = self.texts.get(table, index)
         if number < 0:
@@ -626,7 +684,8 @@ class Program(Kernel):
             self.codes_of[number] = self.interned(start, length)
         return 0
 
-    def more_texts(self) -> int:
+    @with_gil
+    def more_texts(self) -> status:
         """Make room for more texts of tables."""
         size = 2 * len(self.starts)
         self.starts = grown(self.starts, size, self.defined)
@@ -634,31 +693,32 @@ class Program(Kernel):
         self.codes_of = grown(self.codes_of, size, self.defined)
         return 0
 
-    def interned(self, start: int, length: int) -> int:
+    def interned(self, start: i64, length: i64) -> Fallible[i64]:
         """Return the code of bytes of the file in the pool of strings."""
         count = (length + 7) >> 3
         if count > len(self.scratch):
             self.more_scratch(count)
         index = 0
         while index < count:
-            word = 0
+            word: u64 = 0
             place = 0
             while place < 8:
                 if 8 * index + place < length:
-                    octet = self.data[start + 8 * index + place]
+                    octet: u64 = self.data[start + 8 * index + place]
                     word |= octet << (8 * place)
                 place += 1
             self.scratch[index] = self.framing.wrapped(word)
             index += 1
         return self.pool.intern(0, length)
 
-    def more_scratch(self, count: int) -> int:
+    @with_gil
+    def more_scratch(self, count: i64) -> status:
         """Make room for a longer string."""
         self.scratch = room(2 * count, "i8")
         self.pool.read_from(self.scratch)
         return 0
 
-    def special(self, bits: int, key: int) -> int:
+    def special(self, bits: i64, key: i64) -> status:
         """Write the name of a double that JSON cannot hold, and the bits of an unusual NaN."""
         if bits & FRACTION == 0:
             self.out.literal(L_MINUS if bits < 0 else L_INFINITY)
@@ -677,11 +737,11 @@ class Program(Kernel):
         self.out.literal(L_QUOTE)
         return 0
 
-    def hex_digit(self, digit: int) -> int:
+    def hex_digit(self, digit: i64) -> i64:
         """Return the character of a digit."""
         return ZERO + digit if digit < 10 else LETTER_A + digit - 10
 
-    def replaced(self, start: int, length: int, key: int) -> int:
+    def replaced(self, start: i64, length: i64, key: i64) -> status:
         """Write bytes that are not UTF-8 as a JSON string with U+FFFD, and in hex under a key."""
         self.out.literal(L_QUOTE)
         at = start
@@ -703,7 +763,7 @@ class Program(Kernel):
         self.out.literal(L_QUOTE)
         return 0
 
-    def plain(self, start: int, end: int) -> int:
+    def plain(self, start: i64, end: i64) -> status:
         """Write UTF-8 as a part of a JSON string."""
         before = self.out.used
         self.out.json_text(start, end - start)
@@ -715,7 +775,7 @@ class Program(Kernel):
         self.out.used = stop
         return 0
 
-    def character(self, at: int, end: int) -> int:
+    def character(self, at: i64, end: i64) -> i64:
         """Return the bytes of the character at a byte, or minus the bytes that are not one."""
         lead = self.data[at]
         if lead < 0x80:
@@ -734,7 +794,7 @@ class Program(Kernel):
             size += 1
         return size
 
-    def insert(self, number: int) -> int:
+    def insert(self, number: i64) -> status:
         """Write a number where the size of the record belongs, in the line written so far."""
         end = self.out.used
         self.out.natural(number)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import i64, status, with_gil
 from fxframework.kernels.buffers import grown, room
 
-__all__ = ["Rows", "columns"]
+__all__ = ["Rows"]
 
 
-def columns(**names: str) -> tuple[tuple[str, str], ...]:
-    """Return name and dtype of each column, from names by dtype: ``i4="thread name"``."""
-    return tuple((name, dtype) for dtype, given in names.items() for name in given.split())
+def _declared(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Pairs of name and dtype of the arrays among annotations, which are texts."""
+    for name, declared in annotations.items():
+        if declared.startswith("Column["):
+            element = declared[len("Column[") : -1]
+            yield name, f"{element[0]}{int(element[1:]) // 8}"
 
 
 class Rows:
@@ -24,34 +29,38 @@ class Rows:
     each column, after calling ``grow`` if there is no room.
     """
 
-    COLUMNS: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Pairs of name and dtype; the header declares each as a public memoryview."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> memoryview: ...
+    first: i64
+    rows: i64
+    room: i64
 
     def __init__(self, size: int = 64) -> None:
         self.first = 0
         self.rows = 0
         self.renew(size)
 
+    @classmethod
+    def columns(cls) -> tuple[tuple[str, str], ...]:
+        """Return name and dtype of each column: what a subclass declares as ``Column``."""
+        found: tuple[tuple[str, str], ...] | None = vars(cls).get("COLUMNS")
+        return tuple(_declared(cls.__annotations__)) if found is None else found
+
     def renew(self, size: int) -> None:
         """Start new columns with room for ``size`` rows."""
         self.first += self.rows
         self.rows = 0
-        for name, dtype in self.COLUMNS:
+        for name, dtype in self.columns():
             setattr(self, name, room(size, dtype))
         self.room = size
 
-    def grow(self) -> int:
+    @with_gil
+    def grow(self) -> status:
         """Increase the room by half."""
         self.resize(self.room + (self.room >> 1) + 64)
         return 0
 
     def resize(self, size: int) -> None:
         """Set the room to ``size`` rows, keeping the filled ones."""
-        for name, _ in self.COLUMNS:
+        for name, _ in self.columns():
             setattr(self, name, grown(getattr(self, name), size, self.rows))
         self.room = size
 
@@ -63,4 +72,4 @@ class Rows:
 
     def filled(self) -> dict[str, NDArray[Any]]:
         """Return the filled rows of each column, as views."""
-        return {name: np.asarray(getattr(self, name))[: self.rows] for name, _ in self.COLUMNS}
+        return {name: np.asarray(getattr(self, name))[: self.rows] for name, _ in self.columns()}

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kernels import native
+from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, u64
 from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.kernel import Kernel
 
@@ -25,6 +26,14 @@ class StableOrder(Kernel):
     ``run`` returns the number of passes; 0 means that the keys were in order.
     """
 
+    keys: View[i64]
+    order: Array[i64]
+    above: Array[u64]
+    other_order: Array[i64]
+    other_above: Array[u64]
+    places: Array[i64]
+    count: i64
+
     def __init__(self, keys: memoryview) -> None:
         self.keys = memoryview(keys)
         self.count = len(keys)
@@ -34,11 +43,11 @@ class StableOrder(Kernel):
         self.other_above = room(self.count, "u8")
         self.places = full(DIGITS, "i8")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Sort by one digit after another, the least significant one first."""
         if self.in_order():
             return 0
-        width = self.measure()
+        width: u64 = self.measure()
         passes = 0
         shift = 0
         while shift < 64 and width >> shift:
@@ -47,7 +56,7 @@ class StableOrder(Kernel):
             passes += 1
         return passes
 
-    def in_order(self) -> bool:
+    def in_order(self) -> flag:
         """Return whether the keys are in order."""
         row = 1
         while row < self.count:
@@ -56,7 +65,7 @@ class StableOrder(Kernel):
             row += 1
         return True
 
-    def measure(self) -> int:
+    def measure(self) -> u64:
         """Number the keys, subtract the least from each, and return the width of their range."""
         low = high = self.keys[0]
         row = 0
@@ -74,9 +83,9 @@ class StableOrder(Kernel):
             row += 1
         return (high - low) & LOW64
 
-    def sort_by(self, shift: int) -> int:
+    def sort_by(self, shift: i64) -> i64:
         """Sort stably by the digit at ``shift``."""
-        last = DIGITS - 1
+        last: u64 = DIGITS - 1
         place = 0
         while place < DIGITS:
             self.places[place] = 0
@@ -94,7 +103,7 @@ class StableOrder(Kernel):
             place += 1
         row = 0
         while row < self.count:
-            key = self.above[row]
+            key: u64 = self.above[row]
             place = (key >> shift) & last
             to = self.places[place]
             self.places[place] = to + 1

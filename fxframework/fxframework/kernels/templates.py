@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import Array, Fallible, View, i64, status, u64
 from fxframework.kernels.buffers import view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -50,10 +51,25 @@ class Templates(Kernel):
     of texts (``text``) are valid until the next call of ``forget``.
     """
 
+    out: Output
+    _braces: list[bytes]
+    _numbers: dict[bytes, int]
+    kinds: View[i64]
+    places: View[i64]
+    steps: View[i64]
+    values: View[i64]
+    member_starts: View[i64]
+    member_ends: View[i64]
+    ends: Array[i64]
+    marked: Array[i64]
+    marks: I64
+    parts: i64
+    rows: i64
+
     def __init__(self, before: bytes, between: bytes, behind: bytes) -> None:
         self._braces = [before, between, behind]
         self.out = Output(self._braces, memoryview(bytes(8)))
-        self._numbers: dict[bytes, int] = {}
+        self._numbers = {}
         none = view(np.zeros(1, np.int64), np.int64)
         self.kinds = none
         self.places = none
@@ -61,7 +77,7 @@ class Templates(Kernel):
         self.values = none
         self.ends = none
         self.marked = none
-        self.marks: I64 = np.zeros(0, np.int64)
+        self.marks = np.zeros(0, np.int64)
         self.member_starts = none
         self.member_ends = none
         self.parts = 0
@@ -135,7 +151,7 @@ class Templates(Kernel):
 
     # --- Kernel ----------------------------------------------------------------------------------
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write all rows."""
         row = 0
         while row < self.rows:
@@ -147,7 +163,7 @@ class Templates(Kernel):
             row += 1
         return 0
 
-    def cell(self, part: int, value: int, row: int) -> int:
+    def cell(self, part: i64, value: i64, row: i64) -> status:
         """Write the value of a part."""
         kind = self.kinds[part]
         if kind == TEXT:
@@ -170,7 +186,7 @@ class Templates(Kernel):
             self.members(value, self.values[self.places[part + 1] + self.steps[part + 1] * row])
         return 0
 
-    def members(self, first: int, stop: int) -> int:
+    def members(self, first: i64, stop: i64) -> status:
         """Write members; nothing if there are none."""
         at = first
         while at < stop:
@@ -181,7 +197,7 @@ class Templates(Kernel):
             self.out.literal(2)
         return 0
 
-    def copy(self, start: int, end: int) -> int:
+    def copy(self, start: i64, end: i64) -> status:
         """Copy bytes ``start`` to ``end`` of the output to its end."""
         if self.out.used + end - start > self.out.size:
             self.out.grow(end - start)
@@ -193,7 +209,7 @@ class Templates(Kernel):
         self.out.used = used
         return 0
 
-    def letter(self, letter: int) -> int:
+    def letter(self, letter: i64) -> status:
         """Write a character."""
         if self.out.used + 1 > self.out.size:
             self.out.grow(1)
@@ -201,9 +217,9 @@ class Templates(Kernel):
         self.out.used += 1
         return 0
 
-    def hexadecimal(self, value: int) -> int:
+    def hexadecimal(self, value: i64) -> status:
         """Write an unsigned number in hex."""
-        left = value & LOW64
+        left: u64 = value & LOW64
         digits = 1
         while digits < 16 and left >> (4 * digits):
             digits += 1
@@ -213,9 +229,9 @@ class Templates(Kernel):
             self.letter(ZERO + digit if digit < 10 else LETTER_A + digit - 10)
         return 0
 
-    def micros(self, ns: int) -> int:
+    def micros(self, ns: i64) -> status:
         """Write nanoseconds as exact microseconds."""
-        size = self.magnitude(ns)
+        size: u64 = self.magnitude(ns)
         if ns < 0:
             self.letter(MINUS)
         self.out.natural(size // 1000)
@@ -223,18 +239,18 @@ class Templates(Kernel):
         self.out.padded(size % 1000, 3)
         return 0
 
-    def magnitude(self, value: int) -> int:
+    def magnitude(self, value: i64) -> u64:
         """Return the absolute value."""
         if value < 0:
             return (LOW64 - (value & LOW64) + 1) & LOW64
         return value
 
-    def seconds(self, ns: int) -> int:
+    def seconds(self, ns: i64) -> status:
         """Write nanoseconds as exact seconds, padded with blanks."""
-        size = self.magnitude(ns)
-        whole = size // 1000000000
+        size: u64 = self.magnitude(ns)
+        whole: u64 = size // 1000000000
         letters = 1 + (ns < 0)
-        left = whole // 10
+        left: u64 = whole // 10
         while left:
             letters += 1
             left //= 10
@@ -248,7 +264,7 @@ class Templates(Kernel):
         self.out.padded(size % 1000000000, 9)
         return 0
 
-    def length(self, ns: int) -> int:
+    def length(self, ns: i64) -> status:
         """Write nanoseconds exactly, in the largest unit that fits."""
         if ns >= 1000000000:
             self.fraction(ns // 1000000000, ns % 1000000000, 9)
@@ -264,12 +280,12 @@ class Templates(Kernel):
         self.letter(LETTER_S)
         return 0
 
-    def fraction(self, whole: int, rest: int, places: int) -> int:
+    def fraction(self, whole: u64, rest: u64, places: i64) -> status:
         """Write a number and its decimals without trailing zeros."""
         self.out.natural(whole)
         if rest == 0:
             return 0
-        left = rest // 10
+        left: u64 = rest // 10
         while left * 10 == rest:
             rest = left
             left = rest // 10

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import final
+
+from fxframework.kernels.annotations import Bytes, flag, i64, public
+
 __all__ = ["Utf8"]
 
 
+@final
 class Utf8:
     """Validates ranges of a source (uint8)."""
+
+    data: Bytes
 
     def __init__(self, data: memoryview) -> None:
         self.data = memoryview(data)
 
-    def valid(self, start: int, nbytes: int) -> bool:
+    @public
+    def valid(self, start: i64, nbytes: i64) -> flag:
         """Return whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
         every = 0
         at = start

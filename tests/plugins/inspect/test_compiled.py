@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 
 from fx_inspect import shapes
-from fx_inspect.read import codes
 from fx_inspect.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
@@ -94,12 +91,3 @@ def test_the_kernels_are_compiled_here() -> None:
         pytest.skip("FXF_NATIVE=never")
     for module in (order, scan, slots, texts, values):
         assert not str(module.__file__).endswith(".py"), module.__name__
-
-
-def test_the_numbers_of_c_are_those_of_python() -> None:
-    folder = Path(str(codes.__file__)).parent
-    text = (folder / "c_codes.pxd").read_text("utf-8")
-    found = {
-        name: int(number) for name, number in re.findall(r"^    (\w+) = (\d+)$", text, re.MULTILINE)
-    }
-    assert found == {name: value for name, value in vars(codes).items() if name.isupper()}

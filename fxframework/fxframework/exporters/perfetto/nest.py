@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fxframework.kernels.annotations import Array, Fallible, View, i32, i64, status, with_gil
 from fxframework.kernels.buffers import full, grown, room, view
 from fxframework.kernels.kernel import Kernel
 
@@ -31,6 +32,39 @@ class Nesting(Kernel):
     ``lane_count``, ``open_count`` and ``cut`` are the numbers of lanes, of open slices, and of
     slices that were cut short.
     """
+
+    track: View[i64]
+    start: View[i64]
+    end: View[i64]
+    depth: View[i64]
+    size: i64
+    at: i64
+    most: i64
+    never: i64
+    limit: i64
+    swept: i64
+    sweeping: i64
+    first_lane: Array[i32]
+    lane_next: Array[i32]
+    lane_top: Array[i32]
+    open_depth: Array[i32]
+    open_below: Array[i32]
+    open_end: Array[i64]
+    lane_track: Array[i64]
+    slices: Array[i64]
+    times: Array[i64]
+    lane_level: Array[i32]
+    lanes: Array[i32]
+    tracks: i64
+    lane_room: i64
+    open_room: i64
+    open_used: i64
+    open_free: i64
+    room: i64
+    lane_count: i64
+    open_count: i64
+    count: i64
+    cut: i64
 
     def __init__(self) -> None:
         none = view([], "i8")
@@ -82,7 +116,7 @@ class Nesting(Kernel):
         self.swept = 0
         self.sweeping = 1
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Make events; return 1 if there was no room for all of them."""
         self.count = 0
         while self.at < self.size:
@@ -97,7 +131,7 @@ class Nesting(Kernel):
             self.sweeping = 0
         return 0
 
-    def place(self, i: int) -> int:
+    def place(self, i: i64) -> status:
         """Put slice ``i`` on the first lane where it nests; return 1 if there is no room."""
         track = self.track[i]
         if track >= self.tracks:
@@ -122,7 +156,7 @@ class Nesting(Kernel):
         lane = self.first_lane[track]
         return self.push(lane, i, self.open_end[self.lane_top[lane]])
 
-    def push(self, lane: int, i: int, end: int) -> int:
+    def push(self, lane: i64, i: i64, end: i64) -> status:
         """Begin slice ``i`` on a lane; return 1 if there is no room."""
         if self.count == self.room:
             return 1
@@ -140,7 +174,7 @@ class Nesting(Kernel):
         self.count += 1
         return 0
 
-    def close_before(self, lane: int, i: int) -> int:
+    def close_before(self, lane: i64, i: i64) -> i64:
         """End the slices of a lane that are over when slice ``i`` begins; return 1 without room."""
         start = self.start[i]
         top = self.lane_top[lane]
@@ -155,7 +189,7 @@ class Nesting(Kernel):
             top = self.lane_top[lane]
         return 0
 
-    def sweep(self, lane: int) -> int:
+    def sweep(self, lane: i64) -> i64:
         """End the slices of a lane that end before the limit; return 1 if there is no room."""
         top = self.lane_top[lane]
         while top >= 0 and self.open_end[top] < self.limit:
@@ -164,7 +198,7 @@ class Nesting(Kernel):
             top = self.lane_top[lane]
         return 0
 
-    def close(self, lane: int) -> int:
+    def close(self, lane: i64) -> i64:
         """End the innermost slice of a lane; return 1 if there is no room."""
         if self.count == self.room:
             return 1
@@ -179,7 +213,7 @@ class Nesting(Kernel):
         self.open_count -= 1
         return 0
 
-    def slot(self) -> int:
+    def slot(self) -> Fallible[i64]:
         """Return a free slot for an open slice."""
         self.open_count += 1
         slot = self.open_free
@@ -191,7 +225,7 @@ class Nesting(Kernel):
         self.open_used += 1
         return self.open_used - 1
 
-    def new_lane(self, track: int, last: int, level: int) -> int:
+    def new_lane(self, track: i64, last: i64, level: i64) -> Fallible[i64]:
         """Add a lane after the last one of a track (-1: none); return its number."""
         if self.lane_count == self.lane_room:
             self.more_lanes()
@@ -207,7 +241,8 @@ class Nesting(Kernel):
             self.first_lane[track] = lane
         return lane
 
-    def more_tracks(self, track: int) -> int:
+    @with_gil
+    def more_tracks(self, track: i64) -> status:
         """Make room for a track."""
         size = max(track + 1, self.tracks + self.tracks // 2)
         self.first_lane = grown(self.first_lane, size, self.tracks)
@@ -215,7 +250,8 @@ class Nesting(Kernel):
         self.tracks = size
         return 0
 
-    def more_lanes(self) -> int:
+    @with_gil
+    def more_lanes(self) -> status:
         """Make room for more lanes."""
         used = self.lane_room
         size = used + used // 2
@@ -226,7 +262,8 @@ class Nesting(Kernel):
         self.lane_room = size
         return 0
 
-    def more_open(self) -> int:
+    @with_gil
+    def more_open(self) -> status:
         """Make room for more open slices."""
         used = self.open_room
         size = used + used // 2

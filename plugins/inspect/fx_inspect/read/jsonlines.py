@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fx_inspect.read import codes
+from fxframework.kernels.annotations import Bytes, Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8
@@ -68,6 +69,24 @@ class JsonLines(Kernel):
     bit, mask, and how it is shown. ``texts`` are their literals, which count on from ``TEXTS``.
     """
 
+    words: View[i64]
+    doubles: View[f64]
+    octets: Bytes
+    utf8: Utf8
+    out: Output
+    masks: View[i64]
+    bounds: View[i64]
+    fields: View[i64]
+    type_at: i64
+    type_mask: i64
+    types: i64
+    length_at: i64
+    units: i64
+    max_record: i64
+    most: i64
+    pos: i64
+    records: i64
+
     def __init__(
         self,
         data: Sequence[memoryview],
@@ -96,7 +115,7 @@ class JsonLines(Kernel):
         self.pos = 0
         self.records = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write lines."""
         while self.out.used < self.most:
             if self.pos >= self.units:
@@ -108,7 +127,7 @@ class JsonLines(Kernel):
             self.records += 1
         return FULL
 
-    def block(self, unit: int) -> int:
+    def block(self, unit: i64) -> status:
         """Write the block at a unit, and go behind it: 1, or 0 where it is not plain."""
         word = self.words[2 * unit]
         payload = self.words[2 * unit + 1]
@@ -156,11 +175,11 @@ class JsonLines(Kernel):
         self.pos = unit + size
         return 1
 
-    def zero(self, unit: int) -> bool:
+    def zero(self, unit: i64) -> flag:
         """Whether a unit is zero."""
         return self.words[2 * unit] == 0 and self.words[2 * unit + 1] == 0
 
-    def field(self, at: int, unit: int) -> int:
+    def field(self, at: i64, unit: i64) -> status:
         """Write a field of the block at a unit: 1, or 0 for a double that JSON does not have."""
         self.out.literal(self.fields[at])
         place = 2 * unit + self.fields[at + 1]
@@ -176,14 +195,14 @@ class JsonLines(Kernel):
             self.out.literal(shown + value)
         return 1
 
-    def real(self, place: int) -> int:
+    def real(self, place: i64) -> status:
         """Write the double that is a word: 1, or 0 where JSON does not have it."""
         if (self.words[place] & EXPONENT) == EXPONENT:
             return 0
         self.out.real(self.doubles[place], self.words[place])
         return 1
 
-    def contents(self, type: int, start: int, end: int) -> int:
+    def contents(self, type: i64, start: i64, end: i64) -> Fallible[i64]:
         """Write what a block holds behind its fields; gives the byte behind it, or -1."""
         payload = self.words[(start >> 3) + 1]
         at = start + UNIT
@@ -212,7 +231,7 @@ class JsonLines(Kernel):
             at = self.slots(payload & 15, (payload >> 8) & 0xFF, at, end)
         return at
 
-    def slots(self, entry: int, count: int, at: int, end: int) -> int:
+    def slots(self, entry: i64, count: i64, at: i64, end: i64) -> Fallible[i64]:
         """Write the slots of an array from byte ``at``; gives the byte behind them, or -1."""
         size = 4 if entry == codes.STRING else 8
         if entry < codes.INT or (entry > codes.DOUBLE and entry != codes.STRING):

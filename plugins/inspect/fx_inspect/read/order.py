@@ -7,6 +7,7 @@ from fx_inspect.rules import (
     SAME_CHILDREN,
     SAME_PROPERTIES,
 )
+from fxframework.kernels.annotations import Array, Fallible, View, flag, i32, i64, status, u8
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -27,6 +28,14 @@ class TreeOrder(Kernel):
     parent after each node, or -1.
     """
 
+    parents: View[i32]
+    all: i64
+    first: Array[i32]
+    following: Array[i32]
+    place: Array[i32]
+    nodes: Array[i32]
+    count: i64
+
     def __init__(self, parents: memoryview) -> None:
         self.parents = memoryview(parents)
         self.all = len(parents)
@@ -36,7 +45,7 @@ class TreeOrder(Kernel):
         self.nodes = room(self.all, "i4")
         self.count = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Number all nodes."""
         node = self.all - 1
         while node > 0:
@@ -66,6 +75,14 @@ class Arrangement(Kernel):
     many as ``count``.
     """
 
+    owners: View[i32]
+    place: View[i32]
+    given: i64
+    numbers: i64
+    starts: Array[i32]
+    rows: Array[i32]
+    count: i64
+
     def __init__(self, owners: memoryview, order: TreeOrder) -> None:
         self.owners = memoryview(owners)
         self.place = order.place
@@ -75,7 +92,7 @@ class Arrangement(Kernel):
         self.rows = room(self.given, "i4")
         self.count = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Order all rows."""
         row = 0
         while row < self.given:
@@ -106,6 +123,18 @@ class Duplicates(Kernel):
     ``strings`` is more than any of them; ``rows`` has the properties in the order of the tree.
     """
 
+    scan: Scan
+    order: TreeOrder
+    notes: Notes
+    seen: Array[i32]
+    node_code: View[i32]
+    node_block: View[i32]
+    code: View[i32]
+    block: View[i32]
+    owner: View[i32]
+    rows: View[i32]
+    count: i64
+
     def __init__(self, scan: Scan, order: TreeOrder, notes: Notes, strings: int) -> None:
         self.scan = scan
         self.order = order
@@ -134,7 +163,7 @@ class Duplicates(Kernel):
         self.rows = memoryview(rows)
         self.count = len(rows)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Report duplicates among the children of each node, then among the properties."""
         number = 0
         while number < self.order.count:
@@ -151,7 +180,7 @@ class Duplicates(Kernel):
             index += 1
         return 0
 
-    def look(self, code: int, mark: int, record: int, is_property: int) -> int:
+    def look(self, code: i64, mark: i64, record: i64, is_property: flag) -> status:
         """Report a name that has the same mark already, and mark it."""
         if self.seen[code] == mark:
             finding = SAME_PROPERTIES if is_property else SAME_CHILDREN
@@ -168,6 +197,16 @@ class Paths(Kernel):
     far more than ``budget``, and for all that is below such a node.
     """
 
+    names: View[i32]
+    parents: View[i32]
+    count: i64
+    longest: i64
+    left: i64
+    pool: Pool
+    code: Array[i32]
+    words: Array[i64]
+    out: Array[u8]
+
     def __init__(
         self, names: memoryview, parents: memoryview, pool: Pool, longest: int, budget: int
     ) -> None:
@@ -183,7 +222,7 @@ class Paths(Kernel):
         self.words = memoryview(scratch)
         self.out = memoryview(scratch).cast("B")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Enter all paths."""
         node = 0
         while node < self.count:
@@ -191,7 +230,7 @@ class Paths(Kernel):
             node += 1
         return 0
 
-    def path(self, name: int, parent: int) -> int:
+    def path(self, name: i64, parent: i64) -> Fallible[i64]:
         """Return the code of the path of a node; -1 over the budget."""
         nbytes = self.pool.lengths[name]
         above = 0
@@ -213,7 +252,7 @@ class Paths(Kernel):
         self.put(name, nbytes - above, above)
         return self.pool.intern(0, nbytes)
 
-    def put(self, code: int, nbytes: int, at: int) -> int:
+    def put(self, code: i64, nbytes: i64, at: i64) -> i64:
         """Copy a string of the pool to byte ``at``."""
         begin = self.pool.starts[code]
         index = 0

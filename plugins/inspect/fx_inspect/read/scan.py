@@ -29,6 +29,17 @@ from fx_inspect.rules import (
     UNKNOWN_VERSION,
     VERSION_ZERO_IN_NEW_LAYOUT,
 )
+from fxframework.kernels.annotations import (
+    Array,
+    Fallible,
+    View,
+    flag,
+    i32,
+    i64,
+    status,
+    u8,
+    with_gil,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -55,6 +66,38 @@ class Scan(Kernel):
     0; ``numbers`` (int32) which node, extent, string or buffer it is. Nodes count from 1: the root
     is 0. ``tally`` (int64) counts records by 16 * type + order.
     """
+
+    words: View[i64]
+    reserved: View[i64]
+    notes: Notes
+    nbytes: i64
+    units: i64
+    index_at: i64
+    index_mask: i64
+    name_at: i64
+    type_at: i64
+    type_mask: i64
+    types: i64
+    max_version: i64
+    max_record: i64
+    unit: Array[i32]
+    type: Array[u8]
+    order: Array[u8]
+    starts: Array[u8]
+    numbers: Array[i32]
+    leads: Array[u8]
+    tally: Array[i64]
+    count: i64
+    nodes: i64
+    values: i64
+    extents: i64
+    strings: i64
+    buffers: i64
+    links: i64
+    damaged_bytes: i64
+    unknown_bytes: i64
+    padding_bytes: i64
+    resumed: i64
 
     def __init__(
         self, words: memoryview, nbytes: int, layout: memoryview, max_record: int, notes: Notes
@@ -91,7 +134,7 @@ class Scan(Kernel):
         self.padding_bytes = 0
         self.resumed = NOT_LOOKED
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Find all records."""
         unit = 0
         while UNIT * unit < self.nbytes:
@@ -101,7 +144,7 @@ class Scan(Kernel):
             self.header()
         return 0
 
-    def record(self, unit: int) -> int:
+    def record(self, unit: i64) -> Fallible[i64]:
         """Find the record at a unit. Return the unit after it."""
         if unit == self.units:
             self.notes.add(TRAILING_BYTES, UNIT * unit, self.count, self.nbytes - UNIT * unit)
@@ -130,7 +173,7 @@ class Scan(Kernel):
         self.block(unit, type, order)
         return unit + size
 
-    def block(self, unit: int, type: int, order: int) -> int:
+    def block(self, unit: i64, type: i64, order: i64) -> status:
         """Add a block, and report findings about it."""
         at = UNIT * unit
         word = self.words[2 * unit]
@@ -176,12 +219,12 @@ class Scan(Kernel):
         self.enter(unit, type, order, unit)
         return 0
 
-    def damaged(self, unit: int, end: int) -> int:
+    def damaged(self, unit: i64, end: i64) -> Fallible[i64]:
         """Add a stretch without blocks. Return its end."""
         self.damaged_bytes += min(UNIT * end, self.nbytes) - UNIT * unit
         return self.enter(unit, codes.DAMAGED, 0, end)
 
-    def enter(self, unit: int, type: int, order: int, end: int) -> int:
+    def enter(self, unit: i64, type: i64, order: i64, end: i64) -> Fallible[i64]:
         """Add a record. Return ``end``."""
         if unit == 0 and type != codes.HEADER:
             self.notes.add(NO_HEADER, 0, self.count, type)
@@ -192,7 +235,7 @@ class Scan(Kernel):
         self.count += 1
         return end
 
-    def free_lists(self) -> int:
+    def free_lists(self) -> status:
         """Report free blocks whose list continues with a block that is not free, or larger."""
         record = 0
         while record < self.count:
@@ -204,7 +247,7 @@ class Scan(Kernel):
             record += 1
         return 0
 
-    def free(self, unit: int, order: int) -> bool:
+    def free(self, unit: i64, order: i64) -> flag:
         """Return whether a free block of an order begins at a unit; padding is free units."""
         if unit < self.units and self.starts[unit] == codes.FREE + 1:
             return self.words[2 * unit] & 15 == order
@@ -218,7 +261,7 @@ class Scan(Kernel):
                 high = middle
         return unit < self.units and order == 0 and self.type[low] == codes.PADDING
 
-    def fits(self, unit: int) -> int:
+    def fits(self, unit: i64) -> i64:
         """Return the units of the block at a unit; 0 if none can begin there."""
         word = self.words[2 * unit]
         order = word & 15
@@ -232,7 +275,7 @@ class Scan(Kernel):
             return 0
         return size
 
-    def resume(self, unit: int) -> int:
+    def resume(self, unit: i64) -> Fallible[i64]:
         """Return the next unit from which blocks lead to the end, or where one fits, or the end."""
         if self.resumed == NOT_LOOKED:
             self.find_leads()
@@ -251,7 +294,7 @@ class Scan(Kernel):
             at += 1
         return self.units
 
-    def find_leads(self) -> int:
+    def find_leads(self) -> status:
         """Find the units from which blocks lead to the end of the file."""
         self.make_leads()
         self.leads[self.units] = 1
@@ -262,12 +305,13 @@ class Scan(Kernel):
             at -= 1
         return 0
 
-    def make_leads(self) -> int:
+    @with_gil
+    def make_leads(self) -> status:
         """Allocate a byte per unit."""
         self.leads = room(self.units + 1, "u1")
         return 0
 
-    def header(self) -> int:
+    def header(self) -> status:
         """Report findings about the header."""
         word = self.words[0]
         generation = self.words[1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, u8, u32
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 
@@ -23,6 +24,14 @@ class PropertyPlaces(Kernel):
     sums before each property and of all.
     """
 
+    rows: View[i32]
+    type: Bytes
+    length: View[u32]
+    count: i64
+    types: Array[u8]
+    first_slot: Array[i64]
+    first_text: Array[i64]
+
     def __init__(self, rows: memoryview, type: memoryview, length: memoryview) -> None:
         self.rows = memoryview(rows)
         self.type = memoryview(type)
@@ -32,7 +41,7 @@ class PropertyPlaces(Kernel):
         self.first_slot = room(self.count + 1, "i8")
         self.first_text = room(self.count + 1, "i8")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the columns."""
         slots = 0
         nbytes = 0
@@ -60,13 +69,18 @@ class SlotRanges(Kernel):
     end, ``types`` (uint8) their types; one without slots has 0 and 0.
     """
 
+    starts: View[i64]
+    types: Bytes
+    count: i64
+    values: Array[i64]
+
     def __init__(self, starts: memoryview, types: memoryview) -> None:
         self.starts = memoryview(starts)
         self.types = memoryview(types)
         self.count = len(types)
         self.values = room(2 * self.count, "i8")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the column."""
         row = 0
         while row < self.count:
@@ -83,6 +97,16 @@ class SlotValues(Kernel):
     Row ``i`` begins at ``units[i]`` (int32), is of ``types[i]`` (uint8), and has the slots from
     ``starts[i]`` to ``starts[i + 1]`` (int64); ``values`` gets those from ``first`` to ``stop``.
     """
+
+    words: View[i64]
+    units: View[i32]
+    types: Bytes
+    starts: View[i64]
+    wanted: i64
+    rows: i64
+    first: i64
+    stop: i64
+    values: Array[i64]
 
     def __init__(
         self,
@@ -103,7 +127,7 @@ class SlotValues(Kernel):
         self.stop = bounds[1]
         self.values = room(bounds[1] - bounds[0], "i8")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the column."""
         row = 0
         while row < self.rows:
@@ -111,7 +135,7 @@ class SlotValues(Kernel):
             row += 1
         return 0
 
-    def array(self, row: int) -> int:
+    def array(self, row: i64) -> i64:
         """Fill the column with the slots of a row."""
         start = self.starts[row]
         at = max(start, self.first)
@@ -137,6 +161,17 @@ class SlotStrings(Kernel):
     Rows are as in ``SlotValues``; ``code`` (int32) has the codes of strings.
     """
 
+    scan: Scan
+    words: View[i64]
+    units: View[i32]
+    types: Bytes
+    starts: View[i64]
+    code: View[i32]
+    rows: i64
+    first: i64
+    stop: i64
+    values: Array[i32]
+
     def __init__(
         self,
         scan: Scan,
@@ -158,7 +193,7 @@ class SlotStrings(Kernel):
         self.stop = bounds[1]
         self.values = room(bounds[1] - bounds[0], "i4")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the column."""
         row = 0
         while row < self.rows:
@@ -174,7 +209,7 @@ class SlotStrings(Kernel):
             row += 1
         return 0
 
-    def string(self, begin: int, slot: int) -> int:
+    def string(self, begin: i64, slot: i64) -> i64:
         """The code of a slot; 0, the empty string, for one that refers to no string."""
         unit = (self.words[begin + (slot >> 1)] >> (32 * (slot & 1))) & LOW32
         if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == codes.STRING + 1:
@@ -190,6 +225,16 @@ class SlotPlaces(Kernel):
     of the rows' blocks.
     """
 
+    units: View[i32]
+    starts: View[i64]
+    rows: i64
+    row: i64
+    first: i64
+    stop: i64
+    parent: Array[i64]
+    slot: Array[i32]
+    offset: Array[i64]
+
     def __init__(
         self, units: memoryview, starts: memoryview, row: int, bounds: tuple[int, int]
     ) -> None:
@@ -203,7 +248,7 @@ class SlotPlaces(Kernel):
         self.slot = room(bounds[1] - bounds[0], "i4")
         self.offset = room(bounds[1] - bounds[0], "i8")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill the columns."""
         row = 0
         while row < self.rows:
@@ -211,7 +256,7 @@ class SlotPlaces(Kernel):
             row += 1
         return 0
 
-    def array(self, row: int) -> int:
+    def array(self, row: i64) -> i64:
         """Fill the columns with the slots of a row."""
         at = max(self.starts[row], self.first)
         slot = at - self.starts[row]

@@ -13,6 +13,7 @@ from fx_inspect.rules import (
     NOT_UTF8,
     STRING_OVER_LIMIT,
 )
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, status, u8
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -33,6 +34,11 @@ BY_BYTE = 48
 class TextCopy:
     """Copies texts out of their blocks."""
 
+    words: View[i64]
+    data: Bytes
+    scan: Scan
+    out: Array[u8]
+
     def __init__(self, scan: Scan, words: memoryview, data: memoryview) -> None:
         self.words = memoryview(words)
         self.data = memoryview(data)
@@ -43,7 +49,7 @@ class TextCopy:
         """Copy to these bytes (uint8) from now on."""
         self.out = memoryview(out)
 
-    def text(self, unit: int, nbytes: int, at: int) -> int:
+    def text(self, unit: i64, nbytes: i64, at: i64) -> status:
         """Copy the first ``nbytes`` bytes of the text of a block to byte ``at``.
 
         The block is a NAME, a STRING_REFERENCE or a BUFFER_VALUE with extents that was found to
@@ -77,7 +83,7 @@ class TextCopy:
             size = min(nbytes, (UNIT << (header & 15)) - PAYLOAD_AT)
             extent = (header >> self.scan.index_at) & self.scan.index_mask
 
-    def bytes(self, begin: int, size: int, at: int) -> int:
+    def bytes(self, begin: i64, size: i64, at: i64) -> i64:
         """Copy a few bytes of the file."""
         index = 0
         while index < size:
@@ -94,6 +100,21 @@ class Texts(Kernel):
     each extent, 1 + the record whose chain it was in last, or 0; ``twice`` (uint8) whether it is in
     several chains. All chains together give at most as many bytes as the file has.
     """
+
+    words: View[i64]
+    scan: Scan
+    notes: Notes
+    max_string: i64
+    length: Array[i64]
+    buffer: Array[i64]
+    owner: Array[i32]
+    twice: Array[u8]
+    copy: TextCopy
+    in_file: Utf8
+    in_scratch: Utf8
+    left: i64
+    rest: i64
+    fault: i64
 
     def __init__(
         self, scan: Scan, words: memoryview, data: memoryview, max_string: int, notes: Notes
@@ -115,7 +136,7 @@ class Texts(Kernel):
         self.fault = 0
         self.rest = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Look at all texts."""
         record = 0
         while record < self.scan.count:
@@ -129,7 +150,7 @@ class Texts(Kernel):
             record += 1
         return 0
 
-    def name(self, record: int, unit: int) -> int:
+    def name(self, record: i64, unit: i64) -> status:
         """Look at a NAME."""
         nbytes = (self.words[2 * unit] >> self.scan.index_at) & 0xFFF
         number = self.scan.numbers[unit]
@@ -141,7 +162,7 @@ class Texts(Kernel):
         self.length[number] = self.bounded(record, unit, nbytes)
         return 0
 
-    def string(self, record: int, unit: int) -> int:
+    def string(self, record: i64, unit: i64) -> status:
         """Look at a STRING_REFERENCE."""
         total = self.words[2 * unit + 1] & LOW32
         inline = min(total, (UNIT << self.scan.order[record]) - STRING_AT)
@@ -160,7 +181,7 @@ class Texts(Kernel):
         self.length[number] = self.bounded(record, unit, nbytes)
         return 0
 
-    def value(self, record: int, unit: int) -> int:
+    def value(self, record: i64, unit: i64) -> status:
         """Look at a BUFFER_VALUE whose bytes are in extents."""
         payload = self.words[2 * unit + 1]
         format = (payload >> 60) & 15
@@ -178,7 +199,7 @@ class Texts(Kernel):
         self.buffer[self.scan.numbers[unit]] = self.bounded(record, unit, nbytes)
         return 0
 
-    def check(self, record: int, unit: int, nbytes: int, inline: int) -> int:
+    def check(self, record: i64, unit: i64, nbytes: i64, inline: i64) -> status:
         """Report a text that is not UTF-8; ``inline`` bytes of it are in its block."""
         if unit == 0:
             return 0
@@ -195,20 +216,20 @@ class Texts(Kernel):
         self.notes.add(NOT_UTF8, UNIT * unit, record, 0)
         return 0
 
-    def ends(self, record: int, unit: int) -> int:
+    def ends(self, record: i64, unit: i64) -> status:
         """Report a chain that was followed and goes on behind the text."""
         if self.rest != 0:
             self.notes.add(CHAIN_TOO_LONG, UNIT * unit, record, self.rest)
         return 0
 
-    def bounded(self, record: int, unit: int, nbytes: int) -> int:
+    def bounded(self, record: i64, unit: i64, nbytes: i64) -> Fallible[i64]:
         """The bytes that are kept of a text, which may be over the limit."""
         if nbytes <= self.max_string:
             return nbytes
         self.notes.add(STRING_OVER_LIMIT, UNIT * unit, record, nbytes)
         return self.max_string
 
-    def follow(self, record: int, unit: int, wanted: int) -> int:
+    def follow(self, record: i64, unit: i64, wanted: i64) -> i64:
         """How many bytes of ``wanted`` the chain from a unit gives to a record.
 
         ``fault`` is what ended it early, or stays 0; ``rest`` is the unit at which it goes on.
@@ -249,6 +270,13 @@ class Interning(Kernel):
     them one more -1, which the string -1 of a value without a name finds.
     """
 
+    scan: Scan
+    copy: TextCopy
+    length: View[i64]
+    uses: View[i32]
+    pool: Pool
+    code: Array[i32]
+
     def __init__(
         self,
         scan: Scan,
@@ -268,7 +296,7 @@ class Interning(Kernel):
         pool.read_from(scratch)
         copy.to(memoryview(scratch).cast("B"))
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Enter them in the order of the file."""
         record = 0
         while record < self.scan.count:
@@ -287,6 +315,11 @@ class Interning(Kernel):
 class TextColumnFill(Kernel):
     """Copies the texts of blocks one after another, to where ``offsets`` (int64) says."""
 
+    copy: TextCopy
+    source: View[i32]
+    offsets: View[i64]
+    rows: i64
+
     def __init__(
         self, copy: TextCopy, source: memoryview, offsets: memoryview, out: memoryview
     ) -> None:
@@ -296,7 +329,7 @@ class TextColumnFill(Kernel):
         self.rows = len(source)
         copy.to(out)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Copy all of them."""
         row = 0
         while row < self.rows:

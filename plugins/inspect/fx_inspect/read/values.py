@@ -28,6 +28,7 @@ from fx_inspect.rules import (
     UNKNOWN_ENTRIES,
     UNKNOWN_FORMAT,
 )
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, status, u8, u32
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -57,6 +58,40 @@ class Values(Kernel):
     ``uses`` (int32) counts what refers to each string in the tree, ``refs`` whatever does;
     ``children`` (int32) the values that name each unit as their parent.
     """
+
+    words: View[i64]
+    scan: Scan
+    notes: Notes
+    string_length: View[i64]
+    buffer_length: View[i64]
+    uses: Array[i32]
+    refs: Array[i32]
+    children: Array[i32]
+    seen: Array[i32]
+    nodes: i64
+    rows: i64
+    links: i64
+    node_parent: Array[i32]
+    node_name: Array[i32]
+    node_block: Array[i32]
+    name: Array[i32]
+    node: Array[i32]
+    block: Array[i32]
+    source: Array[i32]
+    type: Array[u8]
+    format: Array[u8]
+    bits: Array[i64]
+    length: Array[u32]
+    link_name: Array[i32]
+    link_node: Array[i32]
+    link_block: Array[i32]
+    link_content: Array[i32]
+    link_disposition: Array[u8]
+    seen_types: i64
+    parent: i64
+    named: i64
+    about: i64
+    fault: i64
 
     def __init__(self, scan: Scan, texts: Texts, words: memoryview, notes: Notes) -> None:
         self.words = memoryview(words)
@@ -96,7 +131,7 @@ class Values(Kernel):
         self.fault = 0
         self.about = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Read all values, then find their nodes, and report cycles of nodes."""
         record = 0
         while record < self.scan.count:
@@ -119,7 +154,7 @@ class Values(Kernel):
 
     # --- Reading ----------------------------------------------------------------------------------
 
-    def value(self, record: int, unit: int, type: int) -> int:
+    def value(self, record: i64, unit: i64, type: i64) -> status:
         """Read a value, or a tombstone."""
         word = self.words[2 * unit]
         self.parent = (word >> self.scan.index_at) & self.scan.index_mask
@@ -150,7 +185,7 @@ class Values(Kernel):
             self.property(record, unit, kind, 0, self.words[2 * unit + 1], unit, 0)
         return 0
 
-    def read_node(self, record: int, unit: int) -> int:
+    def read_node(self, record: i64, unit: i64) -> status:
         """Read a node; one without a name is dropped."""
         node = self.scan.numbers[unit]
         self.node_parent[node] = self.parent
@@ -161,7 +196,7 @@ class Values(Kernel):
         self.uses[self.named] += 1
         return 0
 
-    def read_link(self, record: int, unit: int) -> int:
+    def read_link(self, record: i64, unit: i64) -> status:
         """Read a link."""
         payload = self.words[2 * unit + 1]
         target = payload & LOW20
@@ -187,7 +222,7 @@ class Values(Kernel):
         self.links += 1
         return 0
 
-    def read_buffer(self, record: int, unit: int) -> int:
+    def read_buffer(self, record: i64, unit: i64) -> status:
         """Read a string or bytes."""
         payload = self.words[2 * unit + 1]
         format = (payload >> 60) & 15
@@ -209,7 +244,7 @@ class Values(Kernel):
             return self.drop(record, unit)
         return self.property(record, unit, kind, format, 0, target, self.string_length[string])
 
-    def read_array(self, record: int, unit: int) -> int:
+    def read_array(self, record: i64, unit: i64) -> status:
         """Read an array, which may be a histogram."""
         payload = self.words[2 * unit + 1]
         entry = payload & 15
@@ -236,7 +271,7 @@ class Values(Kernel):
         kind = codes.IS_STRINGS if of_strings else codes.IS_INTS + entry - codes.INT
         return self.property(record, unit, kind, format, 0, unit, count)
 
-    def array_fault(self, entry: int, format: int, count: int, order: int) -> int:
+    def array_fault(self, entry: i64, format: i64, count: i64, order: i64) -> i64:
         """Return the finding about an invalid array; 0 for a sound one."""
         if entry != codes.STRING and (entry < codes.INT or entry > codes.DOUBLE):
             return UNKNOWN_ENTRIES
@@ -245,7 +280,7 @@ class Values(Kernel):
             return TOO_MANY_SLOTS
         return EMPTY_HISTOGRAM if count == 0 and format != codes.FLAT else 0
 
-    def read_slots(self, unit: int, count: int) -> int:
+    def read_slots(self, unit: i64, count: i64) -> i64:
         """Count what the slots of an array of strings refer to; the first slot of nothing, or -1.
 
         Only those of an array in the tree count as uses.
@@ -265,8 +300,8 @@ class Values(Kernel):
         return wrong
 
     def property(
-        self, record: int, unit: int, kind: int, format: int, bits: int, source: int, nbytes: int
-    ) -> int:
+        self, record: i64, unit: i64, kind: i64, format: i64, bits: i64, source: i64, nbytes: i64
+    ) -> status:
         """Add a property; one without a name is dropped."""
         if self.fault != 0:
             return self.drop(record, unit)
@@ -284,14 +319,14 @@ class Values(Kernel):
         self.rows = row + 1
         return 0
 
-    def drop(self, record: int, unit: int) -> int:
+    def drop(self, record: i64, unit: i64) -> status:
         """Report a value that is not in the tree."""
         self.notes.add(self.fault, UNIT * unit, record, self.about)
         return 0
 
     # --- Strings ----------------------------------------------------------------------------------
 
-    def find_name(self, unit: int) -> int:
+    def find_name(self, unit: i64) -> i64:
         """The string that is the name at a unit, counted as a reference to it.
 
         -1 if there is none; ``fault`` says why.
@@ -312,7 +347,7 @@ class Values(Kernel):
             self.fault = NAME_WITHOUT_BLOCK if start == 0 else NAME_OF_ANOTHER_TYPE
         return -1
 
-    def find_string(self, unit: int) -> int:
+    def find_string(self, unit: i64) -> i64:
         """The STRING_REFERENCE at a unit; -1 if there is none. Unit 0 has none.
 
         The string there, a NAME too, is counted as referred to.
@@ -325,7 +360,7 @@ class Values(Kernel):
                 return string
         return -1
 
-    def refer(self, unit: int) -> int:
+    def refer(self, unit: i64) -> i64:
         """Count a reference to the string at a unit, if there is one."""
         if unit < self.scan.units:
             start = self.scan.starts[unit]
@@ -335,7 +370,7 @@ class Values(Kernel):
 
     # --- Nodes ------------------------------------------------------------------------------------
 
-    def attach_nodes(self) -> int:
+    def attach_nodes(self) -> status:
         """Find the parents of nodes; a node that was dropped has none."""
         node = 1
         while node < self.nodes:
@@ -348,7 +383,7 @@ class Values(Kernel):
             node += 1
         return 0
 
-    def attached(self, record: int, parent: int) -> int:
+    def attached(self, record: i64, parent: i64) -> Fallible[i64]:
         """The node that a parent's unit is; NO_NODE for one that was dropped or deleted.
 
         A record whose parent is not a node is reported as an orphan.
@@ -363,7 +398,7 @@ class Values(Kernel):
             self.notes.add(ORPHAN, UNIT * self.scan.unit[record], record, parent)
         return NO_NODE
 
-    def find_cycles(self) -> int:
+    def find_cycles(self) -> status:
         """Report cycles of nodes, each at its first node.
 
         ``seen`` has, for each node, the node from which it was met first.
@@ -390,6 +425,14 @@ class Values(Kernel):
 class Validator(Kernel):
     """Reports the findings of the inspect validator only: counts, double use, unused blocks."""
 
+    words: View[i64]
+    scan: Scan
+    notes: Notes
+    owner: View[i32]
+    twice: Bytes
+    refs: View[i32]
+    children: View[i32]
+
     def __init__(
         self, scan: Scan, texts: Texts, values: Values, words: memoryview, notes: Notes
     ) -> None:
@@ -401,7 +444,7 @@ class Validator(Kernel):
         self.refs = values.refs
         self.children = values.children
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Check every block."""
         record = 0
         while record < self.scan.count:
@@ -423,7 +466,7 @@ class Validator(Kernel):
             record += 1
         return 0
 
-    def string(self, record: int, unit: int, type: int) -> int:
+    def string(self, record: i64, unit: i64, type: i64) -> status:
         """Compare the references to a string with its own count."""
         refs = self.refs[self.scan.numbers[unit]]
         if refs == 0:

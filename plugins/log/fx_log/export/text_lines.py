@@ -12,8 +12,32 @@ from typing import Any
 import numpy as np
 
 from fx_log.export.presentation import rust_double
-from fx_log.read.numbers import *
+from fx_log.read.numbers import (
+    BOOL,
+    DOUBLE,
+    END,
+    FULL,
+    GIVEN_LINE,
+    GIVEN_MESSAGE,
+    GIVEN_PID,
+    GIVEN_TID,
+    NOT_PLAIN,
+    NULL,
+    STRING,
+)
 from fx_log.severity import LEVELS, Level
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    Fallible,
+    View,
+    f64,
+    flag,
+    i32,
+    i64,
+    status,
+    with_gil,
+)
 from fxframework.kernels.buffers import room, view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -47,6 +71,45 @@ class TextLines(Kernel):
     ``run`` gives END behind the last row, FULL once ``most`` bytes are written, and NOT_PLAIN at a
     row that is not plain ASCII; ``row`` is the next row.
     """
+
+    out: Output
+    metadata: flag
+    full: flag
+    show_tags: flag
+    show_file: flag
+    most: i64
+    level_of: Bytes
+    order: Array[i64]
+    row: i64
+    rows: i64
+    moniker_at: i64
+    moniker_bytes: i64
+    letters: Bytes
+    message: Bytes
+    severity: Bytes
+    given: Bytes
+    odd: Bytes
+    arg_types: Bytes
+    starts: View[i64]
+    lengths: View[i64]
+    ts: View[i64]
+    pid: View[i64]
+    tid: View[i64]
+    line: View[i64]
+    dropped: View[i64]
+    rolled_out: View[i64]
+    offsets: View[i64]
+    tag_starts: View[i64]
+    tag_stops: View[i64]
+    arg_starts: View[i64]
+    arg_stops: View[i64]
+    arg_integers: View[i64]
+    component: View[i32]
+    file: View[i32]
+    tag_names: View[i32]
+    arg_names: View[i32]
+    arg_strings: View[i32]
+    arg_doubles: View[f64]
 
     def __init__(self, *, metadata: bool, full: bool, tags: bool, file: bool, most: int) -> None:
         self.out = Output(TEXTS, memoryview(bytes(8)))
@@ -122,7 +185,7 @@ class TextLines(Kernel):
         self.row = 0
         self.rows = len(columns["ts"])
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write lines."""
         while self.row < self.rows:
             if self.out.used >= self.most:
@@ -134,7 +197,7 @@ class TextLines(Kernel):
             self.row += 1
         return END
 
-    def write_row(self, row: int) -> int:
+    def write_row(self, row: i64) -> status:
         """Write the line of a row. Return 1, or 0 if it is not plain."""
         given = self.given[row]
         self.time(self.ts[row])
@@ -178,7 +241,7 @@ class TextLines(Kernel):
         self.out.literal(NEWLINE)
         return 1
 
-    def time(self, ns: int) -> int:
+    def time(self, ns: i64) -> status:
         """Write a time in seconds, with at least five digits and six decimals."""
         micros = ns // 1000 if ns > 0 else 0
         seconds = micros // 1000000
@@ -192,7 +255,7 @@ class TextLines(Kernel):
         self.out.literal(CLOSE)
         return 0
 
-    def octets(self, pooled: int, start: int, end: int) -> int:
+    def octets(self, pooled: flag, start: i64, end: i64) -> status:
         """Write bytes of the pool or of messages. Return 1, or 0 if one is not printable ASCII."""
         if self.out.used + end - start > self.out.size:
             self.out.grow(end - start)
@@ -208,14 +271,14 @@ class TextLines(Kernel):
         self.out.used = used
         return 1
 
-    def text(self, code: int) -> int:
+    def text(self, code: i64) -> status:
         """Write a string of the pool. Return 1, or 0 if it is not plain."""
         if code < 0:
             return 1
         start = 8 * self.starts[code]
         return self.octets(1, start, start + self.lengths[code])
 
-    def moniker(self, code: int) -> int:
+    def moniker(self, code: i64) -> status:
         """Write the moniker in brackets. Return 1, or 0 if it is not plain."""
         self.moniker_at = 0
         self.moniker_bytes = 0
@@ -237,7 +300,7 @@ class TextLines(Kernel):
         self.out.literal(CLOSE)
         return 1
 
-    def is_moniker(self, code: int) -> bool:
+    def is_moniker(self, code: i64) -> flag:
         """Return whether a string of the pool equals the written moniker."""
         if code < 0 or self.lengths[code] != self.moniker_bytes:
             return code < 0 and self.moniker_bytes == 0
@@ -249,7 +312,7 @@ class TextLines(Kernel):
             index += 1
         return True
 
-    def tags(self, row: int) -> int:
+    def tags(self, row: i64) -> status:
         """Write the tags except the moniker, in brackets. Return 1, or 0 if one is not plain."""
         written = 0
         at = self.tag_starts[row]
@@ -266,7 +329,7 @@ class TextLines(Kernel):
             self.out.literal(CLOSE)
         return 1
 
-    def arguments(self, first: int, stop: int) -> int:
+    def arguments(self, first: i64, stop: i64) -> status:
         """Write arguments sorted by name. Return 1, or 0 if one is not plain."""
         count = stop - first
         if count > SHOWN_ARGUMENTS:
@@ -291,7 +354,7 @@ class TextLines(Kernel):
                 return 0
         return 1
 
-    def comes_before(self, left: int, right: int) -> bool:
+    def comes_before(self, left: i64, right: i64) -> flag:
         """Return whether the name of an argument sorts before that of another one."""
         one = self.arg_names[left]
         other = self.arg_names[right]
@@ -306,7 +369,7 @@ class TextLines(Kernel):
             index += 1
         return self.lengths[one] < self.lengths[other]
 
-    def value(self, at: int) -> int:
+    def value(self, at: i64) -> status:
         """Write the value of an argument. Return 1, or 0 if it is not plain."""
         kind = self.arg_types[at]
         if kind == STRING:
@@ -325,7 +388,8 @@ class TextLines(Kernel):
             self.out.natural(self.arg_integers[at])
         return 1
 
-    def real(self, value: float) -> int:
+    @with_gil
+    def real(self, value: f64) -> status:
         """Write a double as ffx prints it."""
         self.out.put(rust_double(value).encode())
         return 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import final
+
 import numpy as np
 
+from fxframework.kernels.annotations import Array, Column, i32, i64, status, u8, u32, with_gil
 from fxframework.kernels.buffers import full
-from fxframework.kernels.rows import Rows, columns
+from fxframework.kernels.rows import Rows
 
 __all__ = [
     "ArgColumns",
@@ -24,43 +27,81 @@ LATEST = 0x7FFFFFFFFFFFFFFF
 EARLIEST = -0x8000000000000000
 
 
+@final
 class LogColumns(Rows):
     """Raw columns of `logs`. The message is ``length`` bytes of the file from byte ``start``."""
 
-    COLUMNS = columns(
-        i8="offset ns start pid tid tag",
-        u4="length line",
-        i4="tags component url file",
-        u1="severity given",
-    )
+    offset: Column[i64]
+    ns: Column[i64]
+    start: Column[i64]
+    pid: Column[i64]
+    tid: Column[i64]
+    tag: Column[i64]
+    length: Column[u32]
+    line: Column[u32]
+    tags: Column[i32]
+    component: Column[i32]
+    url: Column[i32]
+    file: Column[i32]
+    severity: Column[u8]
+    given: Column[u8]
 
 
+@final
 class RareColumns(Rows):
     """Rare values of logs: a value in the column DROPPED, ROLLED_OUT or VERBOSITY of a row."""
 
-    COLUMNS = columns(i8="row value", u1="column")
+    row: Column[i64]
+    value: Column[i64]
+    column: Column[u8]
 
 
+@final
 class ArgColumns(Rows):
     """Raw columns of `args`; ``value`` is an integer, the bits of a double, or a string's code."""
 
-    COLUMNS = columns(i8="offset parent value", i4="name", u1="type")
+    offset: Column[i64]
+    parent: Column[i64]
+    value: Column[i64]
+    name: Column[i32]
+    type: Column[u8]
 
 
+@final
 class TagColumns(Rows):
     """Raw columns of `log_tags`."""
 
-    COLUMNS = columns(i8="offset parent", i4="name")
+    offset: Column[i64]
+    parent: Column[i64]
+    name: Column[i32]
 
 
+@final
 class PositionalColumns(Rows):
     """The values of structured printfs, for the formats in their messages."""
 
-    COLUMNS = columns(i8="parent value", u1="type")
+    parent: Column[i64]
+    value: Column[i64]
+    type: Column[u8]
 
 
+@final
 class Totals:
     """Counts of the logs of a capture."""
+
+    logs: i64
+    first_ns: i64
+    last_ns: i64
+    final_ns: i64
+    types_seen: i64
+    dropped_low: i64
+    dropped_high: i64
+    rolled_low: i64
+    rolled_high: i64
+    severities: Array[i64]
+    by_component: Array[i64]
+    by_tag: Array[i64]
+    room: i64
 
     def __init__(self, strings: int) -> None:
         self.logs = 0
@@ -77,21 +118,22 @@ class Totals:
         self.by_component = full(strings, "i8")
         self.by_tag = full(strings, "i8")
 
-    def count_component(self, code: int) -> int:
+    def count_component(self, code: i64) -> status:
         """Count a log of a component."""
         if code >= self.room:
             self.grow(code)
         self.by_component[code] += 1
         return 0
 
-    def count_tag(self, code: int) -> int:
+    def count_tag(self, code: i64) -> status:
         """Count a log that has a tag."""
         if code >= self.room:
             self.grow(code)
         self.by_tag[code] += 1
         return 0
 
-    def grow(self, code: int) -> int:
+    @with_gil
+    def grow(self, code: i64) -> status:
         """Grow the counts up to the code of a string."""
         strings = 2 * code + 64
         components = np.zeros(strings, np.int64)
@@ -103,7 +145,7 @@ class Totals:
         self.room = strings
         return 0
 
-    def count_lost(self, dropped: int, rolled_out: int) -> int:
+    def count_lost(self, dropped: i64, rolled_out: i64) -> i64:
         """Add logs that were lost. Sums are kept in halves, as they may exceed 64 bits."""
         self.dropped_low += dropped & LOW32
         self.dropped_high += (dropped >> 32) & LOW32
@@ -111,7 +153,7 @@ class Totals:
         self.rolled_high += (rolled_out >> 32) & LOW32
         return 0
 
-    def time(self, ns: int) -> int:
+    def time(self, ns: i64) -> i64:
         """Update the range of times by that of a log."""
         self.logs += 1
         self.last_ns = ns

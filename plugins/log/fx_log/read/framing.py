@@ -7,7 +7,27 @@ bytes.
 
 from __future__ import annotations
 
-from fx_log.read.numbers import *
+from fx_log.read.numbers import (
+    ARGUMENT_TYPES,
+    ATTRIBUTION,
+    CHAIN,
+    DAMAGED,
+    ENTRY_HEADER_WORDS,
+    INLINE,
+    KIND_COUNT,
+    LATEST,
+    LOG,
+    LOW32,
+    MAX_ENTRY_WORDS,
+    MAX_STRING,
+    MIN_WORDS,
+    NUMBER_TYPES,
+    PADDING,
+    RECORD_TYPE,
+    RING_ENTRY,
+    SOUND_RUN,
+    STRING,
+)
 from fx_log.rules import (
     ENTRY_PADDING_NOT_ZERO,
     ENTRY_TOO_LONG,
@@ -24,6 +44,17 @@ from fx_log.rules import (
     TIME_TRUNCATED,
     ZERO_WORDS,
 )
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    Fallible,
+    View,
+    flag,
+    i64,
+    status,
+    u8,
+    virtual,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -35,6 +66,21 @@ NOWHERE = -1
 
 class Framer:
     """Base of the framers. ``kinds`` counts records by kind."""
+
+    notes: Notes
+    kinds: Array[i64]
+    pos: i64
+    record: i64
+    start: i64
+    size: i64
+    offset: i64
+    index: i64
+    tag: i64
+    suffix: i64
+    end: i64
+    base: i64
+    wrap: i64
+    capacity: i64
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
@@ -52,17 +98,18 @@ class Framer:
         self.wrap = LATEST
         self.capacity = 0
 
-    def advance(self) -> int:
+    @virtual
+    def advance(self) -> status:
         """Move to the next record. Return 1, or 0 at the end of the file."""
         return 0
 
-    def place(self, word: int) -> int:
+    def place(self, word: i64) -> i64:
         """Return the byte offset in the file of a word of the framed stretch."""
         if word >= self.wrap:
             return 8 * word + self.base - self.capacity
         return 8 * word + self.base
 
-    def damage(self, code: int, offset: int, value: int) -> int:
+    def damage(self, code: i64, offset: i64, value: i64) -> status:
         """Report a damaged stretch, which is one record."""
         self.notes.add(code, offset, self.record, value)
         self.kinds[DAMAGED] += 1
@@ -72,6 +119,12 @@ class Framer:
 
 class LogFramer(Framer):
     """Structured records, one after another, in a file of ``nbytes`` bytes."""
+
+    words: View[i64]
+    total: i64
+    nbytes: i64
+    max_record: i64
+    suffixed: flag
 
     def __init__(
         self, words: memoryview, nbytes: int, notes: Notes, max_record: int, suffixed: int
@@ -83,7 +136,7 @@ class LogFramer(Framer):
         self.max_record = max_record
         self.suffixed = suffixed
 
-    def advance(self) -> int:
+    def advance(self) -> status:
         """Move to the next record. Return 1, or 0 at the end of the file."""
         while 8 * self.pos < self.nbytes:
             at = self.pos
@@ -121,7 +174,7 @@ class LogFramer(Framer):
             return 1
         return 0
 
-    def padding(self, at: int) -> int:
+    def padding(self, at: i64) -> status:
         """Step over a run of zero words."""
         until = at + 1
         while until < self.total and self.words[until] == 0:
@@ -132,7 +185,7 @@ class LogFramer(Framer):
         self.pos = until
         return 0
 
-    def fault(self, word: int, size: int, left: int) -> int:
+    def fault(self, word: i64, size: i64, left: i64) -> i64:
         """Return the finding about the header of an unreadable record; 0 for a sound one."""
         if word & 15 != RECORD_TYPE:
             return NOT_A_RECORD
@@ -142,7 +195,7 @@ class LogFramer(Framer):
             return RECORD_TOO_SMALL
         return RECORD_TRUNCATED if size > left else 0
 
-    def attribution(self) -> int:
+    def attribution(self) -> status:
         """Step over the suffix after the record, if it fits the file."""
         at = self.pos
         word = self.words[at]
@@ -156,7 +209,7 @@ class LogFramer(Framer):
         self.pos = at + body
         return 0
 
-    def plausible(self, at: int) -> bool:
+    def plausible(self, at: i64) -> flag:
         """Return whether the word at ``at`` looks like the header of a record within the file."""
         word = self.words[at]
         size = (word >> 4) & 0xFFF
@@ -164,7 +217,7 @@ class LogFramer(Framer):
             return False
         return (word >> 48) & 0xFF == 0 and word >> 56 > 0
 
-    def chained(self, start: int) -> bool:
+    def chained(self, start: i64) -> flag:
         """Return whether a plausible header is at ``start`` and arguments fill the record."""
         end = start + ((self.words[start] >> 4) & 0xFFF)
         at = start + MIN_WORDS
@@ -178,7 +231,7 @@ class LogFramer(Framer):
             count += 1
         return at == end and count > 0
 
-    def argument_words(self, word: int) -> int:
+    def argument_words(self, word: i64) -> i64:
         """Return the words of an argument by its header's type and strings; 0 if undefined."""
         kind = word & 15
         ref = (word >> 16) & 0xFFFF
@@ -188,7 +241,7 @@ class LogFramer(Framer):
         words = 1 + (((ref & MAX_STRING) + 7) >> 3) + (((value & MAX_STRING) + 7) >> 3)
         return words + 1 if (NUMBER_TYPES >> kind) & 1 else words
 
-    def sound_after(self, start: int) -> int:
+    def sound_after(self, start: i64) -> i64:
         """The first word from ``start`` at which reading can resume; the end where there is none.
 
         It begins a plausible record that its arguments fill exactly, or three plausible records in
@@ -216,6 +269,9 @@ class RingFramer(Framer):
     ``capacity`` bytes before the place that follows from it.
     """
 
+    words: View[i64]
+    total: i64
+
     def __init__(
         self, words: memoryview, notes: Notes, base: int, wrap: int, capacity: int
     ) -> None:
@@ -226,7 +282,7 @@ class RingFramer(Framer):
         self.wrap = wrap
         self.capacity = capacity
 
-    def advance(self) -> int:
+    def advance(self) -> status:
         """Move to the next entry with a record. Return 1, or 0 at the end of the ring."""
         while self.pos < self.total:
             at = self.pos
@@ -243,7 +299,7 @@ class RingFramer(Framer):
                 return 1
         return 0
 
-    def entry(self, at: int, size: int, length: int, offset: int) -> int:
+    def entry(self, at: i64, size: i64, length: i64, offset: i64) -> status:
         """Read an entry of ``size`` words and ``length`` bytes. Return 1 if it holds a record."""
         start = at + ENTRY_HEADER_WORDS
         self.pos = at + size
@@ -273,6 +329,10 @@ class RingFramer(Framer):
 class PacketFramer(Framer):
     """Legacy packets: those of a container from byte ``start``, or (-1) a single packet."""
 
+    data: Bytes
+    total: i64
+    single: flag
+
     def __init__(self, data: memoryview, notes: Notes, start: int) -> None:
         Framer.__init__(self, notes)
         self.data = memoryview(data)
@@ -281,7 +341,7 @@ class PacketFramer(Framer):
         self.pos = max(0, start)
         self.pos = min(self.pos, self.total)
 
-    def advance(self) -> int:
+    def advance(self) -> status:
         """Move to the next packet. Return 1, or 0 at the end of the file."""
         at = self.pos
         if at >= self.total:
@@ -304,7 +364,7 @@ class PacketFramer(Framer):
         self.end = self.pos
         return 1
 
-    def length(self, at: int) -> int:
+    def length(self, at: i64) -> i64:
         """Return the u32 at byte ``at``."""
         a = self.data[at]
         b = self.data[at + 1]
@@ -320,6 +380,15 @@ class FrameList(Kernel):
     ``suffixed`` has 1 for a frame whose attribution is there.
     """
 
+    framer: Framer
+    most: i64
+    rows: i64
+    begins: Array[i64]
+    ends: Array[i64]
+    tags: Array[i64]
+    starts: Array[i64]
+    suffixed: Array[u8]
+
     def __init__(self, framer: Framer, most: int) -> None:
         self.framer = framer
         self.most = most
@@ -330,7 +399,7 @@ class FrameList(Kernel):
         self.starts = room(most, "i8")
         self.suffixed = room(most, "u1")
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Collect frames. Return their number."""
         rows = 0
         while rows < self.most and self.framer.advance():

@@ -7,7 +7,25 @@ A third way beside the two decoders: it writes exactly the lines that ``orjson.d
 
 from __future__ import annotations
 
-from fx_log.read.numbers import *
+from fx_log.read.numbers import (
+    BOOL,
+    DOUBLE,
+    END,
+    ENTRY_HEADER_WORDS,
+    FULL,
+    INLINE,
+    INT64,
+    LOW32,
+    MAX_ENTRY_WORDS,
+    MAX_STRING,
+    MIN_WORDS,
+    NOT_PLAIN,
+    NULL,
+    RECORD_TYPE,
+    STRING,
+    UINT64,
+)
+from fxframework.kernels.annotations import Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8
@@ -38,6 +56,20 @@ class JsonLines(Kernel):
     what is not a record whose arguments can all be decoded.
     """
 
+    words: View[i64]
+    doubles: View[f64]
+    utf8: Utf8
+    out: Output
+    total: i64
+    max_record: i64
+    most: i64
+    end: i64
+    base: i64
+    wrap: i64
+    capacity: i64
+    pos: i64
+    raw: flag
+
     def __init__(
         self, words: memoryview, data: memoryview, doubles: memoryview, max_record: int, most: int
     ) -> None:
@@ -61,7 +93,7 @@ class JsonLines(Kernel):
         self.wrap = (capacity - start) // 8
         self.capacity = capacity
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write lines."""
         while self.out.used < self.most:
             if self.pos >= self.total:
@@ -72,7 +104,7 @@ class JsonLines(Kernel):
                 return NOT_PLAIN
         return FULL
 
-    def record(self, at: int) -> int:
+    def record(self, at: i64) -> status:
         """Write the record at word ``at``: 1, or 0 where it is not plain."""
         word = self.words[at]
         size = (word >> 4) & 0xFFF
@@ -87,7 +119,7 @@ class JsonLines(Kernel):
         self.out.literal(TIMESTAMP)
         return self.log(at, size)
 
-    def log(self, at: int, size: int) -> int:
+    def log(self, at: i64, size: i64) -> status:
         """Write the fields of the record at word ``at``: 1, or 0 where it is not plain."""
         word = self.words[at]
         self.end = at + size
@@ -116,7 +148,7 @@ class JsonLines(Kernel):
         self.pos = self.end
         return 1
 
-    def entry(self, at: int) -> int:
+    def entry(self, at: i64) -> status:
         """Write the entry of a ring at word ``at``: 1, or 0 where it is not plain."""
         if self.total - at <= ENTRY_HEADER_WORDS:
             return 0
@@ -139,7 +171,7 @@ class JsonLines(Kernel):
         self.out.literal(OF_ENTRY)
         return self.log(start, size)
 
-    def argument(self, at: int) -> int:
+    def argument(self, at: i64) -> Fallible[i64]:
         """Write the argument at word ``at``; gives the word behind it, or -1: it is not plain."""
         word = self.words[at]
         kind = word & 15
@@ -171,7 +203,7 @@ class JsonLines(Kernel):
             self.raw = 1
         return inner
 
-    def number(self, kind: int, at: int) -> int:
+    def number(self, kind: i64, at: i64) -> status:
         """Write the number at word ``at``: 1, or 0 for a double that JSON does not have."""
         word = self.words[at]
         if kind == UINT64:
@@ -187,7 +219,7 @@ class JsonLines(Kernel):
             self.out.real(self.doubles[at], word)
         return 1
 
-    def text(self, start: int, ref: int) -> int:
+    def text(self, start: i64, ref: i64) -> Fallible[i64]:
         """Write the string at word ``start``; gives the word behind it, or -1: it is not plain."""
         if ref == 0:
             self.out.literal(EMPTY_TEXT)

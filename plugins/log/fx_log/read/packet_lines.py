@@ -7,7 +7,22 @@ are sound and of UTF-8 are written here, the others by ``decoder.py``. Tests com
 from __future__ import annotations
 
 from fx_log import layout
-from fx_log.read.numbers import *
+from fx_log.read.numbers import (
+    END,
+    FULL,
+    LARGEST_PACKET,
+    LOW32,
+    MOST_TAGS,
+    NOT_PLAIN,
+    PACKET_DROPPED,
+    PACKET_SEVERITY,
+    PACKET_TAGS,
+    PACKET_TID,
+    PACKET_TIME,
+    SMALLEST_PACKET,
+    TAG_BYTES,
+)
+from fxframework.kernels.annotations import Bytes, Fallible, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8
@@ -35,6 +50,13 @@ class PacketLines(Kernel):
     the container's header and at a packet that is damaged, or not of UTF-8.
     """
 
+    data: Bytes
+    utf8: Utf8
+    out: Output
+    total: i64
+    most: i64
+    pos: i64
+
     def __init__(self, data: memoryview, most: int) -> None:
         self.data = memoryview(data)
         self.utf8 = Utf8(data)
@@ -43,7 +65,7 @@ class PacketLines(Kernel):
         self.most = most
         self.pos = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write lines."""
         while self.out.used < self.most:
             if self.pos >= self.total:
@@ -56,7 +78,7 @@ class PacketLines(Kernel):
             self.pos = end
         return FULL
 
-    def number(self, at: int, nbytes: int) -> int:
+    def number(self, at: i64, nbytes: i64) -> i64:
         """The signed little-endian number of so many bytes."""
         value = self.data[at + nbytes - 1]
         if value >= 128:
@@ -65,7 +87,7 @@ class PacketLines(Kernel):
             value = (value << 8) | self.data[at + place]
         return value
 
-    def record(self, at: int) -> int:
+    def record(self, at: i64) -> Fallible[i64]:
         """Write the packet with its length at byte ``at``; gives its end, or 0: it is not plain."""
         start = at + LENGTH
         if at < FIRST or start > self.total:
@@ -96,7 +118,7 @@ class PacketLines(Kernel):
         self.out.literal(END_OF_RECORD)
         return end
 
-    def head(self, start: int) -> int:
+    def head(self, start: i64) -> status:
         """Write the numbers of the packet that begins at byte ``start``."""
         self.out.literal(PID_TEXT)
         self.out.natural(self.number(start, 8))
@@ -113,7 +135,7 @@ class PacketLines(Kernel):
         self.out.signed(self.number(start + PACKET_DROPPED, 4) & LOW32)
         return 0
 
-    def tags(self, at: int, end: int) -> int:
+    def tags(self, at: i64, end: i64) -> Fallible[i64]:
         """Write the tags from byte ``at`` on; gives the byte behind them, or 0: not plain."""
         self.out.literal(TAGS)
         count = 0

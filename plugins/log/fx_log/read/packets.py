@@ -7,7 +7,31 @@ from __future__ import annotations
 
 from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
-from fx_log.read.numbers import *
+from fx_log.read.numbers import (
+    DAMAGED,
+    DEBUG_LEVEL,
+    FATAL_LEVEL,
+    GIVEN_MESSAGE,
+    GIVEN_PID,
+    GIVEN_TID,
+    INFO_LEVEL,
+    LARGEST_PACKET,
+    LEVEL_STEP,
+    LOW32,
+    MOST_TAGS,
+    NO_STRING,
+    PACKET,
+    PACKET_DROPPED,
+    PACKET_SEVERITY,
+    PACKET_TAGS,
+    PACKET_TID,
+    PACKET_TIME,
+    RARE_DROPPED,
+    RARE_VERBOSITY,
+    SMALLEST_PACKET,
+    TAG_BYTES,
+    TRACE_LEVEL,
+)
 from fx_log.read.row_scan import RowScan
 from fx_log.rules import (
     LOGS_LOST,
@@ -22,6 +46,7 @@ from fx_log.rules import (
     TIME_DECREASES,
     TRAILING_BYTES,
 )
+from fxframework.kernels.annotations import Bytes, Fallible, flag, i64, status
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
 
@@ -32,6 +57,11 @@ GIVEN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID
 
 class PacketScan(RowScan):
     """Decodes the legacy packets that a framer finds; ``run`` stops as that of ``LogScan``."""
+
+    data: Bytes
+    severity: i64
+    verbosity: i64
+    sound: flag
 
     def __init__(
         self, framer: Framer, data: memoryview, pool: Pool, notes: Notes, totals: Totals
@@ -47,7 +77,7 @@ class PacketScan(RowScan):
         """Set the reader's option."""
         self.era_2022 = int(era_2022)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Decode packets up to the limits ``until`` and ``most``."""
         self.pool.source = self.scratch
         while (
@@ -61,7 +91,7 @@ class PacketScan(RowScan):
             self.packet(self.framer.start, self.framer.start + self.framer.size)
         return 0
 
-    def number(self, at: int, nbytes: int) -> int:
+    def number(self, at: i64, nbytes: i64) -> i64:
         """Return the signed little-endian number of ``nbytes`` bytes."""
         value = self.data[at + nbytes - 1]
         if value >= 128:
@@ -70,7 +100,7 @@ class PacketScan(RowScan):
             value = (value << 8) | self.data[at + place]
         return value
 
-    def fault(self, start: int, end: int) -> int:
+    def fault(self, start: i64, end: i64) -> i64:
         """Return the finding about an unreadable packet; 0 for a sound one."""
         if end - start < SMALLEST_PACKET:
             return PACKET_TOO_SHORT
@@ -93,7 +123,7 @@ class PacketScan(RowScan):
             at += size
         return PAST_THE_END
 
-    def packet(self, start: int, end: int) -> int:
+    def packet(self, start: i64, end: i64) -> status:
         """Decode the packet of bytes ``start`` to ``end``."""
         fault = self.fault(start, end)
         if fault:
@@ -146,7 +176,7 @@ class PacketScan(RowScan):
         self.totals.time(ns)
         return 0
 
-    def check(self, severity: int, message: int, stop: int, end: int) -> int:
+    def check(self, severity: i64, message: i64, stop: i64, end: i64) -> status:
         """Report findings about the packet, whose message is bytes ``message`` to ``stop``."""
         if self.framer.size > LARGEST_PACKET:
             self.notes.add(OVER_A_DATAGRAM, self.framer.offset, self.framer.index, self.framer.size)
@@ -158,7 +188,7 @@ class PacketScan(RowScan):
             self.notes.add(PACKET_NOT_UTF8, self.framer.offset, self.framer.index, 0)
         return 0
 
-    def take_severity(self, severity: int) -> int:
+    def take_severity(self, severity: i64) -> i64:
         """Set severity and verbosity from a packet's number, as the era defines."""
         self.verbosity = 0
         self.severity = 0 if severity < 0 else min(severity, 255)
@@ -174,7 +204,7 @@ class PacketScan(RowScan):
             self.verbosity = INFO_LEVEL - severity
         return 0
 
-    def tag(self, at: int) -> int:
+    def tag(self, at: i64) -> Fallible[i64]:
         """Add the tag at byte ``at``. Return the offset after it."""
         nbytes = self.data[at]
         for place in range(nbytes):
@@ -186,7 +216,7 @@ class PacketScan(RowScan):
         self.tag_row(name, at)
         return at + 1 + nbytes
 
-    def joined(self, first: int) -> int:
+    def joined(self, first: i64) -> Fallible[i64]:
         """Return the code of the packet's tags, joined by commas."""
         if self.tags.rows == first:
             return NO_STRING

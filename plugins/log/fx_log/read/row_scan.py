@@ -5,6 +5,7 @@ from __future__ import annotations
 from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
 from fx_log.read.framing import Framer
 from fx_log.read.numbers import LATEST
+from fxframework.kernels.annotations import Array, flag, i64, status, u8
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -21,6 +22,21 @@ class RowScan(Kernel):
     passes ``until``, or once a table has ``most`` rows; it may be called again. In ``scratch``,
     which has so many words, strings are put together.
     """
+
+    framer: Framer
+    utf8: Utf8
+    pool: Pool
+    notes: Notes
+    totals: Totals
+    logs: LogColumns
+    rare: RareColumns
+    tags: TagColumns
+    until: i64
+    most: i64
+    done: flag
+    era_2022: flag
+    scratch: Array[i64]
+    letters: Array[u8]
 
     def __init__(
         self,
@@ -46,7 +62,7 @@ class RowScan(Kernel):
         self.scratch = room(scratch, "i8")
         self.letters = memoryview(self.scratch).cast("B")
 
-    def rarity(self, row: int, column: int, value: int) -> int:
+    def rarity(self, row: i64, column: i64, value: i64) -> status:
         """Add a value that few logs have."""
         if self.rare.rows == self.rare.room:
             self.rare.grow()
@@ -56,7 +72,7 @@ class RowScan(Kernel):
         self.rare.rows += 1
         return 0
 
-    def tag_row(self, name: int, offset: int) -> int:
+    def tag_row(self, name: i64, offset: i64) -> status:
         """Add a row of `log_tags` for the next log."""
         if self.tags.rows == self.tags.room:
             self.tags.grow()

@@ -8,7 +8,45 @@ from __future__ import annotations
 
 from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
 from fx_log.read.framing import Framer
-from fx_log.read.numbers import *
+from fx_log.read.numbers import (
+    BOOL,
+    DEBUG_LEVEL,
+    DOUBLE,
+    DROPPED_LOGS,
+    EMPTY,
+    FIDL_ARGUMENTS,
+    FIDL_NAME_BYTES,
+    FILE,
+    HAS_VERBOSITY,
+    INLINE,
+    INT64,
+    IS_PRINTF,
+    LINE,
+    LOW32,
+    MAX_STRING,
+    MESSAGE,
+    MONIKER,
+    MOST_ARGUMENTS,
+    NO_STRING,
+    NULL,
+    NUM_DROPPED,
+    OWN_MONIKER,
+    OWN_ROLLED_OUT,
+    OWN_URL,
+    PID,
+    PRINTF,
+    RARE_DROPPED,
+    RARE_ROLLED_OUT,
+    RARE_VERBOSITY,
+    ROLLED_OUT,
+    STRING,
+    TAG,
+    TID,
+    UINT64,
+    UNKNOWN,
+    URL,
+    VERBOSITY,
+)
 from fx_log.read.row_scan import RowScan
 from fx_log.rules import (
     ATTRIBUTION_NOT_LAST,
@@ -37,6 +75,7 @@ from fx_log.rules import (
     WELL_KNOWN_OF_OTHER_TYPE,
     WELL_KNOWN_TWICE,
 )
+from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, status
 from fxframework.kernels.buffers import room
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
@@ -61,6 +100,53 @@ NOT_ASCII = -0x7F7F7F7F7F7F7F80
 
 class LogScan(RowScan):
     """Decodes the structured records that a framer finds."""
+
+    words: View[i64]
+    args: ArgColumns
+    positional: PositionalColumns
+    components: PairMap
+    with_printf: flag
+    with_limits: flag
+    in_entries: flag
+    pending: Array[i64]
+    pendings: i64
+    last_ident: i64
+    last_moniker: i64
+    last_url: i64
+    index: i64
+    spot: i64
+    end: i64
+    severity: i64
+    control: flag
+    odd: flag
+    unpadded: flag
+    pid: i64
+    tid: i64
+    file: i64
+    line: i64
+    verbosity: i64
+    dropped: i64
+    rolled_out: i64
+    lost: i64
+    moniker: i64
+    url: i64
+    message_at: i64
+    message_bytes: i64
+    messages: i64
+    arguments: i64
+    known: i64
+    given: i64
+    tail: i64
+    printing: flag
+    printed: flag
+    here: i64
+    kind: i64
+    name: i64
+    name_bytes: i64
+    value: i64
+    value_at: i64
+    value_bytes: i64
+    failed: i64
 
     def __init__(
         self,
@@ -105,7 +191,7 @@ class LogScan(RowScan):
         self.value_bytes = 0
         self.failed = 0
 
-    def clear(self) -> int:
+    def clear(self) -> i64:
         """Reset the state of the last record."""
         self.pid = 0
         self.tid = 0
@@ -135,7 +221,7 @@ class LogScan(RowScan):
         self.era_2022 = int(era_2022)
         self.in_entries = int(in_entries)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Decode records up to the limits ``until`` and ``most``."""
         self.pool.source = self.words
         while (
@@ -152,7 +238,7 @@ class LogScan(RowScan):
 
     # --- Records ---
 
-    def record(self) -> int:
+    def record(self) -> status:
         """Decode the record that the framer found."""
         start = self.framer.start
         end = start + self.framer.size
@@ -185,7 +271,7 @@ class LogScan(RowScan):
             self.rolled_out = self.lost
         return self.row(self.words[start + 1], self.joined(first_tag))
 
-    def header(self, word: int) -> int:
+    def header(self, word: i64) -> status:
         """Report findings about the header of a record."""
         self.odd = 0
         self.unpadded = 0
@@ -200,7 +286,7 @@ class LogScan(RowScan):
             self.notes.add(SEVERITY_NOT_A_LEVEL, self.spot, self.index, severity)
         return 0
 
-    def row(self, ns: int, tags: int) -> int:
+    def row(self, ns: i64, tags: i64) -> status:
         """Add the row of the record."""
         if self.logs.rows == self.logs.room:
             self.logs.grow()
@@ -242,7 +328,7 @@ class LogScan(RowScan):
         self.totals.time(ns)
         return 0
 
-    def rarities(self, row: int) -> int:
+    def rarities(self, row: i64) -> status:
         """Add rare values: lost logs, a verbosity."""
         dropped = self.dropped
         rolled_out = self.rolled_out
@@ -260,7 +346,7 @@ class LogScan(RowScan):
 
     # --- Arguments ---
 
-    def argument(self, at: int) -> int:
+    def argument(self, at: i64) -> Fallible[i64]:
         """Decode the argument at word ``at``. Return the start of the next one."""
         word = self.words[at]
         kind = word & 15
@@ -296,7 +382,7 @@ class LogScan(RowScan):
         self.meaning()
         return inner
 
-    def read_name(self, at: int, ref: int) -> int:
+    def read_name(self, at: i64, ref: i64) -> Fallible[i64]:
         """Read the name of the argument at word ``at``. Return the word after it."""
         self.name = EMPTY
         self.name_bytes = 0
@@ -320,7 +406,7 @@ class LogScan(RowScan):
             self.notes.add(EMPTY_NAME, self.here, self.index, 0)
         return inner
 
-    def name_code(self, start: int, nbytes: int) -> int:
+    def name_code(self, start: i64, nbytes: i64) -> Fallible[i64]:
         """Return the code of the name at word ``start``."""
         first = self.words[start]
         if nbytes == 3:
@@ -336,21 +422,21 @@ class LogScan(RowScan):
             return MESSAGE
         return self.text(start, nbytes)
 
-    def text(self, start: int, nbytes: int) -> int:
+    def text(self, start: i64, nbytes: i64) -> Fallible[i64]:
         """Return the code of a string at word ``start``; report invalid UTF-8."""
         code = self.pool.intern(start, nbytes)
         if not self.pool.valid[code]:
             self.notes.add(NOT_UTF8, self.here, self.index, code)
         return code
 
-    def check_padding(self, end: int, nbytes: int) -> int:
+    def check_padding(self, end: i64, nbytes: i64) -> status:
         """Report non-zero padding before word ``end``, once per record."""
         if nbytes & 7 and not self.unpadded and self.words[end - 1] >> (8 * (nbytes & 7)):
             self.notes.add(PADDING_NOT_ZERO, self.here, self.index, 0)
             self.unpadded = 1
         return 0
 
-    def read_value(self, word: int, at: int, inner: int) -> int:
+    def read_value(self, word: i64, at: i64, inner: i64) -> Fallible[i64]:
         """Read the value at word ``inner`` of the argument at ``at``. Return the word after it."""
         kind = self.kind
         if kind == UINT64 or kind == INT64 or kind == DOUBLE:
@@ -376,7 +462,7 @@ class LogScan(RowScan):
             self.notes.add(TRACE_TYPE, self.here, self.index, kind)
         return at + size
 
-    def read_string(self, ref: int, start: int) -> int:
+    def read_string(self, ref: i64, start: i64) -> Fallible[i64]:
         """Read the string at word ``start``. Return the word after it."""
         if ref < INLINE:
             if ref:
@@ -398,7 +484,7 @@ class LogScan(RowScan):
             self.value = self.text(start, nbytes)
         return inner
 
-    def check_message(self, start: int, end: int) -> int:
+    def check_message(self, start: i64, end: i64) -> status:
         """Report a message, words ``start`` to ``end``, that is not UTF-8."""
         every = 0
         for at in range(start, end):
@@ -410,7 +496,7 @@ class LogScan(RowScan):
 
     # --- Well-known arguments; all others are ordinary keys ---
 
-    def meaning(self) -> int:
+    def meaning(self) -> status:
         """Store the argument in its column of the row, or add it as a key."""
         name = self.name
         attribution = OWN_MONIKER <= name <= OWN_ROLLED_OUT
@@ -446,19 +532,19 @@ class LogScan(RowScan):
                 return 0
         return self.key()
 
-    def is_attribution(self) -> bool:
+    def is_attribution(self) -> flag:
         """Return whether the argument has the type of an attribution argument."""
         if self.name == OWN_ROLLED_OUT:
             return self.kind == UINT64
         return self.kind == STRING
 
-    def wanted_kind(self, name: int) -> int:
+    def wanted_kind(self, name: i64) -> i64:
         """Return the type of a well-known argument."""
         if name == TAG or name == MESSAGE or name == FILE:
             return STRING
         return INT64 if name == VERBOSITY else UINT64
 
-    def well_known(self, name: int) -> int:
+    def well_known(self, name: i64) -> status:
         """Store a well-known argument of the right type."""
         value = self.value
         if name == TAG:
@@ -485,7 +571,7 @@ class LogScan(RowScan):
             self.verbosity = value
         return 0
 
-    def key(self) -> int:
+    def key(self) -> status:
         """Add the argument as a row of `args`."""
         if self.args.rows == self.args.room:
             self.args.grow()
@@ -499,7 +585,7 @@ class LogScan(RowScan):
         self.totals.types_seen |= ONE << self.kind
         return 0
 
-    def positional_value(self) -> int:
+    def positional_value(self) -> status:
         """Keep the argument for the format of a structured printf."""
         if self.positional.rows == self.positional.room:
             self.positional.grow()
@@ -509,14 +595,14 @@ class LogScan(RowScan):
         self.positional.rows += 1
         return 0
 
-    def misplace(self) -> int:
+    def misplace(self) -> status:
         """Report attribution arguments that are not at the end of the record."""
         for row in range(self.tail, self.args.rows):
             self.pend(ATTRIBUTION_NOT_LAST, self.args.offset[row], self.args.name[row])
         self.tail = NO_STRING
         return 0
 
-    def pend(self, code: int, offset: int, value: int) -> int:
+    def pend(self, code: i64, offset: i64, value: i64) -> i64:
         """Note a finding, which is reported unless the record is a manifest."""
         at = 3 * self.pendings
         self.pending[at] = code
@@ -525,7 +611,7 @@ class LogScan(RowScan):
         self.pendings += 1
         return 0
 
-    def report_pending(self) -> int:
+    def report_pending(self) -> status:
         """Report the noted findings."""
         for number in range(self.pendings):
             at = 3 * number
@@ -534,7 +620,7 @@ class LogScan(RowScan):
 
     # --- Attribution ---
 
-    def manifest(self, word: int, first: int) -> int:
+    def manifest(self, word: i64, first: i64) -> status:
         """Store the component that a manifest names in rows of `args` from ``first`` on."""
         moniker = NO_STRING
         url = NO_STRING
@@ -552,7 +638,7 @@ class LogScan(RowScan):
         self.components.put((word >> 16) & IDENT, 0, named)
         return 0
 
-    def attribute(self, tag: int, suffix: int) -> int:
+    def attribute(self, tag: i64, suffix: i64) -> status:
         """Set component and URL from the record itself, its suffix, or a manifest."""
         if suffix >= 0:
             self.read_suffix(suffix)
@@ -568,7 +654,7 @@ class LogScan(RowScan):
             self.url = self.last_url
         return 0
 
-    def look_up(self, ident: int) -> int:
+    def look_up(self, ident: i64) -> status:
         """Look up the component of a tag."""
         self.last_ident = NO_STRING if self.control else ident
         self.last_moniker = NO_STRING
@@ -585,7 +671,7 @@ class LogScan(RowScan):
                 self.components.put(ident, 0, NOT_NAMED)
         return 0
 
-    def read_suffix(self, at: int) -> int:
+    def read_suffix(self, at: i64) -> status:
         """Read the suffix of the record, at word ``at``."""
         word = self.words[at]
         length = word & LOW32
@@ -595,7 +681,7 @@ class LogScan(RowScan):
         self.url = self.pool.intern(url_at, (word >> 32) & LOW32)
         return 0
 
-    def read_tail(self) -> int:
+    def read_tail(self) -> status:
         """Store attribution at the end of the record, which was added as keys."""
         for row in range(self.tail, self.args.rows):
             name = self.args.name[row]
@@ -608,7 +694,7 @@ class LogScan(RowScan):
         self.args.rows = self.tail
         return 0
 
-    def joined(self, first: int) -> int:
+    def joined(self, first: i64) -> Fallible[i64]:
         """Count the log by tag. Return the code of the record's tags, joined by commas."""
         count = self.tags.rows - first
         if count == 0:
@@ -628,7 +714,7 @@ class LogScan(RowScan):
         self.pool.source = self.words
         return code
 
-    def spell(self, code: int, total: int) -> int:
+    def spell(self, code: i64, total: i64) -> i64:
         """Append a string of the pool to the letters. Return their number."""
         start = self.pool.starts[code]
         for index in range(self.pool.lengths[code]):

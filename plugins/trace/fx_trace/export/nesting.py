@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    Column,
+    Fallible,
+    View,
+    flag,
+    i64,
+    public,
+    status,
+    u8,
+    with_gil,
+)
 from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
-from fxframework.kernels.rows import Rows, columns
+from fxframework.kernels.rows import Rows
 
 __all__ = ["Nesting"]
 
@@ -24,10 +39,17 @@ ENDLESS = -0x8000000000000000
 """When a slice ends that was never closed."""
 
 
+@final
 class Opened(Rows):
     """Slices that may enclose others: the one below, its row, when it ends, and its end's text."""
 
-    COLUMNS = columns(i8="below row thread until start size same")
+    below: Column[i64]
+    row: Column[i64]
+    thread: Column[i64]
+    until: Column[i64]
+    start: Column[i64]
+    size: Column[i64]
+    same: Column[i64]
 
 
 class Nesting(Kernel):
@@ -36,6 +58,30 @@ class Nesting(Kernel):
     ``run`` gives END behind the last event, MORE once ``most`` bytes are written; ``out.take()``
     gives them. ``comma`` is 0 until the first one is written.
     """
+
+    out: Output
+    opened: Opened
+    tops: Array[i64]
+    index: Array[i64]
+    ends: Array[u8]
+    data: Bytes
+    starts: View[i64]
+    sizes: View[i64]
+    times: View[i64]
+    what: View[i64]
+    thread: View[i64]
+    parent: View[i64]
+    row: View[i64]
+    until: View[i64]
+    tail: View[i64]
+    free: i64
+    mask: i64
+    used: i64
+    live: i64
+    most: i64
+    at: i64
+    count: i64
+    comma: flag
 
     def __init__(self, threads: int, most: int) -> None:
         self.out = Output([b",\n"], memoryview(bytes(8)))
@@ -86,7 +132,7 @@ class Nesting(Kernel):
         self.until = view(places[4], np.int64)
         self.tail = view(places[5], np.int64)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write events until there is enough."""
         while self.at < self.count:
             if self.out.used >= self.most:
@@ -101,7 +147,7 @@ class Nesting(Kernel):
             self.at += 1
         return END
 
-    def slice(self, at: int) -> int:
+    def slice(self, at: i64) -> status:
         """Write a slice, which is open from here on."""
         thread = self.thread[at]
         while self.tops[thread] >= 0 and self.opened.row[self.tops[thread]] != self.parent[at]:
@@ -111,7 +157,7 @@ class Nesting(Kernel):
         self.open(at, thread, self.starts[at] + size)
         return 0
 
-    def settle(self, at: int) -> int:
+    def settle(self, at: i64) -> status:
         """End the slices of its thread that an event is not in."""
         thread = self.thread[at]
         row = self.row[at]
@@ -133,7 +179,7 @@ class Nesting(Kernel):
             self.close(thread)
         return 0
 
-    def open(self, at: int, thread: int, start: int) -> int:
+    def open(self, at: i64, thread: i64, start: i64) -> status:
         """Put a slice on the others of its thread; its end's text is at byte ``start``."""
         size = self.tail[at]
         if self.used + size > len(self.ends):
@@ -168,7 +214,7 @@ class Nesting(Kernel):
         self.tops[thread] = place
         return 0
 
-    def close(self, thread: int) -> int:
+    def close(self, thread: i64) -> status:
         """Write the end of the last slice that is open on a thread."""
         place = self.tops[thread]
         start = self.opened.start[place]
@@ -192,7 +238,7 @@ class Nesting(Kernel):
         self.live -= size
         return 0
 
-    def unlist(self, place: int) -> int:
+    def unlist(self, place: i64) -> status:
         """Take a slice out of the index of open slices by row."""
         slot = self.opened.row[place] & self.mask
         at = self.index[slot]
@@ -204,10 +250,11 @@ class Nesting(Kernel):
         self.opened.same[at] = self.opened.same[place]
         return 0
 
-    def widen(self) -> int:
+    @with_gil
+    def widen(self) -> status:
         """Make the index of open slices twice as wide."""
         self.mask = 2 * self.mask + 1
-        index = full(self.mask + 1, "i8", NONE)
+        index: Array[i64] = full(self.mask + 1, "i8", NONE)
         self.index = index
         thread = 0
         threads = len(self.tops)
@@ -221,7 +268,7 @@ class Nesting(Kernel):
             thread += 1
         return 0
 
-    def text(self, start: int, size: int) -> int:
+    def text(self, start: i64, size: i64) -> status:
         """Write letters of the events."""
         self.separate(size)
         used = self.out.used
@@ -233,7 +280,7 @@ class Nesting(Kernel):
         self.out.used = used
         return 0
 
-    def separate(self, size: int) -> int:
+    def separate(self, size: i64) -> status:
         """Write what is between two events; there is room for ``size`` bytes behind it."""
         if self.comma:
             self.out.literal(0)
@@ -242,10 +289,11 @@ class Nesting(Kernel):
             self.out.grow(size)
         return 0
 
-    def tidy(self, size: int) -> int:
+    @with_gil
+    def tidy(self, size: i64) -> status:
         """Make room for ``size`` more bytes of ends: leave out those that were written."""
-        old = self.ends
-        fresh = room(2 * (self.live + size) + SPARE, "u1")
+        old: Array[u8] = self.ends
+        fresh: Array[u8] = room(2 * (self.live + size) + SPARE, "u1")
         self.ends = fresh
         self.used = 0
         thread = 0
@@ -266,7 +314,9 @@ class Nesting(Kernel):
             thread += 1
         return 0
 
-    def finish(self) -> int:
+    @public
+    @with_gil
+    def finish(self) -> Fallible[flag]:
         """Write the ends that are still to come, as ``run`` does; those of no thread come last."""
         threads = len(self.tops)
         place = 1

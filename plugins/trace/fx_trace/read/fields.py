@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    ARG_BLOB,
+    ARG_DOUBLE,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_VALUE_AT,
+)
 from fx_trace.read.providers import Providers
 from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.rows import (
@@ -23,6 +32,7 @@ from fx_trace.rules import (
     STRING_OVER_LIMIT,
     WORDS_LEFT_OVER,
 )
+from fxframework.kernels.annotations import Fallible, View, flag, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
@@ -44,6 +54,44 @@ class FieldReader(Kernel):
     both int64; ``data`` are its bytes. ``need`` is the word behind the last field looked at,
     counted from the record's first.
     """
+
+    words: View[i64]
+    streams: View[i64]
+    total: i64
+    pool: Pool
+    notes: Notes
+    utf8: Utf8
+    bounds: RecordBounds
+    providers: Providers
+    events: EventRows
+    args: ArgRows
+    sched: SchedRows
+    logs: LogRows
+    blobs: BlobRows
+    objects: ObjectRows
+    profiler: ProfilerRows
+    counters: CounterRows
+    annotations: NoteRows
+    max_string: i64
+    record: i64
+    sched_rows: i64
+    log_rows: i64
+    blob_rows: i64
+    object_rows: i64
+    profiler_rows: i64
+    large_ticks: flag
+    last_thread: i64
+    start: i64
+    end: i64
+    at: i64
+    need: i64
+    subtype: i64
+    nargs: i64
+    arg_table: i64
+    arg_parent: i64
+    thread: i64
+    name: i64
+    dirty: i64
 
     def __init__(self, words: Any, streams: Any, data: Any, pool: Pool, notes: Notes) -> None:
         self.words = memoryview(words)
@@ -85,39 +133,39 @@ class FieldReader(Kernel):
         self.name = 0
         self.dirty = 0
 
-    def note(self, code: int, offset: int, value: int) -> int:
+    def note(self, code: i64, offset: i64, value: i64) -> status:
         """Report a finding."""
         self.notes.add(code, offset, self.record, value)
         return 0
 
-    def fits(self, after: int) -> bool:
+    def fits(self, after: i64) -> flag:
         """Whether the record goes on to word ``after``."""
         self.need = after - self.start
         return after <= self.end
 
-    def leftover(self, after: int) -> int:
+    def leftover(self, after: i64) -> status:
         """Report words behind what the record needs."""
         if after < self.end:
             self.note(WORDS_LEFT_OVER, self.start * 8, self.end - after)
         return 0
 
-    def unused(self, bits: int) -> int:
+    def unused(self, bits: i64) -> status:
         """Report bits that must be zero."""
         if bits:
             self.note(RESERVED_BITS, self.start * 8, self.words[self.start])
         return 0
 
-    def padded(self, at: int, nbytes: int) -> int:
+    def padded(self, at: i64, nbytes: i64) -> i64:
         """Look at the padding of a stream of bytes at word ``at``."""
         if nbytes & 7 and self.streams[at + (nbytes >> 3)] >> (8 * (nbytes & 7)):
             self.dirty = 1
         return 0
 
-    def inline_words(self, ref: int) -> int:
+    def inline_words(self, ref: i64) -> i64:
         """Words that a string reference has behind the header."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
 
-    def text(self, at: int, nbytes: int, offset: int, bad: int) -> int:
+    def text(self, at: i64, nbytes: i64, offset: i64, bad: i64) -> Fallible[i64]:
         """Code of the bytes at word ``at``; ``bad`` is the finding where they are not UTF-8."""
         if self.max_string and nbytes > self.max_string:
             self.note(STRING_OVER_LIMIT, offset, nbytes)
@@ -127,7 +175,7 @@ class FieldReader(Kernel):
             self.note(bad, offset, code)
         return code
 
-    def string(self, ref: int, at: int, offset: int, bad: int) -> int:
+    def string(self, ref: i64, at: i64, offset: i64, bad: i64) -> Fallible[i64]:
         """Code of a string reference, whose bytes are at word ``at`` where it is inline."""
         if ref & INLINE:
             self.padded(at, ref & 0x7FFF)
@@ -137,7 +185,7 @@ class FieldReader(Kernel):
             return entry & LOW32
         return self.providers.absent_string(ref, offset)
 
-    def thread_at(self, ref: int, at: int) -> int:
+    def thread_at(self, ref: i64, at: i64) -> Fallible[i64]:
         """Id of a thread reference, whose koids are at word ``at`` where it is inline."""
         if ref == 0:
             return self.inline_thread(self.words[at], self.words[at + 1])
@@ -146,7 +194,7 @@ class FieldReader(Kernel):
             return entry & LOW32
         return self.providers.absent_thread(ref, self.start * 8)
 
-    def inline_thread(self, pid: int, tid: int) -> int:
+    def inline_thread(self, pid: i64, tid: i64) -> Fallible[i64]:
         """Id of a thread by its koids; often it is that of the record before."""
         thread = self.last_thread
         if (
@@ -158,7 +206,7 @@ class FieldReader(Kernel):
             self.last_thread = thread
         return thread
 
-    def time_of(self, ticks: int) -> int:
+    def time_of(self, ticks: i64) -> status:
         """Make sure that the clock in force is that of the record."""
         if not self.providers.ready:
             self.providers.start_clock(self.start * 8)
@@ -166,7 +214,7 @@ class FieldReader(Kernel):
             self.large_ticks = True
         return 0
 
-    def args_end(self, at: int, count: int) -> int:
+    def args_end(self, at: i64, count: i64) -> i64:
         """The word after ``count`` arguments at word ``at``; -1 where they overrun the record."""
         if not self.fits(at):
             return -1

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, final
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    EVENT_ASYNC_BEGIN,
+    EVENT_ASYNC_END,
+    EVENT_ASYNC_INSTANT,
+    EVENT_DURATION_BEGIN,
+    EVENT_DURATION_COMPLETE,
+    EVENT_DURATION_END,
+    EVENT_FLOW_BEGIN,
+    EVENT_FLOW_END,
+    INVALID_END,
+    LINK_BITS,
+    OPEN_END,
+)
 from fx_trace.rules import (
     ASYNC_END_WITHOUT_BEGIN,
     END_WITHOUT_BEGIN,
@@ -14,30 +26,45 @@ from fx_trace.rules import (
     ENDS_BY_ANOTHER_NAME,
     TOO_DEEP,
 )
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    Column,
+    Fallible,
+    View,
+    flag,
+    i32,
+    i64,
+    status,
+)
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.rows import Rows, columns
+from fxframework.kernels.rows import Rows
 
 __all__ = ["Durations", "Match"]
 
 ONE = 1
 
 
+@final
 class OpenBegins(Rows):
     """Name and category of each duration begin that is open; ``below``: the one that encloses it.
 
     What is closed makes room for the next.
     """
 
-    COLUMNS = columns(i4="name category", i8="below")
+    name: Column[i32]
+    category: Column[i32]
+    below: Column[i64]
+    free: i64
 
     def __init__(self) -> None:
         super().__init__(64)
         self.free = -1
 
-    def push(self, top: int, name: int, category: int) -> int:
+    def push(self, top: i64, name: i64, category: i64) -> Fallible[i64]:
         """Open one inside ``top``; gives its number."""
         number = self.free
         if number >= 0:
@@ -52,7 +79,7 @@ class OpenBegins(Rows):
         self.below[number] = top
         return number
 
-    def pop(self, top: int) -> int:
+    def pop(self, top: i64) -> i64:
         """Close the innermost one; gives the one that encloses it."""
         below = self.below[top]
         self.below[top] = self.free
@@ -73,6 +100,41 @@ class Match(Kernel):
     ``run`` gives -1, or the index of the first event that steps back in time: then the events
     have to be taken in order of time, by a new ``Match``.
     """
+
+    notes: Notes
+    max_depth: i64
+    count: i64
+    slice_row: i64
+    end_row: i64
+    flow_row: i64
+    last_async: i64
+    natural: flag
+    kind: Bytes
+    thread: View[i32]
+    name: View[i32]
+    category: View[i32]
+    offset: View[i64]
+    word: View[i64]
+    time: View[i64]
+    finish: View[i64]
+    refs: View[i64]
+    pids: View[i64]
+    end: Array[i64]
+    parent: Array[i64]
+    ends: Array[i64]
+    flows: Array[i64]
+    depth: Array[i32]
+    threads: i64
+    top: Array[i64]
+    open_slices: Array[i64]
+    last: Array[i64]
+    last_end: Array[i64]
+    innermost: Array[i64]
+    begins: OpenBegins
+    operations: PairMap
+    open_async: PairMap
+    unnamed: PairMap
+    links: PairMap
 
     def __init__(self, notes: Notes, max_depth: int, unnamed: PairMap) -> None:
         self.notes = notes
@@ -150,7 +212,7 @@ class Match(Kernel):
                 setattr(self, name, longer)
         self.threads = threads
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Match the events; see the class."""
         index = 0
         while index < self.count:
@@ -173,12 +235,12 @@ class Match(Kernel):
             index += 1
         return -1
 
-    def note(self, code: int, index: int) -> int:
+    def note(self, code: i64, index: i64) -> status:
         """Report a finding about an event."""
         self.notes.add(code, self.offset[index], -1, 0)
         return 0
 
-    def link(self, first: int, kind: int, index: int) -> int:
+    def link(self, first: i64, kind: i64, index: i64) -> status:
         """Note that an event of a kind has this id; ``first`` is the kind of what must begin it."""
         number = self.word[index]
         found = self.links.get(first, number)
@@ -186,7 +248,7 @@ class Match(Kernel):
             found = self.offset[index] << LINK_BITS
         return self.links.put(first, number, found | ONE << (kind - first))
 
-    def begin(self, index: int, kind: int) -> int:
+    def begin(self, index: i64, kind: i64) -> status:
         """A duration begins. Gives 0 where it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
@@ -235,7 +297,7 @@ class Match(Kernel):
         self.open_slices[thread] = deep
         return 1
 
-    def finish_slice(self, index: int) -> int:
+    def finish_slice(self, index: i64) -> status:
         """A duration ends. Gives 0 where it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
@@ -269,7 +331,7 @@ class Match(Kernel):
         self.innermost[thread] = self.begins.pop(begin)
         return 1
 
-    def differs(self, end: int, begin: int) -> bool:
+    def differs(self, end: i64, begin: i64) -> flag:
         """Whether an end says another text than its begin: no text (code 0) says nothing."""
         return (
             end != begin
@@ -278,7 +340,7 @@ class Match(Kernel):
             and self.unnamed.get(begin, 0) < 0
         )
 
-    def advance(self, thread: int, now: int) -> bool:
+    def advance(self, thread: i64, now: i64) -> flag:
         """Go on in time on a thread; False where that steps back."""
         if now < self.last[thread]:
             return False
@@ -287,7 +349,7 @@ class Match(Kernel):
             self.last_end[thread] = OPEN_END
         return True
 
-    def enclose_flow(self, index: int) -> int:
+    def enclose_flow(self, index: i64) -> status:
         """A point of a flow belongs to the slice around it. Gives 0 where it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
@@ -308,7 +370,7 @@ class Match(Kernel):
         self.flows[row] = top
         return 1
 
-    def match_async(self, index: int, kind: int) -> int:
+    def match_async(self, index: i64, kind: i64) -> status:
         """An asynchronous begin or end. Gives 0 where it steps back in time."""
         now = self.time[index]
         if self.natural:
@@ -349,13 +411,18 @@ class Durations(Kernel):
     A length that does not fit 63 bits is the greatest that does.
     """
 
+    time: View[i64]
+    end: View[i64]
+    out: Array[i64]
+    count: i64
+
     def __init__(self, time: Any, end: Any, out: Any) -> None:
         self.time = memoryview(time)
         self.end = memoryview(end)
         self.out = memoryview(out)
         self.count = len(self.out)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill ``out``."""
         row = 0
         while row < self.count:

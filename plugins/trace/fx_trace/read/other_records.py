@@ -2,7 +2,86 @@
 
 from __future__ import annotations
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    BACKTRACE_FLAGS_AT,
+    BLOB_DATA,
+    BLOB_KIND_AT,
+    BLOB_LENGTH_AT,
+    BLOB_NAME_AT,
+    BLOB_PERFETTO,
+    FRAME_COUNT_AT,
+    LARGE_ARGS_AT,
+    LARGE_CATEGORY_AT,
+    LARGE_FORMAT_AT,
+    LARGE_KIND_AT,
+    LARGE_NAME_AT,
+    LARGE_THREAD_AT,
+    LARGE_WITH_METADATA,
+    LARGE_WITHOUT_METADATA,
+    LEGACY_CPU_AT,
+    LEGACY_INCOMING_AT,
+    LEGACY_INCOMING_PRIORITY_AT,
+    LEGACY_OUTGOING_AT,
+    LEGACY_OUTGOING_PRIORITY_AT,
+    LEGACY_STATE_AT,
+    LOG_LENGTH_AT,
+    LOG_THREAD_AT,
+    MAGIC,
+    MAGIC_AT,
+    METADATA_KIND_AT,
+    MMAP_FLAGS_AT,
+    MODULE_BUILD_ID_LENGTH_AT,
+    MODULE_ID_AT,
+    MODULE_NAME_LENGTH_AT,
+    OBJECT_ARGS_AT,
+    OBJECT_NAME_AT,
+    OBJECT_OWNER_AT,
+    PROFILER_BACKTRACE,
+    PROFILER_KIND_AT,
+    PROFILER_MMAP,
+    PROFILER_MODULE,
+    PROFILER_THREAD_AT,
+    PROVIDER_EVENT,
+    PROVIDER_EVENT_AT,
+    PROVIDER_ID_AT,
+    PROVIDER_INFO,
+    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_SECTION,
+    SCHED_KIND_AT,
+    SCHED_LEGACY_SWITCH,
+    SCHED_SWITCH,
+    SCHED_WAKEUP,
+    STATE_DEAD,
+    STATE_RUNNING,
+    STRING_INDEX_AT,
+    STRING_LENGTH_AT,
+    SWITCH_ARGS_AT,
+    SWITCH_CPU_AT,
+    SWITCH_STATE_AT,
+    TABLE_BLOBS,
+    TABLE_OBJECTS,
+    TABLE_SCHED,
+    THREAD_INDEX_AT,
+    TRACE_INFO,
+    TRACE_INFO_KIND_AT,
+    UNUSED_BLOB,
+    UNUSED_INITIALIZATION,
+    UNUSED_LARGE,
+    UNUSED_LARGE_WITH,
+    UNUSED_LARGE_WITHOUT,
+    UNUSED_LOG,
+    UNUSED_MMAP,
+    UNUSED_MODULE,
+    UNUSED_OBJECT,
+    UNUSED_PROVIDER_EVENT,
+    UNUSED_PROVIDER_INFO,
+    UNUSED_PROVIDER_SECTION,
+    UNUSED_STRING,
+    UNUSED_SWITCH,
+    UNUSED_THREAD,
+    UNUSED_TRACE_INFO,
+    UNUSED_WAKEUP,
+)
 from fx_trace.read.fields import FieldReader
 from fx_trace.rules import (
     BUFFER_FULL,
@@ -17,6 +96,7 @@ from fx_trace.rules import (
     UNKNOWN_BLOB_TYPE,
     UNKNOWN_KIND,
 )
+from fxframework.kernels.annotations import Fallible, i64, status
 
 __all__ = ["OtherRecords"]
 
@@ -28,7 +108,7 @@ class OtherRecords(FieldReader):
 
     # --- Records that set the stage --------------------------------------------------------------
 
-    def metadata(self, word: int) -> int:
+    def metadata(self, word: i64) -> status:
         """A metadata record."""
         offset = self.start * 8
         kind = (word >> METADATA_KIND_AT) & 15
@@ -64,7 +144,7 @@ class OtherRecords(FieldReader):
         self.leftover(after)
         return 1
 
-    def provider_event(self, number: int, event: int) -> int:
+    def provider_event(self, number: i64, event: i64) -> status:
         """Something that a provider reports: event 0 says that its buffer was full."""
         if event:
             self.note(UNKNOWN_KIND, self.start * 8, event)
@@ -77,7 +157,7 @@ class OtherRecords(FieldReader):
             self.providers.table.full[provider] += 1
         return 0
 
-    def initialization(self, word: int) -> int:
+    def initialization(self, word: i64) -> status:
         """A tick rate, and in files of Jane Street's a base tick and the wall time at it."""
         size = self.end - self.start
         self.unused(word & UNUSED_INITIALIZATION)
@@ -92,7 +172,7 @@ class OtherRecords(FieldReader):
             self.leftover(self.start + 2)
         return 1
 
-    def string_record(self, word: int) -> int:
+    def string_record(self, word: i64) -> status:
         """A string is registered at an index."""
         index = (word >> STRING_INDEX_AT) & 0x7FFF
         length = (word >> STRING_LENGTH_AT) & 0x7FFF
@@ -110,7 +190,7 @@ class OtherRecords(FieldReader):
             self.note(INDEX_ZERO, self.start * 8, 0)
         return 1
 
-    def thread_record(self, word: int) -> int:
+    def thread_record(self, word: i64) -> status:
         """A thread is registered at an index."""
         index = (word >> THREAD_INDEX_AT) & 0xFF
         at = self.start + 1
@@ -125,7 +205,7 @@ class OtherRecords(FieldReader):
 
     # --- Scheduling and logs ---------------------------------------------------------------------
 
-    def scheduling(self, word: int) -> int:
+    def scheduling(self, word: i64) -> status:
         """A context switch or a wakeup."""
         kind = (word >> SCHED_KIND_AT) & 15
         self.subtype = kind
@@ -150,7 +230,7 @@ class OtherRecords(FieldReader):
         self.sched_rows += 1
         return 1
 
-    def legacy_switch(self, word: int) -> int:
+    def legacy_switch(self, word: i64) -> Fallible[i64]:
         """A legacy context switch. Gives the word after what it needs; -1 where it does not fit."""
         outgoing = (word >> LEGACY_OUTGOING_AT) & 0xFF
         incoming = (word >> LEGACY_INCOMING_AT) & 0xFF
@@ -168,7 +248,7 @@ class OtherRecords(FieldReader):
         self.sched.next_priority[row] = (word >> LEGACY_INCOMING_PRIORITY_AT) & 0xFF
         return after
 
-    def switch(self, word: int, kind: int) -> int:
+    def switch(self, word: i64, kind: i64) -> Fallible[i64]:
         """A context switch or wakeup by tids; as ``legacy_switch``."""
         nargs = (word >> SWITCH_ARGS_AT) & 15
         at = self.start + 4 if kind == SCHED_SWITCH else self.start + 3
@@ -195,14 +275,14 @@ class OtherRecords(FieldReader):
         self.arg_parent = self.sched_rows
         return after
 
-    def state(self, row: int, state: int, may_run: int) -> int:
+    def state(self, row: i64, state: i64, may_run: i64) -> status:
         """The state in which a switch leaves a thread."""
         self.sched.state[row] = state
         if state > STATE_DEAD or (state == STATE_RUNNING and not may_run):
             self.note(INVALID_STATE, self.start * 8, state)
         return 0
 
-    def log(self, word: int) -> int:
+    def log(self, word: i64) -> status:
         """A line that was logged."""
         length = (word >> LOG_LENGTH_AT) & 0x7FFF
         thread_ref = (word >> LOG_THREAD_AT) & 0xFF
@@ -232,7 +312,7 @@ class OtherRecords(FieldReader):
 
     # --- Blobs and objects -----------------------------------------------------------------------
 
-    def blob(self, word: int) -> int:
+    def blob(self, word: i64) -> status:
         """Bytes of some other format."""
         ref = (word >> BLOB_NAME_AT) & 0xFFFF
         length = (word >> BLOB_LENGTH_AT) & 0x7FFF
@@ -251,7 +331,7 @@ class OtherRecords(FieldReader):
         self.add_blob(kind, name, at * 8, length)
         return 1
 
-    def add_blob(self, kind: int, name: int, start: int, length: int) -> int:
+    def add_blob(self, kind: i64, name: i64, start: i64, length: i64) -> status:
         """A row of a blob."""
         if self.blobs.rows == self.blobs.room:
             self.blobs.grow()
@@ -265,7 +345,7 @@ class OtherRecords(FieldReader):
         self.blob_rows += 1
         return 0
 
-    def userspace_object(self, word: int) -> int:
+    def userspace_object(self, word: i64) -> status:
         """What a pointer of a process points to."""
         process = (word >> OBJECT_OWNER_AT) & 0xFF
         ref = (word >> OBJECT_NAME_AT) & 0xFFFF
@@ -300,7 +380,7 @@ class OtherRecords(FieldReader):
         self.add_object(1, 0, pid, name)
         return 1
 
-    def kernel_object(self, word: int) -> int:
+    def kernel_object(self, word: i64) -> status:
         """What a koid stands for."""
         ref = (word >> OBJECT_NAME_AT) & 0xFFFF
         nargs = (word >> OBJECT_ARGS_AT) & 15
@@ -317,7 +397,7 @@ class OtherRecords(FieldReader):
         self.add_object(0, (word >> OBJECT_OWNER_AT) & 0xFF, 0, name)
         return 1
 
-    def add_object(self, kind: int, type: int, pid: int, name: int) -> int:
+    def add_object(self, kind: i64, type: i64, pid: i64, name: i64) -> status:
         """A row of an object."""
         if self.objects.rows == self.objects.room:
             self.objects.grow()
@@ -337,7 +417,7 @@ class OtherRecords(FieldReader):
 
     # --- Profiler --------------------------------------------------------------------------------
 
-    def profiler_record(self, word: int) -> int:
+    def profiler_record(self, word: i64) -> status:
         """A module, a mapping or a backtrace of the CPU profiler."""
         kind = (word >> PROFILER_KIND_AT) & 15
         self.subtype = kind
@@ -383,7 +463,7 @@ class OtherRecords(FieldReader):
         self.leftover(at + inline + more)
         return 1
 
-    def profiler_row(self, row: int, kind: int, word: int, at: int) -> int:
+    def profiler_row(self, row: i64, kind: i64, word: i64, at: i64) -> status:
         """What only one kind of profiler record has; its words begin at ``at``."""
         self.profiler.module[row] = -1
         self.profiler.name[row] = -1
@@ -418,7 +498,7 @@ class OtherRecords(FieldReader):
 
     # --- Large records ---------------------------------------------------------------------------
 
-    def large(self, word: int) -> int:
+    def large(self, word: i64) -> status:
         """A large blob, with or without metadata."""
         form = (word >> LARGE_FORMAT_AT) & 15
         if (word >> LARGE_KIND_AT) & 15 or form > LARGE_WITHOUT_METADATA:

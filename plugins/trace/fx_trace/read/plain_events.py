@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    ARG_DOUBLE,
+    ARG_INT32,
+    ARG_INT64,
+    ARG_STRING,
+    ARG_UINT32,
+)
+from fxframework.kernels.annotations import Array, Fallible, View, f64, i32, i64, status
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
@@ -57,6 +64,20 @@ class PlainEvents(Kernel):
     is not an event of which all parts are known. ``know_shape``, ``know_thread``, ``know_string``
     and ``know_argument`` teach parts, ``forget`` takes back all, ``forget_thread`` a thread.
     """
+
+    words: View[i64]
+    doubles: View[f64]
+    out: Output
+    shape_of: PairMap
+    argument_of: PairMap
+    shapes: Array[i64]
+    arguments: Array[i64]
+    threads: Array[i32]
+    strings: Array[i32]
+    pos: i64
+    whole: i64
+    records: i64
+    most: i64
 
     def __init__(self, most: int) -> None:
         self.out = Output(TEXTS, memoryview(b""))
@@ -135,7 +156,7 @@ class PlainEvents(Kernel):
             known = -1 if text is None else self.out.add(text)
             self.arguments[ARGUMENT * number + place] = known
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write lines."""
         while self.out.used < self.most:
             if self.pos >= self.whole:
@@ -147,7 +168,7 @@ class PlainEvents(Kernel):
             self.records += 1
         return FULL
 
-    def event(self, at: int) -> int:
+    def event(self, at: i64) -> status:
         """Write the line of the event at a word, and go behind it: 1, or 0 where it is unknown."""
         header = self.words[at]
         shape = self.shape_of.get(header & LOW24, 0)
@@ -201,7 +222,7 @@ class PlainEvents(Kernel):
         self.pos = end
         return 1
 
-    def argument(self, at: int, stop: int) -> int:
+    def argument(self, at: i64, stop: i64) -> Fallible[i64]:
         """Write the argument at a word; gives where it ends, -1 where it is unknown."""
         if at >= stop:
             return -1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fx_trace.numbers import *
+from typing import final
+
 from fx_trace.read.rows import (
     ClockRows,
     EventRows,
@@ -24,6 +25,7 @@ from fx_trace.rules import (
     STRING_NOT_REGISTERED,
     THREAD_NOT_REGISTERED,
 )
+from fxframework.kernels.annotations import Array, Fallible, flag, i64, public, status, with_gil
 from fxframework.kernels.buffers import full
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
@@ -49,6 +51,7 @@ STRINGS = 1 << 15
 THREADS = 1 << 8
 
 
+@final
 class Providers:
     """The providers met so far; ``current`` is the row of the one whose records follow.
 
@@ -57,6 +60,36 @@ class Providers:
     ``absent_thread`` find, or report. Where ``ready`` is false, ``start_clock`` has to be called
     before a record with a time. ``wall`` is the first wall time that a record gave, in ns, or -1.
     """
+
+    pool: Pool
+    notes: Notes
+    events: EventRows
+    sched: SchedRows
+    logs: LogRows
+    profiler: ProfilerRows
+    record: i64
+    epoch: i64
+    epochs: i64
+    generation: i64
+    current: i64
+    clock: i64
+    wall: i64
+    ready: flag
+    strings: Array[i64]
+    absent_strings: Array[i64]
+    threads: Array[i64]
+    absent_threads: Array[i64]
+    string_map: PairMap
+    thread_map: PairMap
+    markers: PairMap
+    numbers: PairMap
+    identities: PairMap
+    clock_map: PairMap
+    unnamed: PairMap
+    known: ThreadRows
+    table: ProviderRows
+    clocks: ClockRows
+    segments: SegmentRows
 
     def __init__(
         self,
@@ -102,14 +135,14 @@ class Providers:
         self.add_clock(NANOSECONDS, 0, -1)
         self.table.clock[0] = 0
 
-    def note(self, code: int, offset: int, value: int) -> int:
+    def note(self, code: i64, offset: i64, value: i64) -> status:
         """Report a finding about the record being read."""
         self.notes.add(code, offset, self.record, value)
         return 0
 
     # --- Providers -------------------------------------------------------------------------------
 
-    def add_provider(self, number: int, offset: int) -> int:
+    def add_provider(self, number: i64, offset: i64) -> Fallible[i64]:
         """The row of a provider that was not met before, with the rate of provider 0."""
         if self.table.rows == self.table.room:
             self.table.grow()
@@ -136,7 +169,7 @@ class Providers:
         self.numbers.put(number, 0, row)
         return row
 
-    def introduce(self, number: int, offset: int) -> int:
+    def introduce(self, number: i64, offset: i64) -> Fallible[i64]:
         """The row of a provider that a record introduces; its tables are empty from here on."""
         row = self.numbers.get(number, 0)
         if row < 0:
@@ -149,7 +182,7 @@ class Providers:
         self.table.offset[row] = offset
         return row
 
-    def enter_section(self, number: int, offset: int) -> int:
+    def enter_section(self, number: i64, offset: i64) -> status:
         """Put the tables and clock of a provider in force, that of a section record."""
         row = self.numbers.get(number, 0)
         if row < 0:
@@ -158,7 +191,7 @@ class Providers:
         self.switch(row)
         return 0
 
-    def switch(self, row: int) -> int:
+    def switch(self, row: i64) -> status:
         """Put the tables and clock of a provider in force."""
         self.current = row
         self.epoch = self.table.epoch[row]
@@ -169,7 +202,7 @@ class Providers:
 
     # --- Clocks ----------------------------------------------------------------------------------
 
-    def add_clock(self, rate: int, base: int, wall: int) -> int:
+    def add_clock(self, rate: i64, base: i64, wall: i64) -> Fallible[i64]:
         """The number of a clock, which is known by its rate and base tick."""
         clock = self.clock_map.get(rate, base)
         if clock >= 0:
@@ -186,7 +219,7 @@ class Providers:
         self.clock_map.put(rate, base, clock)
         return clock
 
-    def initialize(self, offset: int, rate: int, base: int, wall: int, based: bool) -> int:
+    def initialize(self, offset: i64, rate: i64, base: i64, wall: i64, based: flag) -> status:
         """Set the rate of the current provider; ``based`` is whether base and wall were given."""
         row = self.current
         if based:
@@ -206,7 +239,7 @@ class Providers:
         self.ready = False
         return 0
 
-    def start_clock(self, offset: int) -> int:
+    def start_clock(self, offset: i64) -> status:
         """Put the clock of the current provider in force, for a record with a time."""
         row = self.current
         if self.table.rate[row] == 0:
@@ -222,11 +255,12 @@ class Providers:
         self.ready = True
         return 0
 
-    def go_on(self) -> int:
+    @public
+    def go_on(self) -> status:
         """Begin the segments of the next chunk with the clock in force."""
         return self.begin_segment()
 
-    def begin_segment(self) -> int:
+    def begin_segment(self) -> status:
         """Note that the clock in force holds for the rows that follow."""
         if self.segments.rows == self.segments.room:
             self.segments.grow()
@@ -241,13 +275,13 @@ class Providers:
 
     # --- Strings ---------------------------------------------------------------------------------
 
-    def register_string(self, index: int, code: int) -> int:
+    def register_string(self, index: i64, code: i64) -> status:
         """Register a string of the current provider."""
         self.strings[index] = (self.generation << GENERATION_AT) | code
         self.string_map.put(self.epoch, index, code)
         return 0
 
-    def absent_string(self, index: int, offset: int) -> int:
+    def absent_string(self, index: i64, offset: i64) -> Fallible[i64]:
         """Code of an indexed string that the cache lacks; reported where it is not registered."""
         entry = self.absent_strings[index]
         if entry >> GENERATION_AT != self.generation:
@@ -271,7 +305,8 @@ class Providers:
             self.note(STRING_NOT_REGISTERED, offset, index)
         return entry & LOW31
 
-    def marker(self, index: int) -> int:
+    @with_gil
+    def marker(self, index: i64) -> Fallible[i64]:
         """Code of the text ``<str#N>``, which stands for a string that was never registered."""
         code = self.pool.enter(b"<str#%d>" % index)
         self.markers.put(index, 0, code)
@@ -280,13 +315,13 @@ class Providers:
 
     # --- Threads ---------------------------------------------------------------------------------
 
-    def register_thread(self, index: int, thread: int) -> int:
+    def register_thread(self, index: i64, thread: i64) -> status:
         """Register a thread of the current provider."""
         self.threads[index] = (self.generation << GENERATION_AT) | thread
         self.thread_map.put(self.epoch, index, thread)
         return 0
 
-    def add_thread(self, pid: int, tid: int, offset: int, gone: int) -> int:
+    def add_thread(self, pid: i64, tid: i64, offset: i64, gone: i64) -> Fallible[i64]:
         """The id of a thread that was not mentioned before."""
         if self.known.rows == self.known.room:
             self.known.grow()
@@ -298,7 +333,7 @@ class Providers:
         self.known.rows = thread + 1
         return thread
 
-    def identity(self, pid: int, tid: int, offset: int) -> int:
+    def identity(self, pid: i64, tid: i64, offset: i64) -> Fallible[i64]:
         """Id of a thread by its koids, entered where it is new."""
         thread = self.identities.get(pid, tid)
         if thread < 0:
@@ -306,7 +341,7 @@ class Providers:
             self.identities.put(pid, tid, thread)
         return thread
 
-    def absent_thread(self, index: int, offset: int) -> int:
+    def absent_thread(self, index: i64, offset: i64) -> Fallible[i64]:
         """Id of an indexed thread that the cache lacks; reported where it is not registered."""
         entry = self.absent_threads[index]
         if entry >> GENERATION_AT != self.generation:

@@ -249,4 +249,6 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
 
 def _timed(chunk: Any, scanner: Scanner) -> TimedChunk:
-    return TimedChunk(chunk, Times(chunk, scanner.clocks(), large_ticks=scanner.scan.large_ticks))
+    return TimedChunk(
+        chunk, Times(chunk, scanner.clocks(), large_ticks=bool(scanner.scan.large_ticks))
+    )

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 from fx_trace.layout import MINIMUM_WORDS, SOUND_RUN
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    ARG_BLOB,
+    ARG_DOUBLE,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_VALUE_AT,
+    RECORD_LARGE,
+    RECORD_METADATA,
+    SIZE_AT,
+)
 from fx_trace.read.forms import (
     BYTES,
     FIELD_WIDTH,
@@ -22,6 +34,7 @@ from fx_trace.read.forms import (
     TAIL,
     WORDS,
 )
+from fxframework.kernels.annotations import View, flag, i64, public
 from fxframework.kernels.buffers import view
 
 __all__ = ["RecordBounds"]
@@ -33,11 +46,18 @@ RUN = SOUND_RUN
 _LEAST = {int(kind): words for kind, words in MINIMUM_WORDS.items()}
 
 
+@final
 class RecordBounds:
     """The words of a trace (int64) as records; ``least`` has, by record type, their least size.
 
     ``least`` is 0 for the types that the format does not define.
     """
+
+    words: View[i64]
+    least: View[i64]
+    forms: View[i64]
+    first_form: View[i64]
+    total: i64
 
     def __init__(self, words: Any) -> None:
         self.words = memoryview(words)
@@ -48,19 +68,20 @@ class RecordBounds:
             [sum(form.value & 15 < kind for form in FORMS) for kind in range(17)], "i8"
         )
 
-    def size_of(self, word: int) -> int:
+    @public
+    def size_of(self, word: i64) -> i64:
         """Words of the record with this header."""
         if word & 15 == RECORD_LARGE:
             return (word >> SIZE_AT) & LARGE_SIZE_BITS
         return (word >> SIZE_AT) & SIZE_BITS
 
-    def zeros_end(self, at: int) -> int:
+    def zeros_end(self, at: i64) -> i64:
         """The word after the zero words that begin at word ``at``."""
         while at < self.total and self.words[at] == 0:
             at += 1
         return at
 
-    def sound_size(self, at: int) -> int:
+    def sound_size(self, at: i64) -> i64:
         """Words of the record at word ``at``; 0 where there can be none of a defined type."""
         if at >= self.total:
             return 0
@@ -71,7 +92,8 @@ class RecordBounds:
             return 0
         return size
 
-    def resume(self, at: int) -> int:
+    @public
+    def resume(self, at: i64) -> i64:
         """The word where records follow again after damage at word ``at``; the end if none do.
 
         That is behind the contents of the record that was damaged, if a record begins there whose
@@ -90,7 +112,7 @@ class RecordBounds:
             at += 1
         return at
 
-    def follows(self, at: int) -> bool:
+    def follows(self, at: i64) -> flag:
         """Whether records follow at word ``at``."""
         size = self.sound_size(at)
         if size == 0:
@@ -107,7 +129,7 @@ class RecordBounds:
             run += 1
         return size != 0
 
-    def is_exact(self, at: int) -> bool:
+    def is_exact(self, at: i64) -> flag:
         """Whether a record begins at word ``at`` whose contents fill it exactly."""
         size = self.sound_size(at)
         if size == 0:
@@ -120,7 +142,7 @@ class RecordBounds:
             form += 1
         return False
 
-    def contents_end(self, at: int, form: int) -> int:
+    def contents_end(self, at: i64, form: i64) -> i64:
         """The word behind the contents of a record of this form; 0 where it can be none."""
         word = self.words[at]
         row = form * FORM_WIDTH
@@ -158,7 +180,8 @@ class RecordBounds:
         end += self.forms[row + TAIL]
         return end if end <= self.total else 0
 
-    def sizes_end(self, at: int, end: int) -> int:
+    @public
+    def sizes_end(self, at: i64, end: i64) -> i64:
         """The word at which records end that begin at word ``at``, going by their sizes alone.
 
         Up to a size of zero, or a record that passes word ``end``; one that fills the rest exactly
@@ -171,7 +194,8 @@ class RecordBounds:
             at += size
         return at
 
-    def metadata_after(self, at: int, end: int, max_record: int) -> int:
+    @public
+    def metadata_after(self, at: i64, end: i64, max_record: i64) -> i64:
         """The first word from ``at``, where a record begins, with a metadata record; or ``end``.
 
         Records are framed as a scan of the words before ``end`` does.
@@ -193,7 +217,7 @@ class RecordBounds:
         self.total = total
         return at
 
-    def is_framed(self, at: int) -> bool:
+    def is_framed(self, at: i64) -> flag:
         """Whether a record of a type that is not defined has a size that fits."""
         size = self.size_of(self.words[at])
         return self.least[self.words[at] & 15] == 0 and 0 < size <= self.total - at
@@ -208,11 +232,11 @@ class RecordBounds:
                 at += self.size_of(self.words[at])
         return found
 
-    def inline_words(self, ref: int) -> int:
+    def inline_words(self, ref: i64) -> i64:
         """Words that a string reference has behind the header."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
 
-    def argument_words(self, word: int) -> int:
+    def argument_words(self, word: i64) -> i64:
         """Words that an argument with this header needs; 0 for types that are not defined."""
         kind = word & 15
         if kind > ARG_BLOB:

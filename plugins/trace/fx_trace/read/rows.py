@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fxframework.kernels.rows import Rows, columns
+from typing import final
+
+from fxframework.kernels.annotations import Column, i32, i64, u8
+from fxframework.kernels.rows import Rows
 
 __all__ = [
     "ArgRows",
@@ -23,101 +26,180 @@ __all__ = [
 ]
 
 
+@final
 class EventRows(Rows):
     """Event records."""
 
-    COLUMNS = columns(u1="kind", i4="thread category name", i8="offset ticks word")
+    kind: Column[u8]
+    thread: Column[i32]
+    category: Column[i32]
+    name: Column[i32]
+    offset: Column[i64]
+    ticks: Column[i64]
+    word: Column[i64]
+
     """``word``: end ticks, counter id or correlation id; an instant's scope."""
 
 
+@final
 class ArgRows(Rows):
     """Arguments; below -1, ``parent`` is -2 - the ordinal of an end event.
 
     ``value`` is the integer, the bits of the double, or the code of the string or blob.
     """
 
-    COLUMNS = columns(u1="table type", i4="name", i8="parent offset value")
+    table: Column[u8]
+    type: Column[u8]
+    name: Column[i32]
+    parent: Column[i64]
+    offset: Column[i64]
+    value: Column[i64]
 
 
+@final
 class SchedRows(Rows):
     """Scheduling records; ``prev`` and ``next`` are tids, in legacy switches thread ids."""
 
-    COLUMNS = columns(
-        u1="kind state", i4="cpu prev_priority next_priority", i8="offset ticks prev next"
-    )
+    kind: Column[u8]
+    state: Column[u8]
+    cpu: Column[i32]
+    prev_priority: Column[i32]
+    next_priority: Column[i32]
+    offset: Column[i64]
+    ticks: Column[i64]
+    prev: Column[i64]
+    next: Column[i64]
 
 
+@final
 class LogRows(Rows):
     """Log records; the message is bytes ``start`` to ``start + length`` of the file."""
 
-    COLUMNS = columns(i4="thread", i8="offset ticks start length")
+    thread: Column[i32]
+    offset: Column[i64]
+    ticks: Column[i64]
+    start: Column[i64]
+    length: Column[i64]
 
 
+@final
 class BlobRows(Rows):
     """Blobs; type 0 is a large record's."""
 
-    COLUMNS = columns(u1="type", i4="name", i8="offset start length")
+    type: Column[u8]
+    name: Column[i32]
+    offset: Column[i64]
+    start: Column[i64]
+    length: Column[i64]
 
 
+@final
 class ObjectRows(Rows):
     """Object records: kind 0 kernel (value koid), 1 userspace (value pointer)."""
 
-    COLUMNS = columns(u1="kind type", i4="name", i8="offset value pid")
+    kind: Column[u8]
+    type: Column[u8]
+    name: Column[i32]
+    offset: Column[i64]
+    value: Column[i64]
+    pid: Column[i64]
 
 
+@final
 class ProfilerRows(Rows):
     """Profiler records; ``start`` and ``length`` are bytes of the file that hold the frames."""
 
-    COLUMNS = columns(
-        u1="kind",
-        i4="thread module name build_id flags",
-        i8="offset ticks pid address size vaddr start length",
-    )
+    kind: Column[u8]
+    thread: Column[i32]
+    module: Column[i32]
+    name: Column[i32]
+    build_id: Column[i32]
+    flags: Column[i32]
+    offset: Column[i64]
+    ticks: Column[i64]
+    pid: Column[i64]
+    address: Column[i64]
+    size: Column[i64]
+    vaddr: Column[i64]
+    start: Column[i64]
+    length: Column[i64]
 
 
+@final
 class CounterRows(Rows):
     """The event and the argument of each value of a counter."""
 
-    COLUMNS = columns(i8="event arg")
+    event: Column[i64]
+    arg: Column[i64]
 
 
+@final
 class NoteRows(Rows):
     """Arguments that an object record annotates, and its name."""
 
-    COLUMNS = columns(i8="arg name")
+    arg: Column[i64]
+    name: Column[i64]
 
 
+@final
 class ThreadRows(Rows):
     """Threads in order of first mention; ``gone`` is 1 + an index that was never registered."""
 
-    COLUMNS = columns(i8="pid tid offset gone")
+    pid: Column[i64]
+    tid: Column[i64]
+    offset: Column[i64]
+    gone: Column[i64]
 
 
+@final
 class ProviderRows(Rows):
     """Providers; ``rate`` says where the rate ``hertz`` is from, ``clock`` -1 is not used yet."""
 
-    COLUMNS = columns(i8="number name epoch clock hertz base wall introduced rate full offset")
+    number: Column[i64]
+    name: Column[i64]
+    epoch: Column[i64]
+    clock: Column[i64]
+    hertz: Column[i64]
+    base: Column[i64]
+    wall: Column[i64]
+    introduced: Column[i64]
+    rate: Column[i64]
+    full: Column[i64]
+    offset: Column[i64]
 
 
+@final
 class ClockRows(Rows):
     """Clocks: ticks per second, base tick, and the wall time at it in ns or -1."""
 
-    COLUMNS = columns(i8="rate base wall")
+    rate: Column[i64]
+    base: Column[i64]
+    wall: Column[i64]
 
 
+@final
 class SegmentRows(Rows):
     """Stretches of one clock: the clock, and the rows from which it holds."""
 
-    COLUMNS = columns(i8="clock events sched logs profiler")
+    clock: Column[i64]
+    events: Column[i64]
+    sched: Column[i64]
+    logs: Column[i64]
+    profiler: Column[i64]
 
 
+@final
 class LinkRows(Rows):
     """An object that may be kept, and a record that it needs: words of the file."""
 
-    COLUMNS = columns(i8="owner needed")
+    owner: Column[i64]
+    needed: Column[i64]
 
 
+@final
 class LargeRows(Rows):
     """Large records that are kept: their word, and the word and length of their category."""
 
-    COLUMNS = columns(i8="word start nbytes")
+    word: Column[i64]
+    start: Column[i64]
+    nbytes: Column[i64]

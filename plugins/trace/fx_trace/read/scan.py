@@ -8,7 +8,55 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    ARG_BLOB,
+    ARG_BOOL,
+    ARG_DOUBLE,
+    ARG_INT32,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_UINT32,
+    ARG_VALUE_AT,
+    EVENT_ARGS_AT,
+    EVENT_ASYNC_BEGIN,
+    EVENT_ASYNC_END,
+    EVENT_ASYNC_INSTANT,
+    EVENT_CATEGORY_AT,
+    EVENT_COUNTER,
+    EVENT_DURATION_BEGIN,
+    EVENT_DURATION_COMPLETE,
+    EVENT_DURATION_END,
+    EVENT_FLOW_END,
+    EVENT_INSTANT,
+    EVENT_KIND_AT,
+    EVENT_NAME_AT,
+    EVENT_THREAD_AT,
+    KIND_DAMAGED,
+    KIND_PADDING,
+    KIND_UNKNOWN,
+    KINDS,
+    RECORD_BLOB,
+    RECORD_EVENT,
+    RECORD_INITIALIZATION,
+    RECORD_KERNEL_OBJECT,
+    RECORD_LOG,
+    RECORD_METADATA,
+    RECORD_PROFILER,
+    RECORD_SCHEDULING,
+    RECORD_STRING,
+    RECORD_THREAD,
+    RECORD_USERSPACE_OBJECT,
+    SCHED_SWITCH,
+    SCHED_WAKEUP,
+    SIGN,
+    TABLE_COUNTERS,
+    TABLE_FLOWS,
+    TABLE_INSTANTS,
+    TABLE_SLICES,
+)
 from fx_trace.read.other_records import OtherRecords
 from fx_trace.rules import (
     ARGUMENT_LEFT_OVER,
@@ -27,6 +75,7 @@ from fx_trace.rules import (
     UNKNOWN_SCOPE,
     ZERO_WORDS,
 )
+from fxframework.kernels.annotations import Array, Fallible, flag, i64, status
 from fxframework.kernels.buffers import full, view
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
@@ -72,6 +121,29 @@ class Scan(OtherRecords):
     table are there.
     """
 
+    limit: i64
+    most: i64
+    max_record: i64
+    pos: i64
+    full: flag
+    pointers: flag
+    koids: flag
+    slices: i64
+    ends: i64
+    instants: i64
+    flows: i64
+    counter_rows: i64
+    arg_rows: i64
+    end_args: i64
+    types_seen: i64
+    kinds: Array[i64]
+    plain_types: Array[i64]
+    object_names: PairMap
+    incoming_weight: i64
+    outgoing_weight: i64
+    weight: i64
+    process_name: i64
+
     def __init__(self, words: Any, streams: Any, data: Any, pool: Pool, notes: Notes) -> None:
         super().__init__(words, streams, data, pool, notes)
         self.object_names = PairMap(64)
@@ -97,7 +169,7 @@ class Scan(OtherRecords):
         self.pointers = False
         self.koids = False
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Read on. Gives whether every record before the limit was read."""
         self.full = False
         while self.pos < self.limit and not self.full:
@@ -118,7 +190,7 @@ class Scan(OtherRecords):
 
     # --- The plain event -------------------------------------------------------------------------
 
-    def plain_event(self, word: int) -> bool:
+    def plain_event(self, word: i64) -> flag:
         """The most frequent record by far; False, with nothing done, where this one is not plain.
 
         All of its references are indexed and known, its arguments have one or two words, and
@@ -194,7 +266,7 @@ class Scan(OtherRecords):
             self.full = True
         return True
 
-    def plain_arguments(self, at: int, end: int, nargs: int, table: int, parent: int) -> bool:
+    def plain_arguments(self, at: i64, end: i64, nargs: i64, table: i64, parent: i64) -> flag:
         """Arguments of one or two words; False, with no row added, where one is not so.
 
         Without branches on the type, which are hard to predict: tables say what each type's
@@ -245,7 +317,7 @@ class Scan(OtherRecords):
 
     # --- Any record ------------------------------------------------------------------------------
 
-    def read_record(self, word: int) -> int:
+    def read_record(self, word: i64) -> status:
         """The record, or the stretch of zero words or damage, that begins with this word."""
         start = self.pos
         offset = start * 8
@@ -279,7 +351,7 @@ class Scan(OtherRecords):
         self.record += 1
         return 0
 
-    def sound_record(self, kind: int, word: int) -> int:
+    def sound_record(self, kind: i64, word: i64) -> Fallible[i64]:
         """A record of a sound size. Gives what it counts as."""
         start = self.start
         self.nargs = 0
@@ -312,7 +384,7 @@ class Scan(OtherRecords):
         )
         return 16 * kind + self.subtype
 
-    def contents(self, kind: int, word: int) -> int:
+    def contents(self, kind: i64, word: i64) -> status:
         """What is in a record. Gives 0, with nothing done, where it does not fit the record."""
         if kind == RECORD_EVENT:
             return self.event(word)
@@ -340,7 +412,7 @@ class Scan(OtherRecords):
 
     # --- Events ----------------------------------------------------------------------------------
 
-    def event(self, word: int) -> int:
+    def event(self, word: i64) -> status:
         """An event of any kind, with whatever references."""
         offset = self.start * 8
         kind = (word >> EVENT_KIND_AT) & 15
@@ -401,7 +473,7 @@ class Scan(OtherRecords):
         self.events.rows = row + 1
         return 1
 
-    def count_event(self, kind: int) -> int:
+    def count_event(self, kind: i64) -> i64:
         """Give an event its row; its arguments belong to that."""
         self.arg_table = TABLE_SLICES
         if (
@@ -430,7 +502,7 @@ class Scan(OtherRecords):
 
     # --- Arguments -------------------------------------------------------------------------------
 
-    def arguments(self, kind: int, reserved: int, unpadded: int) -> int:
+    def arguments(self, kind: i64, reserved: i64, unpadded: i64) -> status:
         """The arguments of a record, of which it is known that they fit it.
 
         ``reserved`` and ``unpadded`` are how often those two findings had been made before the
@@ -500,7 +572,7 @@ class Scan(OtherRecords):
             count -= 1
         return 0
 
-    def annotate(self, kind: int) -> int:
+    def annotate(self, kind: i64) -> status:
         """An object annotates the arguments that come after it: they are plain no more."""
         row = self.objects.rows - 1
         value = self.objects.value[row]
@@ -514,7 +586,7 @@ class Scan(OtherRecords):
             self.plain_types[ODD_BITS + ARG_POINTER] = -1
         return 0
 
-    def relate(self, kind: int, row: int, type: int, name: int, value: int) -> int:
+    def relate(self, kind: i64, row: i64, type: i64, name: i64, value: i64) -> status:
         """What an argument says beyond itself: an object, a counter's value, a priority."""
         if type == ARG_POINTER:
             # Of the event's process; a pointer outside any event has none.
@@ -532,7 +604,7 @@ class Scan(OtherRecords):
             self.objects.pid[self.objects.rows - 1] = value
         return 0
 
-    def refer(self, row: int, owner: int, value: int) -> int:
+    def refer(self, row: i64, owner: i64, value: i64) -> status:
         """Annotate an argument with the name of the object that it means."""
         name = self.object_names.get(owner, value)
         if name >= 0:
@@ -544,7 +616,7 @@ class Scan(OtherRecords):
             self.annotations.rows = at + 1
         return 0
 
-    def counter_value(self, row: int, type: int) -> int:
+    def counter_value(self, row: i64, type: i64) -> status:
         """A counter has a row for each argument that is a number."""
         if type < ARG_INT32 or type > ARG_DOUBLE:
             self.args.parent[row] = -1
@@ -560,7 +632,7 @@ class Scan(OtherRecords):
         self.counter_rows += 1
         return 0
 
-    def priority(self, name: int, value: int) -> int:
+    def priority(self, name: i64, value: i64) -> status:
         """The weights of a scheduling record are among its arguments."""
         row = self.sched.rows - 1
         if self.subtype == SCHED_SWITCH:

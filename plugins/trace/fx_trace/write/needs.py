@@ -4,10 +4,73 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_VALUE_AT,
+    BLOB_NAME_AT,
+    EVENT_ARGS_AT,
+    EVENT_CATEGORY_AT,
+    EVENT_FLOW_END,
+    EVENT_KIND_AT,
+    EVENT_NAME_AT,
+    EVENT_THREAD_AT,
+    FRAME_COUNT_AT,
+    LARGE_ARGS_AT,
+    LARGE_CATEGORY_AT,
+    LARGE_FORMAT_AT,
+    LARGE_KIND_AT,
+    LARGE_NAME_AT,
+    LARGE_THREAD_AT,
+    LARGE_WITH_METADATA,
+    LARGE_WITHOUT_METADATA,
+    LEGACY_INCOMING_AT,
+    LEGACY_OUTGOING_AT,
+    LOG_THREAD_AT,
+    METADATA_KIND_AT,
+    MODULE_BUILD_ID_LENGTH_AT,
+    MODULE_NAME_LENGTH_AT,
+    OBJECT_ARGS_AT,
+    OBJECT_NAME_AT,
+    OBJECT_OWNER_AT,
+    PROFILER_BACKTRACE,
+    PROFILER_KIND_AT,
+    PROFILER_MMAP,
+    PROFILER_MODULE,
+    PROFILER_THREAD_AT,
+    PROVIDER_ID_AT,
+    PROVIDER_INFO,
+    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_SECTION,
+    RECORD_BLOB,
+    RECORD_EVENT,
+    RECORD_INITIALIZATION,
+    RECORD_KERNEL_OBJECT,
+    RECORD_LARGE,
+    RECORD_LOG,
+    RECORD_METADATA,
+    RECORD_PROFILER,
+    RECORD_SCHEDULING,
+    RECORD_STRING,
+    RECORD_THREAD,
+    RECORD_USERSPACE_OBJECT,
+    SCHED_KIND_AT,
+    SCHED_LEGACY_SWITCH,
+    SCHED_SWITCH,
+    SCHED_WAKEUP,
+    SIGN,
+    STRING_INDEX_AT,
+    STRING_LENGTH_AT,
+    SWITCH_ARGS_AT,
+    THREAD_INDEX_AT,
+    TRACE_INFO,
+)
 from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.rows import LargeRows, LinkRows
 from fx_trace.write.registrations import Registrations
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i64, status, u8
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 
@@ -30,6 +93,28 @@ class Needs(Kernel):
     with bit 63 turned so that they compare as signed. ``large`` takes each large record kept: its
     word, the word of its category's bytes, and their number.
     """
+
+    words: View[i64]
+    threads: Bytes
+    bounds: View[i64]
+    mark: Array[u8]
+    records: RecordBounds
+    everything: flag
+    profiles: flag
+    max_record: i64
+    registrations: Registrations
+    identities: PairMap
+    clocks: PairMap
+    tasks: PairMap
+    objects: PairMap
+    clock_of: PairMap
+    large: LargeRows
+    links: LinkRows
+    total: i64
+    provider: i64
+    clock: i64
+    start: i64
+    end: i64
 
     def __init__(self, words: Any, mark: Any, threads: Any, bounds: Any) -> None:
         self.words = memoryview(words)
@@ -64,7 +149,7 @@ class Needs(Kernel):
         self.identities = identities
         self.clocks = clocks
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Walk through the file, then resolve the needs of objects from the end."""
         pos = 0
         while pos < self.total:
@@ -99,7 +184,7 @@ class Needs(Kernel):
             link -= 1
         return 0
 
-    def record(self, kind: int, word: int) -> int:
+    def record(self, kind: i64, word: i64) -> status:
         """Handle a record of a sound size."""
         if kind == RECORD_EVENT:
             return self.event(word)
@@ -135,11 +220,11 @@ class Needs(Kernel):
 
     # --- Needs -----------------------------------------------------------------------------------
 
-    def inline_words(self, ref: int) -> int:
+    def inline_words(self, ref: i64) -> i64:
         """Words that a string reference has behind the header."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
 
-    def need_string(self, ref: int) -> int:
+    def need_string(self, ref: i64) -> i64:
         """Mark the record that registered a string; gives its word, or -1."""
         if ref == 0 or ref & INLINE:
             return -1
@@ -148,7 +233,7 @@ class Needs(Kernel):
             self.mark[at] = 1
         return at
 
-    def need_thread(self, index: int) -> int:
+    def need_thread(self, index: i64) -> i64:
         """Mark the record that registered a thread."""
         if index:
             at = self.registrations.thread(index)
@@ -156,7 +241,7 @@ class Needs(Kernel):
                 self.mark[at] = 1
         return 0
 
-    def refer(self, at: int) -> int:
+    def refer(self, at: i64) -> status:
         """Mark the record at word ``at`` where the one read is marked; else note the need."""
         if at < 0:
             return 0
@@ -171,13 +256,13 @@ class Needs(Kernel):
         self.links.rows = row + 1
         return 0
 
-    def refer_string(self, ref: int) -> int:
+    def refer_string(self, ref: i64) -> status:
         """Mark or note the string of a reference."""
         if ref and not ref & INLINE:
             self.refer(self.registrations.string(ref))
         return 0
 
-    def refer_args(self, at: int, count: int, pid: int) -> int:
+    def refer_args(self, at: i64, count: i64, pid: i64) -> status:
         """Mark or note what arguments need: strings, and the objects of pointers and koids."""
         while count > 0:
             word = self.words[at]
@@ -193,7 +278,7 @@ class Needs(Kernel):
             count -= 1
         return 0
 
-    def args_end(self, at: int, count: int) -> int:
+    def args_end(self, at: i64, count: i64) -> i64:
         """The word after the arguments at word ``at``; -1 where they overrun the record."""
         if at > self.end:
             return -1
@@ -211,14 +296,14 @@ class Needs(Kernel):
             count -= 1
         return at
 
-    def process_of(self, index: int, at: int) -> int:
+    def process_of(self, index: i64, at: i64) -> i64:
         """Process koid of a thread reference whose inline form is at word ``at``."""
         if index == 0:
             return self.words[at]
         found = self.registrations.thread(index)
         return self.words[found + 1] if found >= 0 else 0
 
-    def is_wanted(self, index: int, at: int) -> bool:
+    def is_wanted(self, index: i64, at: i64) -> flag:
         """Whether the thread of a reference, whose inline form is at word ``at``, is wanted."""
         if index:
             found = self.registrations.thread(index)
@@ -230,14 +315,14 @@ class Needs(Kernel):
             known = self.identities.get(self.words[at], self.words[at + 1])
         return known >= 0 and self.threads[known] != 0
 
-    def is_within(self, at: int) -> bool:
+    def is_within(self, at: i64) -> flag:
         """Whether the time at word ``at`` lies in the stretch of time."""
         now = self.words[at] ^ SIGN
         return self.bounds[2 * self.clock] <= now < self.bounds[2 * self.clock + 1]
 
     # --- Records ---------------------------------------------------------------------------------
 
-    def event(self, word: int) -> int:
+    def event(self, word: i64) -> status:
         """Handle a kept event, or one of an unknown type."""
         thread = (word >> EVENT_THREAD_AT) & 0xFF
         category = (word >> EVENT_CATEGORY_AT) & 0xFFFF
@@ -256,7 +341,7 @@ class Needs(Kernel):
             self.refer_args(at, count, self.process_of(thread, self.start + 2))
         return 0
 
-    def string_record(self, word: int) -> int:
+    def string_record(self, word: i64) -> status:
         """Handle a string record."""
         index = (word >> STRING_INDEX_AT) & 0x7FFF
         length = (word >> STRING_LENGTH_AT) & 0x7FFF
@@ -264,7 +349,7 @@ class Needs(Kernel):
             self.registrations.register_string(index, self.start)
         return 0
 
-    def thread_record(self, word: int) -> int:
+    def thread_record(self, word: i64) -> status:
         """Handle a thread record."""
         index = (word >> THREAD_INDEX_AT) & 0xFF
         if index:
@@ -273,7 +358,7 @@ class Needs(Kernel):
             self.mark[self.start] = 1
         return 0
 
-    def metadata(self, word: int) -> int:
+    def metadata(self, word: i64) -> status:
         """Handle a metadata record, which is kept."""
         kind = (word >> METADATA_KIND_AT) & 15
         number = (word >> PROVIDER_ID_AT) & LOW32
@@ -286,7 +371,7 @@ class Needs(Kernel):
             self.switch(kind, number)
         return 0
 
-    def switch(self, kind: int, number: int) -> int:
+    def switch(self, kind: i64, number: i64) -> status:
         """Switch to the tables and clock of another provider."""
         clock = self.clock_of.get(number, 0)
         if self.registrations.switch(kind, number) and clock < 0:
@@ -298,7 +383,7 @@ class Needs(Kernel):
         self.clock = max(clock, 0)
         return 0
 
-    def initialization(self) -> int:
+    def initialization(self) -> status:
         """Handle a tick rate, which is kept; without later times it has no clock in the scan."""
         self.mark[self.start] = 1
         base = self.words[self.start + 2] if self.end - self.start >= 4 else 0
@@ -308,7 +393,7 @@ class Needs(Kernel):
             self.clock = clock
         return 0
 
-    def scheduling(self, word: int) -> int:
+    def scheduling(self, word: i64) -> status:
         """Handle a scheduling record."""
         kind = (word >> SCHED_KIND_AT) & 15
         if kind > SCHED_WAKEUP:
@@ -323,7 +408,7 @@ class Needs(Kernel):
                 self.refer_args(at, (word >> SWITCH_ARGS_AT) & 15, 0)
         return 0
 
-    def object(self, kind: int, word: int) -> int:
+    def object(self, kind: i64, word: i64) -> status:
         """Handle an object, which is kept if it or a record that refers to it is wanted."""
         if self.mark[self.start] != MAYBE:
             return 0  # its contents do not fit it
@@ -357,7 +442,7 @@ class Needs(Kernel):
             self.mark[self.start] = 1
         return 0
 
-    def profiler(self, word: int) -> int:
+    def profiler(self, word: i64) -> status:
         """Handle a profiler record: keep modules, mappings, and backtraces by time and thread."""
         kind = (word >> PROFILER_KIND_AT) & 15
         thread = (word >> PROFILER_THREAD_AT) & 0xFF
@@ -373,7 +458,7 @@ class Needs(Kernel):
             self.need_thread(thread)
         return 0
 
-    def profiler_fits(self, kind: int, word: int) -> bool:
+    def profiler_fits(self, kind: i64, word: i64) -> flag:
         """Return whether the contents of a profiler record fit it."""
         need = 2
         if kind == PROFILER_MODULE:
@@ -387,7 +472,7 @@ class Needs(Kernel):
             need += 2 if kind == PROFILER_BACKTRACE else 1  # of the others one word may do
         return self.start + need <= self.end
 
-    def large_record(self, word: int) -> int:
+    def large_record(self, word: i64) -> status:
         """Handle a large record."""
         form = (word >> LARGE_FORMAT_AT) & 15
         if (
@@ -403,7 +488,7 @@ class Needs(Kernel):
         name = (second >> LARGE_NAME_AT) & 0xFFFF
         thread = (second >> LARGE_THREAD_AT) & 0xFF
         at = self.start + 2 + self.inline_words(category) + self.inline_words(name)
-        keep = self.mark[self.start] == MAYBE
+        keep: flag = self.mark[self.start] == MAYBE
         self.mark[self.start] = 0
         if keep and form == LARGE_WITH_METADATA:
             keep = self.is_within(at) and (self.everything or self.is_wanted(thread, at + 1))
@@ -423,7 +508,7 @@ class Needs(Kernel):
                 self.refer_args(at, count, pid)
         return 0
 
-    def add_large(self, category: int, found: int) -> int:
+    def add_large(self, category: i64, found: i64) -> status:
         """Note a large record and where its category is; ``found`` is its string's record."""
         if self.large.rows == self.large.room:
             self.large.grow()

@@ -5,7 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    ARG_BLOB,
+    ARG_BOOL,
+    ARG_DOUBLE,
+    ARG_INT32,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_UINT32,
+    ARG_UINT64,
+    ARG_VALUE_AT,
+    EVENT_ARGS_AT,
+    EVENT_CATEGORY_AT,
+    EVENT_DURATION_BEGIN,
+    EVENT_DURATION_COMPLETE,
+    EVENT_DURATION_END,
+    EVENT_FLOW_END,
+    EVENT_INSTANT,
+    EVENT_KIND_AT,
+    EVENT_NAME_AT,
+    EVENT_THREAD_AT,
+    LEGACY_INCOMING_AT,
+    LEGACY_OUTGOING_AT,
+    LOG_LENGTH_AT,
+    LOG_THREAD_AT,
+    OPEN_END,
+    RECORD_EVENT,
+    RECORD_LOG,
+    RECORD_SCHEDULING,
+    SCHED_KIND_AT,
+    SCHED_SWITCH,
+    SCHED_WAKEUP,
+    SIZE_AT,
+    SWITCH_ARGS_AT,
+)
 from fx_trace.write.items import (
     ALONE,
     APART,
@@ -24,6 +60,7 @@ from fx_trace.write.items import (
     Slotted,
     column,
 )
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i32, i64, u8
 from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.kernel import Kernel
 
@@ -44,6 +81,21 @@ class CountUses(Kernel):
     ``run`` gives 0 where a code is not one of the pool's; threads have been looked at.
     """
 
+    count: i64
+    args: i64
+    codes: i64
+    natural: flag
+    kind: Bytes
+    arg_type: Bytes
+    category: View[i32]
+    name: View[i32]
+    thread: View[i32]
+    order: View[i64]
+    arg_name: View[i64]
+    arg_text: View[i64]
+    strings: Array[i64]
+    threads: Array[i64]
+
     def __init__(
         self, items: Items, args: ArgumentItems, order: Any, strings: Any, threads: Any
     ) -> None:
@@ -63,7 +115,7 @@ class CountUses(Kernel):
         self.threads = memoryview(threads)
         self.codes = len(self.strings) - 1
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Count."""
         place = 0
         while place < self.count:
@@ -87,7 +139,7 @@ class CountUses(Kernel):
             row += 1
         return 1
 
-    def use(self, code: int) -> bool:
+    def use(self, code: i64) -> flag:
         """Count a string. Return False for an unknown code."""
         if code < -1 or code >= self.codes:
             return False
@@ -104,6 +156,20 @@ class Unfold(Kernel):
     rows that begin, and -1 - row for those that end, in an order that holds within each thread.
     ``run`` gives how many there are.
     """
+
+    order: View[i64]
+    time: View[i64]
+    dur: View[i64]
+    parent: View[i64]
+    thread: View[i32]
+    natural: flag
+    form: Array[u8]
+    count: i64
+    threads: i64
+    made: i64
+    link: Array[i64]
+    top: Array[i64]
+    events: Array[i64]
 
     def __init__(
         self,
@@ -127,7 +193,7 @@ class Unfold(Kernel):
         self.events = room(2 * self.count, "i8")
         self.made = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write all slices."""
         row = 0
         while row < self.count:
@@ -147,14 +213,14 @@ class Unfold(Kernel):
             thread += 1
         return self.made
 
-    def set_apart(self, outer: int) -> int:
+    def set_apart(self, outer: i64) -> i64:
         """Mark the slices around an unclosed one to be written as single events."""
         while outer >= 0 and (self.form[outer] == 0 or self.form[outer] == PAIRED):
             self.form[outer] = APART
             outer = self.parent[outer]
         return 0
 
-    def begin(self, row: int) -> int:
+    def begin(self, row: i64) -> i64:
         """Begin a slice, after ending those that do not enclose it."""
         # The nearest enclosing slice with an end event.
         outer = self.parent[row]
@@ -178,7 +244,7 @@ class Unfold(Kernel):
         self.top[thread] = open_slice
         return 0
 
-    def put(self, event: int) -> int:
+    def put(self, event: i64) -> i64:
         """Add an event of a slice."""
         self.events[self.made] = event
         self.made += 1
@@ -194,6 +260,49 @@ class Pack(Kernel):
     without arguments. ``shift`` is added to all times. ``run`` gives the words written; ``done``
     of ``count`` records are.
     """
+
+    kind: Bytes
+    arg_type: Bytes
+    message: Bytes
+    time: View[i64]
+    word: View[i64]
+    thread: View[i32]
+    category: View[i32]
+    name: View[i32]
+    arg_item: View[i64]
+    arg_name: View[i64]
+    arg_whole: View[i64]
+    arg_real: View[i64]
+    arg_text: View[i64]
+    bits: View[i64]
+    prev: View[i64]
+    next: View[i64]
+    starts_of_rows: View[i64]
+    lengths_of_rows: View[i64]
+    strings: View[i64]
+    words: View[i64]
+    starts: View[i64]
+    lengths: View[i64]
+    threads: View[i64]
+    pids: View[i64]
+    tids: View[i64]
+    order: View[i64]
+    first: View[i64]
+    out: Array[i64]
+    dropped: Array[i64]
+    shift: i64
+    done: i64
+    count: i64
+    args: i64
+    most: i64
+    arg: i64
+    at: i64
+    start: i64
+    head: i64
+    counts: i64
+    last: i64
+    natural: flag
+    has_last: flag
 
     def __init__(
         self,
@@ -249,7 +358,7 @@ class Pack(Kernel):
         self.last = 0
         self.has_last = False
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write records."""
         self.at = 0
         while self.done < self.count and self.at <= self.most:
@@ -258,7 +367,7 @@ class Pack(Kernel):
             self.record(item)
         return self.at
 
-    def record(self, item: int) -> int:
+    def record(self, item: i64) -> i64:
         """Write the record of an item, or of the end of one."""
         count = 0
         ends = item < 0
@@ -289,7 +398,7 @@ class Pack(Kernel):
         self.out[self.start] = self.head | (size << SIZE_AT) | (count << self.counts)
         return 0
 
-    def put_thread(self, thread: int) -> int:
+    def put_thread(self, thread: i64) -> i64:
         """Return a thread's index; 0 after writing its koids inline."""
         index = self.threads[thread]
         if index == 0:
@@ -298,7 +407,7 @@ class Pack(Kernel):
             self.at += 2
         return index
 
-    def put_string(self, code: int, nbytes: int) -> int:
+    def put_string(self, code: i64, nbytes: i64) -> i64:
         """Write the first bytes of a string, padded."""
         source = self.starts[code]
         whole = nbytes >> 3
@@ -313,13 +422,13 @@ class Pack(Kernel):
             self.at += 1
         return 0
 
-    def put_inline(self, code: int, ref: int) -> int:
+    def put_inline(self, code: i64, ref: i64) -> i64:
         """Write the bytes of an inline string."""
         if ref & INLINE:
             self.put_string(code, ref & 0x7FFF)
         return 0
 
-    def event(self, item: int, kind: int, now: int) -> int:
+    def event(self, item: i64, kind: i64, now: i64) -> i64:
         """Write an event without its arguments."""
         category = self.strings[self.category[item] + 1]
         name = self.strings[self.name[item] + 1]
@@ -349,7 +458,7 @@ class Pack(Kernel):
             self.has_last = True
         return 0
 
-    def log(self, item: int) -> int:
+    def log(self, item: i64) -> i64:
         """Write a log record."""
         row = self.word[item]
         length = self.lengths_of_rows[row]
@@ -371,7 +480,7 @@ class Pack(Kernel):
             first += 8
         return 0
 
-    def scheduling(self, kind: int, row: int) -> int:
+    def scheduling(self, kind: i64, row: i64) -> i64:
         """Write a scheduling record without its arguments."""
         self.head = RECORD_SCHEDULING | self.bits[row]
         if kind == LEGACY_SWITCH:
@@ -390,7 +499,7 @@ class Pack(Kernel):
         self.at += 1
         return 0
 
-    def arguments(self, item: int) -> int:
+    def arguments(self, item: i64) -> i64:
         """Write the arguments of an item. Return their number."""
         count = 0
         if self.args and not self.natural:
@@ -404,7 +513,7 @@ class Pack(Kernel):
             count += self.argument(row)
         return count
 
-    def argument(self, row: int) -> int:
+    def argument(self, row: i64) -> i64:
         """Write an argument. Return 1, or 0 if it was dropped."""
         type = self.arg_type[row]
         name = self.strings[self.arg_name[row] + 1]
@@ -453,6 +562,6 @@ class Pack(Kernel):
         self.out[head] = type | (size << SIZE_AT) | (name << ARG_NAME_AT) | (value << ARG_VALUE_AT)
         return 1
 
-    def inline_words(self, ref: int) -> int:
+    def inline_words(self, ref: i64) -> i64:
         """Return the number of inline words of a reference."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from fx_trace.numbers import *
+from typing import final
+
+from fx_trace.numbers import (
+    PROVIDER_INFO,
+)
+from fxframework.kernels.annotations import Array, Fallible, flag, i64, public, status
 from fxframework.kernels.buffers import full
 from fxframework.kernels.maps import PairMap
 
@@ -17,6 +22,7 @@ STRINGS = 1 << 15
 THREADS = 1 << 8
 
 
+@final
 class Registrations:
     """Where each index was registered, by provider: the word at which the record begins.
 
@@ -24,6 +30,16 @@ class Registrations:
     introduced once more begins with empty tables (an epoch). Words from ``made`` on are those of
     records that salvage put in for a provider: what provider 0 registered counts before them.
     """
+
+    strings: PairMap
+    threads: PairMap
+    providers: PairMap
+    string_at: Array[i64]
+    thread_at: Array[i64]
+    made: i64
+    epoch: i64
+    epochs: i64
+    generation: i64
 
     def __init__(self, made: int) -> None:
         self.made = made
@@ -37,7 +53,7 @@ class Registrations:
         self.generation = 0
         self.providers.put(0, EPOCH_OF, 0)
 
-    def lookup(self, table: PairMap, index: int) -> int:
+    def lookup(self, table: PairMap, index: i64) -> i64:
         """Where an index was registered, by the provider itself or else by provider 0; or -1."""
         at = table.get(self.epoch, index)
         if at < 0 or at >= self.made:
@@ -46,52 +62,59 @@ class Registrations:
                 at = found
         return at
 
-    def string(self, index: int) -> int:
+    @public
+    def string(self, index: i64) -> i64:
         """Where the string of an index from 1 to 32,767 was registered; or -1."""
         entry = self.string_at[index]
         if entry >> GENERATION_AT == self.generation:
             return entry & WORD_MASK
         return self.lookup(self.strings, index)
 
-    def thread(self, index: int) -> int:
+    @public
+    def thread(self, index: i64) -> i64:
         """Where the thread of an index from 1 to 255 was registered; or -1."""
         entry = self.thread_at[index]
         if entry >> GENERATION_AT == self.generation:
             return entry & WORD_MASK
         return self.lookup(self.threads, index)
 
-    def is_hidden(self, table: PairMap, index: int) -> bool:
+    def is_hidden(self, table: PairMap, index: i64) -> flag:
         """Return whether a record put in hides what provider 0 registered at an index since."""
         at = table.get(self.epoch, index)
         return at >= self.made and self.lookup(table, index) < self.made
 
-    def has_string(self, index: int) -> bool:
+    @public
+    def has_string(self, index: i64) -> flag:
         """Return whether a string is registered, and in what is written too."""
         if self.string_at[index] >> GENERATION_AT == self.generation:
             return True
         return self.lookup(self.strings, index) >= 0 and not self.is_hidden(self.strings, index)
 
-    def has_thread(self, index: int) -> bool:
+    @public
+    def has_thread(self, index: i64) -> flag:
         """Return whether a thread is registered, and in what is written too."""
         if self.thread_at[index] >> GENERATION_AT == self.generation:
             return True
         return self.lookup(self.threads, index) >= 0 and not self.is_hidden(self.threads, index)
 
-    def register_string(self, index: int, at: int) -> int:
+    @public
+    def register_string(self, index: i64, at: i64) -> status:
         """Register a string by the record at word ``at``."""
         self.strings.put(self.epoch, index, at)
         if at < self.made:
             self.string_at[index] = (self.generation << GENERATION_AT) | at
         return 0
 
-    def register_thread(self, index: int, at: int) -> int:
+    @public
+    def register_thread(self, index: i64, at: i64) -> status:
         """Register a thread by the record at word ``at``."""
         self.threads.put(self.epoch, index, at)
         if at < self.made:
             self.thread_at[index] = (self.generation << GENERATION_AT) | at
         return 0
 
-    def switch(self, kind: int, number: int) -> bool:
+    @public
+    def switch(self, kind: i64, number: i64) -> Fallible[flag]:
         """Switch to the tables of a provider; gives whether its id is new."""
         epoch = self.providers.get(number, EPOCH_OF)
         known = epoch >= 0

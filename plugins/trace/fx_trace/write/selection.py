@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    EVENT_ASYNC_BEGIN,
+    EVENT_ASYNC_END,
+    EVENT_DURATION_BEGIN,
+    EVENT_DURATION_COMPLETE,
+    EVENT_DURATION_END,
+    EVENT_FLOW_BEGIN,
+    EVENT_FLOW_END,
+    FLOW_BEGIN_PHASE,
+    FLOW_END_PHASE,
+    INVALID_END,
+    OPEN_END,
+)
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i32, i64, u8
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
@@ -21,6 +34,27 @@ class EventChoice(Kernel):
     ``whole``, where all of it does. ``slices`` and ``flows`` have 1 for each row that is kept,
     ``mark`` 1 for each word of the file at which a record begins that is kept.
     """
+
+    threads: Bytes
+    categories: Bytes
+    kind: Bytes
+    slices: Array[u8]
+    flows: Array[u8]
+    mark: Array[u8]
+    start: i64
+    last: i64
+    count: i64
+    slice_row: i64
+    end_row: i64
+    flow_row: i64
+    whole: flag
+    marking: flag
+    thread: View[i32]
+    category: View[i32]
+    offset: View[i64]
+    time: View[i64]
+    slice_ends: View[i64]
+    closed: View[i64]
 
     def __init__(
         self,
@@ -77,7 +111,7 @@ class EventChoice(Kernel):
         self.flow_row = first["flows"]
         self.marking = marking
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Choose or mark the events."""
         event = 0
         while event < self.count:
@@ -90,7 +124,7 @@ class EventChoice(Kernel):
             event += 1
         return 0
 
-    def is_slice(self, kind: int) -> bool:
+    def is_slice(self, kind: i64) -> flag:
         """Return whether an event begins a slice."""
         return (
             kind == EVENT_DURATION_COMPLETE
@@ -98,11 +132,11 @@ class EventChoice(Kernel):
             or kind == EVENT_ASYNC_BEGIN
         )
 
-    def is_wanted(self, event: int) -> bool:
+    def is_wanted(self, event: i64) -> flag:
         """Return whether thread and category of an event are selected."""
         return self.threads[self.thread[event]] != 0 and self.categories[self.category[event]] != 0
 
-    def reaches(self, event: int) -> bool:
+    def reaches(self, event: i64) -> flag:
         """Return whether a slice overlaps the stretch of time, or, if ``whole``, lies inside it."""
         now = self.time[event]
         end = self.slice_ends[self.slice_row]
@@ -114,7 +148,7 @@ class EventChoice(Kernel):
             return inside and not is_open and (end == now or end - 1 <= self.last)
         return inside or (now < self.start and (is_open or end > self.start))
 
-    def is_kept(self, event: int) -> bool:
+    def is_kept(self, event: i64) -> flag:
         """Return whether an event is kept, once the kept slices and flows are known."""
         kind = self.kind[event]
         if self.is_slice(kind):
@@ -141,6 +175,14 @@ class FollowFlows(Kernel):
     began each flow. ``run`` gives how many there are.
     """
 
+    order: View[i64]
+    ids: View[i64]
+    phases: Bytes
+    flow: Array[i64]
+    first: Array[i64]
+    count: i64
+    open_flows: PairMap
+
     def __init__(self, order: Any, ids: Any, phases: Any, flow: Any, first: Any) -> None:
         self.order = memoryview(order)
         self.ids = memoryview(ids)
@@ -150,7 +192,7 @@ class FollowFlows(Kernel):
         self.count = len(self.order)
         self.open_flows = PairMap(16)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Follow the points in order of time."""
         flows = 0
         place = 0
@@ -177,6 +219,13 @@ class CopyRecords(Kernel):
     ``run`` copies those from ``first`` to ``stop`` to ``out``, and gives the words copied.
     """
 
+    streams: View[i64]
+    positions: View[i64]
+    sizes: View[i64]
+    out: Array[i64]
+    first: i64
+    stop: i64
+
     def __init__(self, streams: Any, positions: Any, sizes: Any) -> None:
         self.streams = memoryview(streams)
         self.positions = memoryview(positions)
@@ -192,7 +241,7 @@ class CopyRecords(Kernel):
         self.out = memoryview(out)
         return self.run()
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Copy."""
         at = 0
         record = self.first

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import *
+from fx_trace.numbers import (
+    ARG_NAME_AT,
+    ARG_STRING,
+    ARG_VALUE_AT,
+    METADATA_KIND_AT,
+    PROVIDER_ID_AT,
+    PROVIDER_INFO,
+    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_SECTION,
+    RECORD_METADATA,
+    RECORD_STRING,
+    RECORD_THREAD,
+    SIZE_AT,
+    STRING_INDEX_AT,
+    STRING_LENGTH_AT,
+    THREAD_INDEX_AT,
+)
 from fx_trace.read.forms import (
     FIELD_WIDTH,
     FORM_WIDTH,
@@ -16,6 +32,7 @@ from fx_trace.read.forms import (
 )
 from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.write.registrations import Registrations
+from fxframework.kernels.annotations import Fallible, View, flag, i64, status
 from fxframework.kernels.kernel import Kernel
 
 __all__ = ["SoundRecords"]
@@ -33,6 +50,14 @@ class SoundRecords(Kernel):
     records passed, ``max_record`` a limit in bytes, 0 for none.
     """
 
+    words: View[i64]
+    records: RecordBounds
+    registrations: Registrations
+    max_record: i64
+    pos: i64
+    count: i64
+    total: i64
+
     def __init__(self, words: Any) -> None:
         self.words = memoryview(words)
         self.total = len(self.words)
@@ -42,7 +67,7 @@ class SoundRecords(Kernel):
         self.pos = 0
         self.count = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Pass over sound records."""
         while self.pos < self.total:
             word = self.words[self.pos]
@@ -70,7 +95,7 @@ class SoundRecords(Kernel):
         """Enter what the framed record at word ``at`` registers: a string, thread or provider."""
         self.enter(at)
 
-    def form_of(self, at: int, end: int) -> int:
+    def form_of(self, at: i64, end: i64) -> i64:
         """The form whose contents fill the record from word ``at`` to ``end``; or -1."""
         kind = self.words[at] & 15
         form = self.records.first_form[kind]
@@ -80,7 +105,7 @@ class SoundRecords(Kernel):
             form += 1
         return -1
 
-    def is_resolved(self, at: int, form: int) -> bool:
+    def is_resolved(self, at: i64, form: i64) -> flag:
         """Return whether all strings and threads that a record refers to are registered."""
         word = self.words[at]
         row = form * FORM_WIDTH
@@ -112,11 +137,11 @@ class SoundRecords(Kernel):
                 count -= 1
         return True
 
-    def has_string(self, ref: int) -> bool:
+    def has_string(self, ref: i64) -> flag:
         """Return whether a string reference is empty, inline, or registered."""
         return ref == 0 or ref & INLINE != 0 or self.registrations.has_string(ref)
 
-    def enter(self, at: int) -> int:
+    def enter(self, at: i64) -> status:
         """Enter what a record registers, as ``register`` does."""
         word = self.words[at]
         kind = word & 15

@@ -8,8 +8,27 @@ place where a buffer does not end as it should. Tests compare its lines with tho
 from __future__ import annotations
 
 from fx_xray import layout
-from fx_xray.numbers import *
+from fx_xray.numbers import (
+    BIG,
+    BIG_LSB,
+    BUFFER_EXTENTS,
+    CALL_ARGUMENT,
+    CUSTOM_EVENT,
+    ENTER_ARG,
+    FUNCTION,
+    KIND_NAMES,
+    LITTLE,
+    LOW64,
+    NEW_BUFFER,
+    NEW_CPU,
+    NOTHING,
+    PID,
+    TSC_WRAP,
+    TYPED_EVENT,
+    WALL_TIME,
+)
 from fx_xray.read.scan import Bytes
+from fxframework.kernels.annotations import Fallible, View, flag, i64, status, u8, u64, virtual
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 
@@ -48,6 +67,13 @@ class Lines(Kernel):
     record that it leaves to ``decoder.py``.
     """
 
+    bytes: Bytes
+    data: View[u8]
+    out: Output
+    size: i64
+    most: i64
+    pos: i64
+
     def __init__(self, data: memoryview, *, big: bool, most: int) -> None:
         self.bytes = Bytes(data, big=big)
         self.data = self.bytes.data
@@ -56,7 +82,7 @@ class Lines(Kernel):
         self.most = most
         self.pos = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Write lines."""
         while self.out.used < self.most:
             if self.pos >= self.size:
@@ -70,11 +96,12 @@ class Lines(Kernel):
             self.pos += nbytes
         return FULL
 
-    def record(self, at: int) -> int:  # noqa: ARG002 (what each mode overrides)
+    @virtual
+    def record(self, at: i64) -> Fallible[i64]:  # noqa: ARG002 (what each mode overrides)
         """Write the record at byte ``at``, but for its end; gives its bytes, 0: not plain."""
         return 0
 
-    def begin(self, kind: int, at: int, nbytes: int) -> int:
+    def begin(self, kind: i64, at: i64, nbytes: i64) -> status:
         """Write what every record begins with."""
         self.out.literal(RECORD + kind)
         self.out.signed(at)
@@ -82,26 +109,26 @@ class Lines(Kernel):
         self.out.signed(nbytes)
         return 0
 
-    def member(self, name: int, value: int) -> int:
+    def member(self, name: i64, value: i64) -> status:
         """Write a member that is a number with a sign."""
         self.out.literal(name)
         self.out.signed(value)
         return 0
 
-    def natural(self, name: int, value: int) -> int:
+    def natural(self, name: i64, value: u64) -> status:
         """Write a member that is a number without a sign."""
         self.out.literal(name)
         self.out.natural(value)
         return 0
 
-    def octets(self, name: int, start: int, end: int) -> int:
+    def octets(self, name: i64, start: i64, end: i64) -> status:
         """Write a member that is the bytes ``start`` to ``end`` in hex."""
         self.out.literal(name)
         self.out.hexadecimal(start, end - start)
         self.out.literal(END_OF_HEX)
         return 0
 
-    def zero(self, start: int, end: int) -> bool:
+    def zero(self, start: i64, end: i64) -> flag:
         """Whether bytes ``start`` to ``end`` are all zero."""
         while start < end:
             if self.data[start]:
@@ -109,7 +136,7 @@ class Lines(Kernel):
             start += 1
         return True
 
-    def padding(self, start: int, end: int) -> int:
+    def padding(self, start: i64, end: i64) -> status:
         """Write the bytes behind the fields where they are not zero."""
         if not self.zero(start, end):
             self.octets(PADDING_HEX, start, end)
@@ -119,7 +146,7 @@ class Lines(Kernel):
 class BasicLines(Lines):
     """Writes the lines of records of basic mode, each of which says all by itself."""
 
-    def record(self, at: int) -> int:
+    def record(self, at: i64) -> Fallible[i64]:
         """Write the record at byte ``at``, but for its end; gives its bytes, 0: not plain."""
         if at < HEADER_BYTES or self.size - at < BASIC_BYTES:
             return 0
@@ -138,7 +165,7 @@ class BasicLines(Lines):
         self.padding(at + 24, at + BASIC_BYTES)
         return BASIC_BYTES
 
-    def argument(self, at: int) -> int:
+    def argument(self, at: i64) -> Fallible[i64]:
         """Write the argument at byte ``at``; gives its bytes."""
         self.begin(CALL_ARGUMENT, at, BASIC_BYTES)
         self.member(FUNCTION_ID, self.bytes.signed32(at + 4))
@@ -163,6 +190,24 @@ class FdrLines(Lines):
     about what comes, ``has_*`` are 0 of what no record has said.
     """
 
+    version: i64
+    order: i64
+    max_record: i64
+    limit: i64
+    base: u64
+    cpu: i64
+    thread: i64
+    process: i64
+    trusted: flag
+    bounded: flag
+    by_extents: flag
+    open: flag
+    settled: flag
+    has_base: flag
+    has_cpu: flag
+    has_thread: flag
+    has_process: flag
+
     def __init__(
         self, data: memoryview, *, version: int, order: int, limit: int, most: int
     ) -> None:
@@ -185,7 +230,7 @@ class FdrLines(Lines):
         self.process = 0
         self.has_process = 0
 
-    def record(self, at: int) -> int:
+    def record(self, at: i64) -> Fallible[i64]:
         """Write the record at byte ``at``, but for its end; gives its bytes, 0: not plain."""
         if not self.trusted or at < HEADER_BYTES:
             return 0
@@ -207,13 +252,13 @@ class FdrLines(Lines):
             return self.preamble(at, kind)
         return 0
 
-    def kind(self, first: int) -> int:
+    def kind(self, first: i64) -> i64:
         """The kind of the metadata record with this first byte; -1 of a function record."""
         if self.order == BIG:
             return first & 0x7F if first & 0x80 else NOTHING
         return first >> 1 if first & 1 else NOTHING
 
-    def open_buffer(self) -> int:
+    def open_buffer(self) -> i64:
         """Know nothing of the buffer yet."""
         self.open = 1
         self.settled = 0
@@ -223,7 +268,7 @@ class FdrLines(Lines):
         self.has_process = 0
         return 0
 
-    def extents(self, at: int) -> int:
+    def extents(self, at: i64) -> Fallible[i64]:
         """Write the extents at byte ``at``, where the buffer before them ends."""
         left = self.size - at - METADATA_BYTES
         nbytes = self.bytes.number(at + 1, 8)
@@ -237,7 +282,7 @@ class FdrLines(Lines):
         self.padding(at + 9, at + METADATA_BYTES)
         return METADATA_BYTES
 
-    def preamble(self, at: int, kind: int) -> int:
+    def preamble(self, at: i64, kind: i64) -> Fallible[i64]:
         """Write a record that says whose buffer it is, or when it began."""
         if not self.open:
             self.open_buffer()
@@ -262,7 +307,7 @@ class FdrLines(Lines):
         self.padding(at + 5, at + METADATA_BYTES)
         return METADATA_BYTES
 
-    def place(self) -> int:
+    def place(self) -> status:
         """Write whose record it is."""
         thread = self.thread if self.has_thread else 0
         self.member(THREAD, thread)
@@ -272,7 +317,7 @@ class FdrLines(Lines):
             self.member(PROCESS, thread if self.version == OF_EXTENTS else 0)
         return 0
 
-    def when(self) -> int:
+    def when(self) -> status:
         """Write the time and the CPU, as far as they are known."""
         if self.has_base:
             self.natural(TSC, self.base)
@@ -280,7 +325,7 @@ class FdrLines(Lines):
             self.member(CPU, self.cpu)
         return 0
 
-    def function(self, at: int) -> int:
+    def function(self, at: i64) -> Fallible[i64]:
         """Write the function record at byte ``at``; gives its bytes, 0: not plain."""
         if at + FUNCTION_BYTES > self.limit:
             return 0
@@ -303,7 +348,7 @@ class FdrLines(Lines):
             self.octets(RAW, at, at + FUNCTION_BYTES)
         return FUNCTION_BYTES
 
-    def argument(self, at: int) -> int:
+    def argument(self, at: i64) -> Fallible[i64]:
         """Write the argument at byte ``at``; gives its bytes."""
         if not self.open:
             self.open_buffer()
@@ -313,15 +358,15 @@ class FdrLines(Lines):
         self.padding(at + 9, at + METADATA_BYTES)
         return METADATA_BYTES
 
-    def clock(self, at: int, kind: int) -> int:
+    def clock(self, at: i64, kind: i64) -> Fallible[i64]:
         """Write a record that says the time; gives its bytes, 0: not plain."""
         if not self.open:
             self.open_buffer()
         start = at + 3 if kind == NEW_CPU else at + 1
-        tsc = self.bytes.number(start, 8) & LOW64
+        tsc: u64 = self.bytes.number(start, 8) & LOW64
         if self.has_base:
             # A record that leads so far may have been cut in half.
-            far = tsc - self.base if tsc > self.base else self.base - tsc
+            far: u64 = tsc - self.base if tsc > self.base else self.base - tsc
             if far > FAR:
                 return 0
         self.base = tsc
@@ -338,7 +383,7 @@ class FdrLines(Lines):
         self.place()
         return METADATA_BYTES
 
-    def event(self, at: int, kind: int) -> int:
+    def event(self, at: i64, kind: i64) -> Fallible[i64]:
         """Write the event at byte ``at`` and its payload; gives its bytes, 0: not plain."""
         size = self.bytes.signed32(at + 1)
         start = at + METADATA_BYTES

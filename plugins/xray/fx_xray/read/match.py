@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import *
+from typing import final
+
+from fx_xray.numbers import (
+    ARGUMENT,
+    BACK,
+    DATA,
+    ENTER,
+    ENTER_ARG,
+    EVENT_TYPE,
+    EXIT,
+    LATEST,
+    NOTHING,
+    SIGN,
+    TAIL_EXIT,
+    TYPED,
+    UNWOUND,
+)
 from fx_xray.read.scan import wrapped
 from fx_xray.read.timeline import EventBuffer
 from fx_xray.rules import (
@@ -11,11 +27,26 @@ from fx_xray.rules import (
     UNMATCHED_EXIT,
     UNWOUND_CALL,
 )
+from fxframework.kernels.annotations import (
+    Array,
+    Column,
+    Fallible,
+    flag,
+    i32,
+    i64,
+    inline,
+    public,
+    status,
+    u8,
+    u16,
+    u32,
+    void,
+)
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import CountMap
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.rows import Rows, columns
+from fxframework.kernels.rows import Rows
 
 try:
     import cython
@@ -29,13 +60,24 @@ DEEP = 64
 a function is open."""
 
 
+@final
 class OpenCalls(Rows):
     """The open calls of each thread, the innermost first.
 
     A call has a node: of its own, or, once rows are adopted, the row of `slices` that it is.
     """
 
-    COLUMNS = columns(i8="row tsc offset below", u4="function")
+    row: Column[i64]
+    tsc: Column[i64]
+    offset: Column[i64]
+    below: Column[i64]
+    function: Column[u32]
+    top: Array[i64]
+    depth: Array[i64]
+    shallow: Array[i64]
+    deep: CountMap
+    free: i64
+    adopted: flag
 
     def __init__(self, threads: int) -> None:
         super().__init__(256)
@@ -54,11 +96,12 @@ class OpenCalls(Rows):
         self.offset = slices.offset
         self.below = slices.parent
 
-    def row_of(self, node: int) -> int:
+    @inline
+    def row_of(self, node: i64) -> i64:
         """The row of `slices` of a call."""
         return node if self.adopted else self.row[node]
 
-    def push(self, thread: int, function: int, row: int, tsc: int, offset: int) -> int:
+    def push(self, thread: i64, function: i64, row: i64, tsc: i64, offset: i64) -> status:
         """Open a call. The columns of a row that is adopted are the caller's to fill."""
         top = self.top[thread]
         depth = self.depth[thread]
@@ -85,7 +128,7 @@ class OpenCalls(Rows):
         self.depth[thread] = depth + 1
         return 0
 
-    def pop(self, thread: int) -> int:
+    def pop(self, thread: i64) -> status:
         """Close the innermost call of a thread; what is known of it stays until the next push."""
         node = self.top[thread]
         depth = self.depth[thread] - 1
@@ -99,7 +142,7 @@ class OpenCalls(Rows):
             self.free = node
         return 0
 
-    def find(self, thread: int, function: int) -> int:
+    def find(self, thread: i64, function: i64) -> i64:
         """The place of the innermost open call of a function on a thread; -1: there is none."""
         node = self.top[thread]
         if self.depth[thread] > DEEP and self.deep.get(thread << 32 | function) <= 0:
@@ -108,7 +151,8 @@ class OpenCalls(Rows):
             node = self.below[node]
         return node
 
-    def list_offsets(self, out: memoryview) -> int:
+    @public
+    def list_offsets(self, out: Array[i64]) -> i64:
         """Put the offsets of all open calls into ``out``; gives how many there are."""
         count = 0
         for thread in range(len(self.top)):
@@ -120,28 +164,47 @@ class OpenCalls(Rows):
         return count
 
 
+@final
 class Slices(Rows):
     """Rows of `slices`: what is known when a call is entered."""
 
-    COLUMNS = columns(
-        i8="offset ticks parent", i4="thread depth", u4="function", u2="cpu", u1="entry"
-    )
+    offset: Column[i64]
+    ticks: Column[i64]
+    parent: Column[i64]
+    thread: Column[i32]
+    depth: Column[i32]
+    function: Column[u32]
+    cpu: Column[u16]
+    entry: Column[u8]
 
 
+@final
 class Instants(Rows):
     """Rows of `instants`: exits of calls that are not open, and custom and typed events."""
 
-    COLUMNS = columns(i8="offset ticks", i4="thread", u1="kind", u4="function", u2="cpu")
+    offset: Column[i64]
+    ticks: Column[i64]
+    thread: Column[i32]
+    kind: Column[u8]
+    function: Column[u32]
+    cpu: Column[u16]
 
 
+@final
 class Args(Rows):
     """Rows of `args`; ``name`` is the number of the argument, or DATA or EVENT_TYPE."""
 
-    COLUMNS = columns(i8="offset parent value", u1="of_instant", i4="name size")
+    offset: Column[i64]
+    parent: Column[i64]
+    value: Column[i64]
+    of_instant: Column[u8]
+    name: Column[i32]
+    size: Column[i32]
 
+    @inline
     def add(
-        self, offset: int, of_instant: int, parent: int, name: int, value: int, size: int
-    ) -> None:
+        self, offset: i64, of_instant: i64, parent: i64, name: i64, value: i64, size: i64
+    ) -> void:
         """Add a row."""
         row = self.rows
         self.offset[row] = offset
@@ -159,6 +222,27 @@ class Match(Kernel):
     ``lengths`` and ``ends`` say by row of `slices` how many ticks a call took, -1 where it was not
     left, and how it ended; where they are known (``again``) they stay as they are for open calls.
     """
+
+    events: EventBuffer
+    notes: Notes
+    lengths: Array[i64]
+    ends: Array[u8]
+    again: flag
+    max_depth: i64
+    counted: i64
+    open: OpenCalls
+    slices: Slices
+    instants: Instants
+    args: Args
+    counts: Array[i64]
+    far_counts: CountMap
+    unmatched: i64
+    unwound: i64
+    low: i64
+    high: i64
+    row: i64
+    argument: i64
+    of_instant: flag
 
     def __init__(
         self,
@@ -193,7 +277,7 @@ class Match(Kernel):
         self.of_instant = False
         self.argument = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Make the rows of ``events``."""
         index = 0
         while index < self.events.rows:
@@ -215,7 +299,7 @@ class Match(Kernel):
             index += 1
         return 0
 
-    def enter(self, index: int, kind: int) -> int:
+    def enter(self, index: i64, kind: i64) -> status:
         """A call is entered."""
         thread = self.events.thread[index]
         function = self.events.function[index]
@@ -250,7 +334,7 @@ class Match(Kernel):
         self.argument = 0
         return 0
 
-    def leave(self, index: int, kind: int) -> int:
+    def leave(self, index: i64, kind: i64) -> status:
         """A function is left."""
         thread = self.events.thread[index]
         function = self.events.function[index]
@@ -268,7 +352,7 @@ class Match(Kernel):
         self.end(thread, tsc, kind)
         return 0
 
-    def end(self, thread: int, tsc: int, how: int) -> int:
+    def end(self, thread: i64, tsc: i64, how: i64) -> status:
         """The innermost call of a thread ends."""
         node = self.open.top[thread]
         self.open.pop(thread)
@@ -282,7 +366,7 @@ class Match(Kernel):
         self.of_instant = False
         return 0
 
-    def add_exit(self, index: int, kind: int) -> int:
+    def add_exit(self, index: i64, kind: i64) -> status:
         """Add the exit of a call that is not open."""
         function = self.events.function[index]
         self.notes.add(UNMATCHED_EXIT, self.events.offset[index], -1, function)
@@ -290,7 +374,7 @@ class Match(Kernel):
         self.add_instant(index, kind)
         return 0
 
-    def add_instant(self, index: int, kind: int) -> None:
+    def add_instant(self, index: i64, kind: i64) -> void:
         """Add a row to `instants`."""
         place = self.instants.rows
         self.instants.offset[place] = self.events.offset[index]
@@ -303,7 +387,7 @@ class Match(Kernel):
         self.row = self.instants.first + place
         self.of_instant = True
 
-    def add_argument(self, index: int) -> None:
+    def add_argument(self, index: i64) -> void:
         """Add an argument of the call before it, or of none."""
         offset = self.events.offset[index]
         value = self.events.value[index]
@@ -313,7 +397,7 @@ class Match(Kernel):
             self.args.add(offset, self.of_instant, self.row, self.argument, value, 0)
             self.argument += 1
 
-    def add_event(self, index: int, kind: int) -> None:
+    def add_event(self, index: i64, kind: i64) -> void:
         """Add a custom or typed event, with its payload and its type as arguments."""
         row = self.row
         of_instant = self.of_instant

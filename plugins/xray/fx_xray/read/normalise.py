@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import *
+from fx_xray.numbers import (
+    BIG,
+    BUFFER_EXTENTS,
+    CALL_ARGUMENT,
+    CUSTOM_EVENT,
+    NEW_BUFFER,
+    NEW_CPU,
+    PID,
+    TSC_WRAP,
+    TYPED_EVENT,
+    WALL_TIME,
+)
 from fx_xray.read.scan import Bytes
 from fx_xray.read.timeline import Stretches
+from fxframework.kernels.annotations import Array, Fallible, View, i64, u8, void
 from fxframework.kernels.kernel import Kernel
 
 __all__ = ["Normalise"]
@@ -15,6 +27,14 @@ class Normalise(Kernel):
 
     Payloads and padding stay as they are in ``out``, which is a copy of ``data``.
     """
+
+    bytes: Bytes
+    data: View[u8]
+    out: Array[u8]
+    stretches: Stretches
+    version: i64
+    order: i64
+    count: i64
 
     def __init__(
         self, data: memoryview, out: memoryview, stretches: Stretches, *, version: int, order: int
@@ -27,7 +47,7 @@ class Normalise(Kernel):
         self.order = order
         self.count = len(stretches.start)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Normalise all stretches."""
         row = 0
         while row < self.count:
@@ -41,14 +61,14 @@ class Normalise(Kernel):
             row += 1
         return 0
 
-    def reverse(self, at: int, nbytes: int) -> None:
+    def reverse(self, at: i64, nbytes: i64) -> void:
         """Write a field the other way round."""
         index = 0
         while index < nbytes:
             self.out[at + index] = self.data[at + nbytes - 1 - index]
             index += 1
 
-    def function(self, at: int) -> int:
+    def function(self, at: i64) -> i64:
         """Normalise a function record; gives where the next one is."""
         word = self.bytes.number(at, 4)
         if self.order == BIG:
@@ -61,7 +81,7 @@ class Normalise(Kernel):
         self.reverse(at + 4, 4)
         return at + 8
 
-    def metadata(self, at: int, kind: int) -> int:
+    def metadata(self, at: i64, kind: i64) -> i64:
         """Normalise a metadata record; gives where the next record is."""
         self.out[at] = kind << 1 | 1
         if kind in (NEW_BUFFER, PID):

@@ -7,7 +7,47 @@ need not check them. ``decoder.py`` finds the same one record at a time, and sha
 
 from __future__ import annotations
 
-from fx_xray.numbers import *
+from typing import final
+
+from fx_xray.numbers import (
+    BIG,
+    BUFFER_EXTENTS,
+    CALL_ARGUMENT,
+    CUSTOM_EVENT,
+    CUT,
+    CUT_SHORT,
+    DAMAGED,
+    EARLY,
+    END_OF_BUFFER,
+    ENTER,
+    ENTER_ARG,
+    FOREIGN_TYPED,
+    FUNCTION,
+    HAS_PID,
+    HAS_THREAD,
+    INHABITED,
+    KIND_NAMES,
+    LATEST,
+    LITTLE,
+    LOW32,
+    LOW64,
+    NEW_BUFFER,
+    NEW_CPU,
+    ORPHAN,
+    PADDING,
+    PID,
+    SETTLED,
+    SIGN,
+    START,
+    TAIL_EXIT,
+    TIMELESS,
+    TSC_WRAP,
+    TYPED_EVENT,
+    UNKNOWN,
+    WALL_TIME,
+    WALLED,
+)
+from fx_xray.read.blocks import Blocks, Stretches
 from fx_xray.rules import (
     BAD_FUNCTION,
     BAD_KIND,
@@ -39,10 +79,21 @@ from fx_xray.rules import (
     TIME_JUMP,
     UNKNOWN_METADATA,
 )
+from fxframework.kernels.annotations import (
+    Array,
+    Fallible,
+    View,
+    flag,
+    i64,
+    inline,
+    status,
+    u8,
+    u64,
+    void,
+)
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.rows import Rows, columns
 
 try:
     import cython
@@ -63,22 +114,28 @@ REACH = 36
 """Bits of the ticks by which the time of a record that was cut in half may be ahead."""
 
 
+@final
 class Bytes:
     """The bytes of a trace, read as numbers; ``big`` says the order of their bytes."""
+
+    data: View[u8]
+    size: i64
+    big: flag
 
     def __init__(self, data: memoryview, *, big: bool) -> None:
         self.data = memoryview(data)
         self.size = len(self.data)
         self.big = big
 
-    def word(self, at: int) -> int:
+    @inline
+    def word(self, at: i64) -> i64:
         """The eight bytes from ``at`` on as a little-endian int64."""
         if not cython.compiled:
             return int.from_bytes(self.data[at : at + 8], "little", signed=True)
-        low = self.data[at]
+        low: u64 = self.data[at]
         low |= self.data[at + 1] << 8
         low |= self.data[at + 2] << 16
-        byte = self.data[at + 3]
+        byte: u64 = self.data[at + 3]
         low |= byte << 24
         byte = self.data[at + 4]
         low |= byte << 32
@@ -90,9 +147,10 @@ class Bytes:
         low |= byte << 56
         return low
 
-    def number(self, at: int, nbytes: int) -> int:
+    @inline
+    def number(self, at: i64, nbytes: i64) -> i64:
         """The ``nbytes`` bytes from ``at`` on as a number; eight as int64."""
-        value = 0
+        value: u64 = 0
         index = 0
         while index < nbytes:
             place = at + index if self.big else at + nbytes - 1 - index
@@ -102,56 +160,45 @@ class Bytes:
             value -= 1 << 64
         return value
 
-    def signed32(self, at: int) -> int:
+    @inline
+    def signed32(self, at: i64) -> i64:
         """The four bytes from ``at`` on as a signed number."""
         value = self.number(at, 4)
         return value - ((value >> 31) << 32)
 
 
-class Stretches(Rows):
-    """Sound records that follow each other in one buffer, or in basic mode in one thread."""
-
-    COLUMNS = columns(i8="start stop block tsc", u1="flags")
-
-    def add(self, start: int, stop: int, block: int, flags: int, tsc: int) -> int:
-        """Add one: its bytes, its buffer (in basic mode its thread), marks, and a mended time."""
-        row = self.rows
-        if row == self.room:
-            self.grow()
-        self.start[row] = start
-        self.stop[row] = stop
-        self.block[row] = block
-        self.flags[row] = flags
-        self.tsc[row] = tsc
-        self.rows = row + 1
-        return 0
-
-
-class Blocks(Rows):
-    """Buffers of the flight data recorder in file order; ``tsc`` is the first record's time."""
-
-    COLUMNS = columns(i8="start stop seconds micros tsc records", i4="pid tid flags")
-
-    def add(self, at: int, record: int) -> int:
-        """Add one that begins at a byte with a record of this number."""
-        row = self.rows
-        if row == self.room:
-            self.grow()
-        self.start[row] = at
-        self.stop[row] = at
-        self.records[row] = -record
-        self.pid[row] = 0
-        self.tid[row] = 0
-        self.flags[row] = 0
-        self.seconds[row] = 0
-        self.micros[row] = 0
-        self.tsc[row] = 0
-        self.rows = row + 1
-        return 0
-
-
 class FdrScan(Kernel):
     """The scan of a trace of the flight data recorder, from behind its header on."""
+
+    bytes: Bytes
+    data: View[u8]
+    notes: Notes
+    stretches: Stretches
+    blocks: Blocks
+    kinds: Array[i64]
+    version: i64
+    order: i64
+    most: i64
+    size: i64
+    until: i64
+    at: i64
+    record: i64
+    entries: i64
+    cuts: i64
+    limit: i64
+    page: i64
+    last_offset: i64
+    base: i64
+    open: i64
+    block: i64
+    typed: i64
+    last: i64
+    garbage: i64
+    bounded: flag
+    by_extents: flag
+    timed: flag
+    called: flag
+    mend: flag
 
     def __init__(
         self, data: memoryview, notes: Notes, *, version: int, order: int, page: int, most: int
@@ -196,7 +243,7 @@ class FdrScan(Kernel):
         """End the last buffer, at the end of the file."""
         self.close_block(self.size)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Scan on, up to byte ``until`` at least."""
         while self.at < self.until:
             if self.garbage >= GARBAGE_RUN and self.skip_garbage():
@@ -219,7 +266,7 @@ class FdrScan(Kernel):
 
     # --- Where buffers end ---
 
-    def begins(self, at: int, kind: int) -> bool:
+    def begins(self, at: i64, kind: i64) -> flag:
         """Whether the first byte of a kind of metadata record is at ``at``."""
         if at >= self.size:
             return False
@@ -227,7 +274,7 @@ class FdrScan(Kernel):
             return self.data[at] == 0x80 | kind
         return self.data[at] == kind << 1 | 1
 
-    def sound_extents(self, at: int) -> bool:
+    def sound_extents(self, at: i64) -> flag:
         """Whether there are extents at ``at`` that do not run past the end of the file."""
         left = self.size - at - 16
         if left < 0 or not self.begins(at, BUFFER_EXTENTS):
@@ -235,7 +282,7 @@ class FdrScan(Kernel):
         nbytes = self.bytes.number(at + 1, 8)
         return 0 <= nbytes <= left
 
-    def next_extents(self, at: int) -> int:
+    def next_extents(self, at: i64) -> i64:
         """Where the next buffer begins that is valid; the end of the file if none does."""
         start = at
         while start < self.size:
@@ -246,7 +293,7 @@ class FdrScan(Kernel):
             start += 1
         return self.size
 
-    def skip_garbage(self) -> int:
+    def skip_garbage(self) -> status:
         """Give up the rest of a buffer where too many records are invalid; 0: nothing is left."""
         self.garbage = 0
         end = self.limit if self.bounded else self.next_extents(self.at)
@@ -255,19 +302,19 @@ class FdrScan(Kernel):
         self.lose(GARBAGE, self.at, end, end - self.at)
         return 1
 
-    def unbind(self) -> None:
+    def unbind(self) -> void:
         """Believe no limit but the end of the file."""
         self.page = 0
         self.limit = self.size
         self.bounded = False
 
-    def turn_page(self, at: int) -> None:
+    def turn_page(self, at: i64) -> void:
         """Set the limit of version 1: where the buffer that begins at ``at`` ends by its size."""
         left = self.size - at
         self.bounded = 0 < self.page <= left
         self.limit = at + (self.page if self.bounded else left)
 
-    def pass_limit(self) -> int:
+    def pass_limit(self) -> status:
         """Go on behind a limit."""
         if self.by_extents:
             if not self.begins(self.at, BUFFER_EXTENTS):
@@ -280,7 +327,7 @@ class FdrScan(Kernel):
             self.unbind()
         return 0
 
-    def cross(self, end: int) -> int:
+    def cross(self, end: i64) -> status:
         """Decide on a record that runs past the limit to ``end``: 1 lost, 0 the limit is new."""
         code = 0
         if self.limit == self.size:
@@ -302,12 +349,12 @@ class FdrScan(Kernel):
         self.unbind()
         return 0
 
-    def overlap(self) -> int:
+    def overlap(self) -> status:
         """Report extents that begin before those of the buffer before them end."""
         self.notes.add(EXTENTS_OVERLAP, self.at, self.record, self.limit - self.at)
         return 0
 
-    def buffer_end(self, end: int) -> int:
+    def buffer_end(self, end: i64) -> Fallible[i64]:
         """Where the space of a version-1 buffer ends whose records end at ``end``."""
         follows = self.begins(end, NEW_BUFFER)
         if self.by_extents:
@@ -326,7 +373,7 @@ class FdrScan(Kernel):
             self.unbind()
         return end if follows else self.size
 
-    def skip_space(self, end: int) -> int:
+    def skip_space(self, end: i64) -> status:
         """Take the space up to ``end`` behind the end record of version 1 as one record."""
         at = self.at
         if at >= end:
@@ -346,14 +393,14 @@ class FdrScan(Kernel):
 
     # --- Stretches and buffers ---
 
-    def end_stretch(self, at: int) -> int:
+    def end_stretch(self, at: i64) -> status:
         """End the sound stretch, if there is one, before ``at``."""
         if 0 <= self.open < at:
             self.stretches.add(self.open, at, self.block, 0, 0)
         self.open = -1
         return 0
 
-    def lose(self, code: int, at: int, end: int, value: int) -> int:
+    def lose(self, code: i64, at: i64, end: i64, value: i64) -> status:
         """Give up the bytes from ``at`` to ``end``; something new begins behind them."""
         self.notes.add(code, at, self.record, value)
         self.end_stretch(at)
@@ -364,7 +411,7 @@ class FdrScan(Kernel):
         self.at = end
         return 0
 
-    def unsound(self, code: int, end: int, value: int, kind: int) -> int:
+    def unsound(self, code: i64, end: i64, value: i64, kind: i64) -> status:
         """Step over a record that is invalid, of which the size is known."""
         self.notes.add(code, self.at, self.record, value)
         self.end_stretch(self.at)
@@ -375,7 +422,7 @@ class FdrScan(Kernel):
         self.at = end
         return 0
 
-    def close_block(self, at: int) -> int:
+    def close_block(self, at: i64) -> status:
         """End the buffer before ``at``, as another begins there or the file ends."""
         self.end_stretch(at)
         if self.block < 0:
@@ -390,14 +437,14 @@ class FdrScan(Kernel):
         self.leave_block(at)
         return 0
 
-    def leave_block(self, at: int) -> None:
+    def leave_block(self, at: i64) -> void:
         """Note that no buffer is open from ``at`` on."""
         self.blocks.stop[self.block] = at
         self.blocks.records[self.block] += self.record
         self.block = -1
         self.called = False
 
-    def open_block(self) -> int:
+    def open_block(self) -> status:
         """Begin a buffer, unless one is open."""
         if self.block >= 0:
             return 0
@@ -409,7 +456,7 @@ class FdrScan(Kernel):
         self.typed = 0
         return 0
 
-    def may_follow(self, kind: int) -> bool:
+    def may_follow(self, kind: i64) -> flag:
         """Whether a kind of record may follow the one before it in the buffer."""
         last = self.last
         if last == START:
@@ -433,7 +480,7 @@ class FdrScan(Kernel):
             or kind == END_OF_BUFFER
         )
 
-    def follow(self, kind: int) -> int:
+    def follow(self, kind: i64) -> status:
         """Compare a record with the one before it in the buffer."""
         if not self.may_follow(kind):
             self.notes.add(OUT_OF_ORDER, self.at, self.record, self.last << 8 | kind)
@@ -441,7 +488,7 @@ class FdrScan(Kernel):
         self.last_offset = self.at
         return 0
 
-    def settle(self) -> int:
+    def settle(self) -> status:
         """Decide what the thread of the buffer is, as something of it is read."""
         flags = self.blocks.flags[self.block]
         if not flags & SETTLED:
@@ -452,7 +499,7 @@ class FdrScan(Kernel):
 
     # --- Time ---
 
-    def advance(self, delta: int) -> int:
+    def advance(self, delta: i64) -> status:
         """Count the time on from that of the record before."""
         if self.timed:
             self.base += delta
@@ -463,7 +510,7 @@ class FdrScan(Kernel):
             self.blocks.flags[self.block] |= TIMELESS
         return 0
 
-    def cut_time(self, kind: int) -> int:
+    def cut_time(self, kind: i64) -> i64:
         """The biased time of a record whose second half was overwritten; LATEST: it was not.
 
         The low bits of its time are still there, and another record begins in its middle.
@@ -485,7 +532,7 @@ class FdrScan(Kernel):
             return LATEST
         return self.base + ahead
 
-    def take_clock(self, kind: int, tsc: int) -> int:
+    def take_clock(self, kind: i64, tsc: i64) -> status:
         """Take the time that a record says; gives the bytes that the record has."""
         nbytes = 16
         time = tsc ^ SIGN
@@ -515,7 +562,7 @@ class FdrScan(Kernel):
 
     # --- Records ---
 
-    def function(self) -> int:
+    def function(self) -> status:
         """Scan the function record, and those that follow it."""
         word = self.bytes.word(self.at)
         delta = (word >> 32) & LOW32
@@ -544,7 +591,7 @@ class FdrScan(Kernel):
             self.functions()
         return 0
 
-    def functions(self) -> None:
+    def functions(self) -> void:
         """Step over the function records here, which are most of a trace."""
         at = self.at
         base = self.base
@@ -568,7 +615,7 @@ class FdrScan(Kernel):
             self.record += count
             self.at = at
 
-    def metadata(self, kind: int) -> int:
+    def metadata(self, kind: i64) -> status:
         """Scan the metadata record, whose 16 bytes are there."""
         if kind > PID:
             return self.unsound(UNKNOWN_METADATA, self.at + 16, kind, UNKNOWN)
@@ -618,13 +665,13 @@ class FdrScan(Kernel):
         self.at += nbytes
         return 0
 
-    def new_buffer(self) -> int:
+    def new_buffer(self) -> status:
         """End the buffer before a NewBuffer, unless it is the one that this begins."""
         if self.block < 0 or self.blocks.flags[self.block] & (SETTLED | HAS_THREAD):
             self.close_block(self.at)
         return 0
 
-    def extents(self) -> int:
+    def extents(self) -> status:
         """Begin the buffer that extents bound."""
         if self.by_extents and self.bounded:
             self.overlap()
@@ -643,7 +690,7 @@ class FdrScan(Kernel):
         self.limit = self.at + 16 + nbytes
         return 0
 
-    def end_of_buffer(self) -> int:
+    def end_of_buffer(self) -> status:
         """Scan the end record of a version-1 buffer; later versions have none."""
         end = self.at + 16
         if self.version >= 2:
@@ -665,7 +712,7 @@ class FdrScan(Kernel):
             self.skip_space(self.buffer_end(end))
         return 0
 
-    def argument(self) -> int:
+    def argument(self) -> status:
         """Scan an argument of the call before it."""
         self.open_block()
         self.follow(CALL_ARGUMENT)
@@ -680,7 +727,7 @@ class FdrScan(Kernel):
         self.at += 16
         return 0
 
-    def event(self, kind: int) -> int:
+    def event(self, kind: i64) -> status:
         """Scan a custom or typed event with its payload."""
         size = self.bytes.signed32(self.at + 1)
         if size < 0:
@@ -723,6 +770,23 @@ class BasicScan(Kernel):
     The ``block`` of a stretch is its process, times 2^32, and its thread.
     """
 
+    bytes: Bytes
+    data: View[u8]
+    notes: Notes
+    stretches: Stretches
+    kinds: Array[i64]
+    version: i64
+    size: i64
+    until: i64
+    at: i64
+    record: i64
+    entries: i64
+    called: flag
+    called_id: i64
+    open: i64
+    run_id: i64
+    run_flags: i64
+
     def __init__(self, data: memoryview, notes: Notes, *, version: int, big: bool) -> None:
         self.bytes = Bytes(data, big=big)
         self.data = self.bytes.data
@@ -741,7 +805,7 @@ class BasicScan(Kernel):
         self.run_flags = 0
         self.entries = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Scan on, up to byte ``until`` at least."""
         while self.at < self.until:
             self.next_record()
@@ -753,14 +817,14 @@ class BasicScan(Kernel):
         """End the last stretch, where the last whole record ends."""
         self.end_run(at)
 
-    def end_run(self, at: int) -> int:
+    def end_run(self, at: i64) -> status:
         """End what one thread wrote before ``at``."""
         if 0 <= self.open < at:
             self.stretches.add(self.open, at, self.run_id, self.run_flags, 0)
         self.open = -1
         return 0
 
-    def unsound(self, code: int, value: int) -> int:
+    def unsound(self, code: i64, value: i64) -> status:
         """Step over a record that is invalid."""
         self.notes.add(code, self.at, self.record, value)
         self.end_run(self.at)
@@ -768,7 +832,7 @@ class BasicScan(Kernel):
         self.kinds[DAMAGED] += 1
         return 0
 
-    def next_record(self) -> int:
+    def next_record(self) -> status:
         """Scan one record."""
         at = self.at
         if self.size - at < BASIC_BYTES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fx_xray.numbers import LATEST, NS_PER_SECOND, SIGN
 from fx_xray.read.scan import wrapped
+from fxframework.kernels.annotations import Array, Fallible, View, flag, i32, i64, inline, u32, void
 from fxframework.kernels.kernel import Kernel
 
 try:
@@ -32,6 +33,20 @@ class Nanoseconds(Kernel):
     Times follow each other closely: few are divided, others are counted on from the last division.
     """
 
+    rate: i64
+    count: i64
+    ns: i64
+    left: i64
+    base: i64
+    near: i64
+    reach: i64
+    factor: i64
+    with_spans: flag
+    ticks: View[i64]
+    lengths: View[i64]
+    starts: Array[i64]
+    spans: Array[i64]
+
     def __init__(
         self,
         rate: int,
@@ -57,7 +72,7 @@ class Nanoseconds(Kernel):
             self.factor = (NS_PER_SECOND << 32) // rate
             self.reach = min(REACH, REST // max(self.factor, 1))
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Convert all."""
         row = 0
         while row < self.count:
@@ -87,7 +102,8 @@ class Nanoseconds(Kernel):
             row += 1
         return 0
 
-    def ahead_of(self, tick: int) -> int:
+    @inline
+    def ahead_of(self, tick: i64) -> i64:
         """Ticks by which a time is ahead of the last division, which may be that of this time."""
         ahead = tick - self.base
         if 0 <= ahead < self.near:
@@ -99,7 +115,7 @@ class Nanoseconds(Kernel):
             self.near = 0  # beyond it is what int64, or uint64, does not hold
         return 0
 
-    def distant(self, tick: int, length: int, start: int) -> int:
+    def distant(self, tick: i64, length: i64, start: i64) -> i64:
         """The nanoseconds of a length that ends far away."""
         ns = self.ns
         left = self.left
@@ -112,7 +128,7 @@ class Nanoseconds(Kernel):
         self.left = left
         return span
 
-    def divide(self, ticks: int) -> None:
+    def divide(self, ticks: i64) -> void:
         """Set ``ns`` to the nanoseconds of ticks, and ``left`` to what is left over."""
         rate = self.rate
         whole = 0
@@ -174,7 +190,7 @@ class Nanoseconds(Kernel):
             self.ns = whole * NS_PER_SECOND + fraction
             self.left = left
 
-    def quotient(self, number: int, rate: int) -> int:
+    def quotient(self, number: i64, rate: i64) -> i64:
         """A number divided by a rate that is not 0; neither is negative."""
         return number // rate
 
@@ -182,13 +198,18 @@ class Nanoseconds(Kernel):
 class Pick(Kernel):
     """What a table has for each key: ``out[n] = table[keys[n]]``."""
 
+    count: i64
+    table: View[i32]
+    keys: View[u32]
+    out: Array[i32]
+
     def __init__(self, table: memoryview, keys: memoryview, out: memoryview) -> None:
         self.table = memoryview(table)
         self.keys = memoryview(keys)
         self.out = memoryview(out)
         self.count = len(self.out)
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Pick all."""
         row = 0
         while row < self.count:

@@ -5,11 +5,47 @@ Threads are merged by time; the events of one thread keep the order in which it 
 
 from __future__ import annotations
 
-from fx_xray.numbers import *
+from typing import final
+
+from fx_xray.numbers import (
+    ARGUMENT,
+    BACK,
+    CALL_ARGUMENT,
+    CUSTOM,
+    CUSTOM_EVENT,
+    CUT,
+    ENTER,
+    ENTER_ARG,
+    FIRST,
+    LATEST,
+    LOW32,
+    NEW_CPU,
+    NO_CPU,
+    NOTHING,
+    SIGN,
+    TSC_WRAP,
+    TYPED,
+    TYPED_EVENT,
+)
 from fx_xray.read.scan import Bytes, wrapped
+from fxframework.kernels.annotations import (
+    Array,
+    Column,
+    Fallible,
+    View,
+    flag,
+    i32,
+    i64,
+    inline,
+    u8,
+    u16,
+    u32,
+    u64,
+    void,
+)
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.rows import Rows, columns
+from fxframework.kernels.rows import Rows
 
 try:
     import cython
@@ -26,6 +62,7 @@ NEARBY = 40
 """Bits of the ticks by which an event with a time of its own may be ahead of its thread."""
 
 
+@final
 class EventBuffer(Rows):
     """Events in order of time, in columns of a fixed room.
 
@@ -33,15 +70,30 @@ class EventBuffer(Rows):
     the place of the payload, ``size`` the bytes of a payload, -1 for an argument of no call.
     """
 
-    COLUMNS = columns(u1="kind", u4="function", i8="tsc offset value", u2="cpu", i4="thread size")
+    kind: Column[u8]
+    function: Column[u32]
+    tsc: Column[i64]
+    offset: Column[i64]
+    value: Column[i64]
+    cpu: Column[u16]
+    thread: Column[i32]
+    size: Column[i32]
 
 
+@final
 class Stretches:
     """Sound stretches in the order of their threads, and in each in the order of writing.
 
     ``base`` is the biased time of a record that was cut, or of a buffer before its first NewCPUId.
     Those of thread n are from ``first[n]`` to before ``last[n]``.
     """
+
+    start: View[i64]
+    stop: View[i64]
+    base: View[i64]
+    first: View[i64]
+    last: View[i64]
+    flags: View[u8]
 
     def __init__(
         self,
@@ -60,8 +112,14 @@ class Stretches:
         self.last = memoryview(last)
 
 
+@final
 class Threads:
     """Which thread comes next: by the biased time of its next event, then by its number."""
+
+    head: Array[i64]
+    heap: Array[i64]
+    used: i64
+    bound: i64
 
     def __init__(self, first: memoryview, last: memoryview) -> None:
         threads = len(first)
@@ -74,7 +132,7 @@ class Threads:
                 self.heap[self.used] = thread
                 self.used += 1
 
-    def choose(self) -> int:
+    def choose(self) -> i64:
         """The place in the heap of the next thread; ``bound`` is up to when it comes first."""
         if self.used <= FEW:
             return self.choose_of_few()
@@ -86,7 +144,7 @@ class Threads:
             self.bound -= 1
         return 0
 
-    def choose_of_few(self) -> int:
+    def choose_of_few(self) -> i64:
         """The same without a heap: a branch on which thread comes first is hard to predict."""
         best = LATEST
         second = LATEST
@@ -107,18 +165,18 @@ class Threads:
         self.bound = second
         return place
 
-    def before(self, left: int, right: int) -> bool:
+    def before(self, left: i64, right: i64) -> flag:
         """Whether one thread comes before another."""
         if self.head[left] == self.head[right]:
             return left < right
         return self.head[left] < self.head[right]
 
-    def advance(self) -> None:
+    def advance(self) -> void:
         """Put the thread that was chosen where its new time belongs."""
         if self.used > FEW:
             self.sift()
 
-    def sift(self) -> None:
+    def sift(self) -> void:
         """Put the first thread of the heap where it belongs."""
         place = 0
         thread = self.heap[0]
@@ -135,7 +193,7 @@ class Threads:
             child = 2 * place + 1
         self.heap[place] = thread
 
-    def drop(self, place: int) -> None:
+    def drop(self, place: i64) -> void:
         """Take a thread that has no events left out of the heap."""
         self.used -= 1
         used = self.used
@@ -162,6 +220,22 @@ class Threads:
 
 class FdrTimeline(Kernel):
     """Events of the flight data recorder. ``data`` is little-endian (see ``normalise``)."""
+
+    bytes: Bytes
+    data: View[u8]
+    stretches: Stretches
+    events: EventBuffer
+    threads: Threads
+    version: i64
+    most: i64
+    next_of: Array[i64]
+    at_of: Array[i64]
+    stop_of: Array[i64]
+    base_of: Array[i64]
+    function_of: Array[i64]
+    latest_of: Array[i64]
+    cpu_of: Array[i32]
+    thread: i64
 
     def __init__(
         self,
@@ -190,7 +264,7 @@ class FdrTimeline(Kernel):
         self.latest_of = full(threads, "i8", SIGN)
         self.thread = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
         self.events.rows = 0
         while self.events.rows < self.events.room and self.threads.used:
@@ -206,7 +280,7 @@ class FdrTimeline(Kernel):
                 self.threads.advance()
         return self.events.rows
 
-    def merge(self) -> None:
+    def merge(self) -> void:
         """Take function records of few threads in order of time, up to a record of another kind.
 
         Threads take turns so often that a branch on which one is next would be guessed wrong.
@@ -260,7 +334,7 @@ class FdrTimeline(Kernel):
             count += 1
         self.events.rows = count
 
-    def take(self) -> int:
+    def take(self) -> i64:
         """Take the events of the thread up to the bound; PAUSE or DONE."""
         thread = self.thread
         state = GO_ON
@@ -274,19 +348,19 @@ class FdrTimeline(Kernel):
                 state = self.metadata(at)
         return state
 
-    def pause(self, head: int) -> int:
+    def pause(self, head: i64) -> i64:
         """Let other threads come first: the next event is at this biased time."""
         self.threads.head[self.thread] = head
         return PAUSE
 
-    def leave_call(self) -> None:
+    def leave_call(self) -> void:
         """Note that no argument can follow."""
         thread = self.thread
         if self.function_of[thread] >= 0:
             self.latest_of[thread] = self.base_of[thread]
             self.function_of[thread] = NOTHING
 
-    def next_stretch(self) -> int:
+    def next_stretch(self) -> i64:
         """Go on with the next stretch of the thread."""
         thread = self.thread
         place = self.next_of[thread]
@@ -309,14 +383,15 @@ class FdrTimeline(Kernel):
         self.next_of[thread] = place + 1
         return GO_ON
 
-    def word(self, at: int) -> int:
+    @inline
+    def word(self, at: i64) -> i64:
         """As ``Bytes.word``, in this module, where the compiler can inline it."""
         if not cython.compiled:
             return int.from_bytes(self.data[at : at + 8], "little", signed=True)
-        low = self.data[at]
+        low: u64 = self.data[at]
         low |= self.data[at + 1] << 8
         low |= self.data[at + 2] << 16
-        byte = self.data[at + 3]
+        byte: u64 = self.data[at + 3]
         low |= byte << 24
         byte = self.data[at + 4]
         low |= byte << 32
@@ -328,7 +403,7 @@ class FdrTimeline(Kernel):
         low |= byte << 56
         return low
 
-    def calls(self, at: int) -> int:
+    def calls(self, at: i64) -> i64:
         """Take function records, one after another."""
         thread = self.thread
         stop = self.stop_of[thread]
@@ -373,7 +448,7 @@ class FdrTimeline(Kernel):
         self.function_of[thread] = function
         return state
 
-    def metadata(self, at: int) -> int:
+    def metadata(self, at: i64) -> i64:
         """Take the metadata record at ``at``."""
         thread = self.thread
         kind = self.data[at] >> 1
@@ -390,7 +465,7 @@ class FdrTimeline(Kernel):
         self.at_of[thread] = at + 16
         return GO_ON
 
-    def argument(self, at: int) -> int:
+    def argument(self, at: i64) -> i64:
         """Take an argument of the call before it."""
         thread = self.thread
         count = self.events.rows
@@ -413,7 +488,7 @@ class FdrTimeline(Kernel):
         self.at_of[thread] = at + 16
         return GO_ON
 
-    def event(self, at: int, kind: int) -> int:
+    def event(self, at: i64, kind: i64) -> i64:
         """Take a custom or typed event."""
         thread = self.thread
         size = self.bytes.number(at + 1, 4)
@@ -461,6 +536,25 @@ class FdrTimeline(Kernel):
 class BasicTimeline(Kernel):
     """Events of basic mode; ``big`` says the order of bytes."""
 
+    bytes: Bytes
+    data: View[u8]
+    stretches: Stretches
+    events: EventBuffer
+    threads: Threads
+    next_of: Array[i64]
+    at_of: Array[i64]
+    stop_of: Array[i64]
+    base_of: Array[i64]
+    function_of: Array[i64]
+    cpu_of: Array[i32]
+    thread: i64
+    next: i64
+    at: i64
+    stop: i64
+    base: i64
+    function: i64
+    cpu: i64
+
     def __init__(
         self, data: memoryview, stretches: Stretches, events: EventBuffer, *, big: bool
     ) -> None:
@@ -486,7 +580,7 @@ class BasicTimeline(Kernel):
         self.cpu = NO_CPU
         self.function = NOTHING
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
         self.events.rows = 0
         while self.events.rows < self.events.room and self.threads.used:
@@ -498,7 +592,7 @@ class BasicTimeline(Kernel):
                 self.threads.advance()
         return self.events.rows
 
-    def take(self) -> int:
+    def take(self) -> i64:
         """Take the events of the thread up to the bound; PAUSE or DONE."""
         thread = self.thread
         self.next = self.next_of[thread]
@@ -523,12 +617,12 @@ class BasicTimeline(Kernel):
         self.function_of[thread] = self.function
         return state
 
-    def pause(self, head: int) -> int:
+    def pause(self, head: i64) -> i64:
         """Let other threads come first: the next event is at this biased time."""
         self.threads.head[self.thread] = head
         return PAUSE
 
-    def next_stretch(self) -> int:
+    def next_stretch(self) -> i64:
         """Go on with the next stretch of the thread."""
         if self.next == self.stretches.last[self.thread]:
             return DONE
@@ -539,7 +633,7 @@ class BasicTimeline(Kernel):
         self.next += 1
         return GO_ON
 
-    def call(self) -> int:
+    def call(self) -> i64:
         """Take a function record."""
         at = self.at
         time = self.bytes.number(at + 8, 8) ^ SIGN
@@ -556,7 +650,7 @@ class BasicTimeline(Kernel):
         self.put(kind, 0, 0)
         return GO_ON
 
-    def argument(self) -> int:
+    def argument(self) -> i64:
         """Take an argument of the call before it."""
         if self.function < 0 and self.base > self.threads.bound:
             return self.pause(self.base)
@@ -566,7 +660,7 @@ class BasicTimeline(Kernel):
         self.put(ARGUMENT, value, -1 if self.function < 0 else 0)
         return GO_ON
 
-    def put(self, kind: int, value: int, size: int) -> None:
+    def put(self, kind: i64, value: i64, size: i64) -> void:
         """Add an event."""
         count = self.events.rows
         self.events.kind[count] = kind

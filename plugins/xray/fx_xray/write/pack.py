@@ -5,6 +5,8 @@ Time stamps are kept exactly, also where records around them in the original fil
 
 from __future__ import annotations
 
+from typing import final
+
 from fx_xray.numbers import (
     ARGUMENT,
     CUSTOM,
@@ -20,6 +22,18 @@ from fx_xray.numbers import (
     SIGN,
     TAIL_EXIT,
     TYPED,
+)
+from fxframework.kernels.annotations import (
+    Array,
+    Fallible,
+    View,
+    flag,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    void,
 )
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
@@ -61,8 +75,19 @@ D_FUNCTION, D_ARGUMENT, D_TYPED, D_CUSTOM, D_LARGE = 0, 1, 2, 3, 4
 D_EVENT_CPU, D_NO_CPU, D_CPU, D_TAIL_EXIT, D_MANY = 5, 6, 7, 8, 9
 
 
+@final
 class EventColumns:
     """The events to be packed, as columns; time stamps and values are the bits of uint64."""
+
+    kind: View[u8]
+    payloads: View[u8]
+    function: View[u32]
+    tsc: View[i64]
+    value: View[i64]
+    cpu: View[u16]
+    thread: View[i32]
+    size: View[i32]
+    count: i64
 
     def __init__(
         self,
@@ -86,8 +111,21 @@ class EventColumns:
         self.count = len(self.kind)
 
 
+@final
 class ThreadBuffers:
     """The current buffer of each thread."""
+
+    process: View[i64]
+    number: View[i64]
+    start: Array[i64]
+    room: Array[i64]
+    fill: Array[i64]
+    base: Array[i64]
+    cpu: Array[i64]
+    call: Array[i64]
+    wall: Array[i64]
+    rank: Array[i64]
+    skewed: Array[u8]
 
     def __init__(self, processes: memoryview, numbers: memoryview) -> None:
         threads = len(processes)
@@ -119,6 +157,27 @@ class FdrPack(Kernel):
     stamp that it is made of. The caller makes room, empties ``out`` and calls ``run()`` again.
     """
 
+    version: i64
+    size: i64
+    limit: i64
+    head: i64
+    preamble: i64
+    wrap: i64
+    buffers: ThreadBuffers
+    events: EventColumns
+    arena: Array[u8]
+    out: Array[u8]
+    words: Array[u32]
+    places: Array[i64]
+    walls: Array[i64]
+    counts: Array[i64]
+    row: i64
+    written: i64
+    made: i64
+    needed: i64
+    thread: i64
+    ranks: i64
+
     def __init__(
         self, *, version: int, size: int, limit: int, head: int, preamble: int, wrap: int
     ) -> None:
@@ -147,7 +206,7 @@ class FdrPack(Kernel):
         self.thread = 0
         self.ranks = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Pack ``events`` from ``row`` on. Return why it stops."""
         why = DONE
         while self.row < self.events.count and why == DONE:
@@ -163,7 +222,7 @@ class FdrPack(Kernel):
 
     # --- Bytes ---
 
-    def put_metadata(self, at: int, first: int, low: int, high: int) -> None:
+    def put_metadata(self, at: i64, first: i64, low: i64, high: i64) -> void:
         """Write 16 bytes: ``first``, eight of ``low`` and seven of ``high``."""
         self.arena[at] = first
         index = 0
@@ -175,7 +234,7 @@ class FdrPack(Kernel):
             self.arena[at + 9 + index] = (high >> (8 * index)) & 0xFF
             index += 1
 
-    def put_function(self, at: int, word: int, delta: int) -> None:
+    def put_function(self, at: i64, word: i64, delta: i64) -> void:
         """Write the 8 bytes of a function record."""
         if at & 3 == 0:
             self.words[at >> 2] = word
@@ -187,13 +246,13 @@ class FdrPack(Kernel):
             self.arena[at + 4 + index] = (delta >> (8 * index)) & 0xFF
             index += 1
 
-    def put_cpu(self, at: int, cpu: int, tsc: int) -> None:
+    def put_cpu(self, at: i64, cpu: i64, tsc: i64) -> void:
         """Write a NewCPUId."""
         self.put_metadata(at, NEW_CPU, cpu | (tsc & LOW48) << 16, (tsc >> 48) & 0xFFFF)
 
     # --- Buffers ---
 
-    def begin_buffer(self, thread: int, cpu: int, tsc: int) -> None:
+    def begin_buffer(self, thread: i64, cpu: i64, tsc: i64) -> void:
         """Begin a buffer; its extents and its wall time are filled in at its end."""
         at = self.buffers.start[thread]
         if self.head:
@@ -214,7 +273,7 @@ class FdrPack(Kernel):
         if (tsc ^ SIGN) > (self.buffers.wall[thread] ^ SIGN):
             self.buffers.wall[thread] = tsc
 
-    def end_buffer(self, thread: int, fill: int) -> bool:
+    def end_buffer(self, thread: i64, fill: i64) -> flag:
         """Output the first ``fill`` bytes of a buffer. Return False without room."""
         start = self.buffers.start[thread]
         at = self.written
@@ -249,7 +308,7 @@ class FdrPack(Kernel):
         self.buffers.fill[thread] = 0
         return True
 
-    def carry_call(self, thread: int) -> int:
+    def carry_call(self, thread: i64) -> i64:
         """Begin a buffer with the call of an argument. Return the reason for stopping."""
         call = self.buffers.call[thread]
         begin = self.head + self.preamble
@@ -278,7 +337,7 @@ class FdrPack(Kernel):
 
     # --- Events ---
 
-    def event(self) -> int:
+    def event(self) -> i64:
         """Pack the event of ``row`` and the calls after it. Return the reason for stopping."""
         row = self.row
         kind = self.events.kind[row]
@@ -340,7 +399,7 @@ class FdrPack(Kernel):
         self.row = row + 1
         return DONE
 
-    def looks_cut(self, base: int, tsc: int, moved: int) -> bool:
+    def looks_cut(self, base: i64, tsc: i64, moved: flag) -> flag:
         """Whether a reader takes a record of this time, behind ``base``, for one cut in half.
 
         A reader does so where the time is far from the one before, its low bits are near it, and
@@ -361,7 +420,7 @@ class FdrPack(Kernel):
         ahead = ((tsc & mask) - (base & mask)) & mask
         return sound and ahead >> REACH == 0 and before <= LATEST - ahead
 
-    def needs(self, row: int, kind: int, thread: int) -> int:
+    def needs(self, row: i64, kind: i64, thread: i64) -> i64:
         """Return the bytes of an event; count one that the version cannot hold, and return -1."""
         why = NOTHING
         nbytes = 8
@@ -384,7 +443,7 @@ class FdrPack(Kernel):
             return -1
         return nbytes
 
-    def calls(self, thread: int) -> int:
+    def calls(self, thread: i64) -> i64:
         """Pack calls of one thread, until another record is needed. Return their number."""
         fill = self.buffers.fill[thread]
         at = self.buffers.start[thread] + fill
@@ -424,7 +483,7 @@ class FdrPack(Kernel):
             self.row = row
         return row - first
 
-    def put_event(self, row: int, kind: int, thread: int, cpu: int, no_cpu: bool) -> None:
+    def put_event(self, row: i64, kind: i64, thread: i64, cpu: i64, no_cpu: flag) -> void:
         """Write the record of an event."""
         fill = self.buffers.fill[thread]
         at = self.buffers.start[thread] + fill
@@ -445,7 +504,7 @@ class FdrPack(Kernel):
             self.put_payload(row, kind, thread, cpu, no_cpu)
             self.buffers.call[thread] = NOTHING
 
-    def put_payload(self, row: int, kind: int, thread: int, cpu: int, no_cpu: bool) -> None:
+    def put_payload(self, row: i64, kind: i64, thread: i64, cpu: i64, no_cpu: flag) -> void:
         """Write a custom or typed event with its payload."""
         at = self.buffers.start[thread] + self.buffers.fill[thread]
         tsc = self.events.tsc[row]
@@ -480,6 +539,16 @@ class FdrPack(Kernel):
 class BasicPack(Kernel):
     """Packs events as records of basic mode into ``out`` (uint32), until it is full."""
 
+    version: i64
+    out: Array[u32]
+    processes: View[i64]
+    numbers: View[i64]
+    events: EventColumns
+    counts: Array[i64]
+    row: i64
+    written: i64
+    last_thread: i64
+
     def __init__(self, out: memoryview, *, version: int) -> None:
         none = full(0, "i8")
         self.version = version
@@ -495,7 +564,7 @@ class BasicPack(Kernel):
         self.written = 0
         self.last_thread = NOTHING
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Pack ``events`` from ``row`` on. Return why it stops."""
         while self.row < self.events.count:
             if self.written + 8 > len(self.out):
@@ -512,7 +581,7 @@ class BasicPack(Kernel):
             self.row += 1
         return DONE
 
-    def argument(self) -> None:
+    def argument(self) -> void:
         """Pack an argument of the call before it."""
         row = self.row
         thread = self.events.thread[row]
@@ -531,7 +600,7 @@ class BasicPack(Kernel):
         self.out[at + 7] = 0
         self.written = at + 8
 
-    def call(self, kind: int) -> None:
+    def call(self, kind: i64) -> void:
         """Pack the entry or the exit of a function."""
         row = self.row
         thread = self.events.thread[row]

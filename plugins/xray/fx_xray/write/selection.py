@@ -5,9 +5,16 @@ Calls are matched as the tables match them, so that the number of an entry is th
 
 from __future__ import annotations
 
-from fx_xray.numbers import *
+from fx_xray.numbers import (
+    ARGUMENT,
+    ENTER,
+    ENTER_ARG,
+    EXIT,
+    TAIL_EXIT,
+)
 from fx_xray.read.match import OpenCalls
 from fx_xray.read.timeline import EventBuffer
+from fxframework.kernels.annotations import Array, Fallible, View, i64, status, u8
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 
@@ -19,6 +26,18 @@ class Selection(Kernel):
 
     ``slices`` and ``instants`` have a byte a row, and one more for rows beyond the last mark.
     """
+
+    slices: View[u8]
+    instants: View[u8]
+    last_slice: i64
+    last_instant: i64
+    slice: i64
+    instant: i64
+    open: OpenCalls
+    kept_call: Array[u8]
+    keep: Array[u8]
+    events: EventBuffer
+    kept: i64
 
     def __init__(self, slices: memoryview, instants: memoryview, *, threads: int) -> None:
         self.slices = memoryview(slices)
@@ -42,7 +61,7 @@ class Selection(Kernel):
         self.run()
         return self.keep
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Choose among ``events``."""
         self.kept = 0
         index = 0
@@ -53,7 +72,7 @@ class Selection(Kernel):
             index += 1
         return 0
 
-    def belongs(self, index: int, kind: int) -> int:
+    def belongs(self, index: i64, kind: i64) -> status:
         """Whether an event belongs."""
         thread = self.events.thread[index]
         if kind == ARGUMENT:
@@ -70,13 +89,13 @@ class Selection(Kernel):
             return kept
         return self.next_instant()
 
-    def next_instant(self) -> int:
+    def next_instant(self) -> i64:
         """Whether the next row of `instants` is marked."""
         kept = self.instants[min(self.instant, self.last_instant)]
         self.instant += 1
         return kept
 
-    def leave(self, thread: int, function: int) -> int:
+    def leave(self, thread: i64, function: i64) -> status:
         """Whether the exit of a function belongs."""
         node = self.open.find(thread, function)
         if node < 0:

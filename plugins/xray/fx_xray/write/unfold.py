@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fx_xray.numbers import LATEST, NOTHING, SIGN
+from fxframework.kernels.annotations import Array, Fallible, View, i64, void
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 
@@ -16,6 +17,22 @@ class Unfold(Kernel):
     ``depth`` are by row. Fills ``rows``, an exit as ``~row``, and ``times``, ``count`` of each;
     ``clamped`` is how many ends had to come earlier.
     """
+
+    order: View[i64]
+    time: View[i64]
+    dur: View[i64]
+    depth: View[i64]
+    thread: View[i64]
+    slices: i64
+    threads: i64
+    top: Array[i64]
+    latest: Array[i64]
+    below: Array[i64]
+    ends: Array[i64]
+    rows: Array[i64]
+    times: Array[i64]
+    count: i64
+    clamped: i64
 
     def __init__(
         self,
@@ -48,7 +65,7 @@ class Unfold(Kernel):
         self.count = 0
         self.clamped = 0
 
-    def step(self) -> int:
+    def step(self) -> Fallible[i64]:
         """Unfold all slices."""
         place = 0
         while place < self.slices:
@@ -63,13 +80,13 @@ class Unfold(Kernel):
             lane += 1
         return 0
 
-    def put(self, row: int, time: int) -> None:
+    def put(self, row: i64, time: i64) -> void:
         """Add an entry or an exit."""
         self.rows[self.count] = row
         self.times[self.count] = time
         self.count += 1
 
-    def leave(self, node: int, bound: int) -> None:
+    def leave(self, node: i64, bound: i64) -> void:
         """Add the exit of a slice, at its bound at the latest; none for an unclosed slice."""
         if self.dur[node] < 0:
             return
@@ -79,7 +96,7 @@ class Unfold(Kernel):
             self.clamped += 1
         self.put(~node, end)
 
-    def enter(self, row: int) -> None:
+    def enter(self, row: i64) -> void:
         """Add the entry of a slice, after the exits of slices that end before it."""
         lane = self.thread[row]
         begin = max(self.time[row], self.latest[lane])

@@ -1,0 +1,407 @@
+"""Builds kernels: writes their headers, and compiles them with Cython and a C compiler.
+
+What builds fxframework (``hatch_build.py``) uses it, and so do plugins with kernels of their own
+(docs/kernels.md). It needs Cython and setuptools.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fxframework.kernels.declarations import DeclarationError
+from fxframework.kernels.headers import Kernels
+from fxframework.kernels.native import digest_of, is_compiled, is_kernel, sources_of
+
+__all__ = [
+    "OLDEST",
+    "DeclarationError",
+    "Sources",
+    "compile_kernels",
+    "has_compiler",
+    "remove_compiled",
+    "setup_options",
+    "update_in_place",
+    "uses_stable_interface",
+    "zig_is_wanted",
+]
+
+OLDEST = (3, 11)
+"""The oldest Python that is supported: its stable interface is what the kernels are built for."""
+DIRECTIVES = {
+    "language_level": 3,
+    # The header has the types.
+    "annotation_typing": False,
+    "infer_types": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "embedsignature": False,
+    "auto_pickle": False,
+}
+FLAGS = ("-fwrapv", "-g0", "-Wno-unreachable-code", "-Wno-unused-function")
+LEVELS = {True: "-O3", False: "-O1"}
+"""Optimisation of modules with loops, and of those without."""
+FLAGS_MSVC = ("/O2", "/utf-8")
+SHARED = "fxframework.kernels._cython"
+"""The compiled module that holds what Cython needs in every kernel (its memoryviews) once."""
+RECORD = "build/kernels.json"
+"""Where a checkout records what each module compiled in place was made from."""
+REPORT = """
+
+from fxframework.kernels import native as _native
+
+_native.register(__name__, __file__, {digest!r}, {uses!r})
+"""
+
+
+def uses_stable_interface() -> bool:
+    """Return whether one compiled module serves this and every later Python."""
+    gil = not sysconfig.get_config_var("Py_GIL_DISABLED")
+    return sys.implementation.name == "cpython" and gil and not os.environ.get("FXF_SANITIZE")
+
+
+class Sources:
+    """The kernels of some packages, and what each module is compiled from.
+
+    ``inputs`` has, by name of each module to compile, what tells whether it must be compiled
+    again; ``headers`` the text of all headers that are needed, by name.
+    Raises DeclarationError, and RuntimeError if there are no kernels.
+    """
+
+    def __init__(self, packages: Iterable[Path]) -> None:
+        self.packages = {package.name: package for package in packages}
+        self._found = kernels = Kernels(self.packages)
+        self.kernels: dict[str, Path] = {}
+        self.texts: dict[str, str] = {}
+        self.headers: dict[str, str] = {}
+        self.loops: set[str] = set()
+        self.uses: dict[str, list[str]] = {}
+        try:
+            self._generate(kernels)
+        finally:
+            kernels.constants.close()
+        if not self.texts:
+            raise RuntimeError("no kernels were found")
+        asked = {name: os.environ.get(name, "") for name in ("FXF_SANITIZE", "CFLAGS", "LDFLAGS")}
+        cython = importlib.metadata.version("Cython")
+        settings = repr((cython, sys.version, sysconfig.get_platform(), asked, FLAGS, LEVELS,
+                         DIRECTIVES, REPORT))  # fmt: skip
+        self.digests = {
+            name: digest_of(sources_of(str(self.kernels[name]), uses, self._path))
+            for name, uses in self.uses.items()
+        }
+        self.inputs = {SHARED: _hash(settings)}
+        for name, text in self.texts.items():
+            used = [self.headers[each] for each in self._closure(name)]
+            level = LEVELS[name in self.loops]
+            self.inputs[name] = _hash(settings, level, text, self.digests[name], *used)
+
+    def _generate(self, kernels: Kernels) -> None:
+        """Write headers and sources, of the packages and of what they use."""
+        own = list(kernels.names())
+        waiting = [*own]
+        while waiting:
+            name = waiting.pop()
+            if name in self.headers:
+                continue
+            module = kernels.module(name)
+            if module is None:
+                continue
+            self.headers[name] = module.header
+            waiting += module.uses
+            if name in own and not module.included:
+                self.kernels[name] = module.path
+                self.texts[name] = module.staged
+                self.uses[name] = module.sources
+                if module.loops:
+                    self.loops.add(name)
+
+    def generated(self, work: Path) -> dict[str, Path]:
+        """Return the headers of these packages, as ``compile_kernels`` left them, by place."""
+        places = {name: f"{name.replace('.', '/')}.pxd" for name in self.headers}
+        return {
+            place: work / "source" / place
+            for name, place in places.items()
+            if name.partition(".")[0] in self.packages
+        }
+
+    def _closure(self, name: str) -> list[str]:
+        """Names of the headers that a kernel takes in, with its own."""
+        found: dict[str, None] = {name: None}
+        waiting = [name]
+        while waiting:
+            for line in self.headers[waiting.pop()].splitlines():
+                if line.startswith("from ") and " cimport " in line:
+                    other = line.split()[1]
+                    if other in self.headers and other not in found:
+                        found[other] = None
+                        waiting.append(other)
+        return sorted(found)
+
+    def _path(self, name: str) -> str:
+        """Return the path of a module's source."""
+        return str(self._found.path_of(name))
+
+    def stage(self, folder: Path) -> dict[str, Path]:
+        """Write what Cython needs below a folder; return the sources of the kernels."""
+        staged: dict[str, Path] = {}
+        for name, header in self.headers.items():
+            place = folder.joinpath(*name.split(".")).with_suffix(".pxd")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            for parent in place.relative_to(folder).parents[:-1]:
+                (folder / parent / "__init__.py").touch()
+            place.write_text(header, "utf-8")
+        for name, text in self.texts.items():
+            staged[name] = folder.joinpath(*name.split(".")).with_suffix(".py")
+            report = REPORT.format(digest=self.digests[name], uses=tuple(self.uses[name]))
+            staged[name].write_text(text + report, "utf-8")
+        return staged
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def remove_compiled(packages: Iterable[Path]) -> None:
+    """Remove what was compiled in place."""
+    for package in packages:
+        kernels = [path for path in package.rglob("*.py") if is_kernel(path.read_bytes())]
+        for source in (package.parent.joinpath(*SHARED.split(".")), *kernels):
+            for suffix in (".so", ".pyd"):
+                for file in source.parent.glob(f"{source.stem}.*{suffix}"):
+                    file.unlink()
+
+
+def update_in_place(
+    root: Path, packages: Iterable[Path], work: Path, say: Callable[[str], None]
+) -> None:
+    """Compile in place the kernels whose sources, or headers that they use, have changed.
+
+    ``build/kernels.json`` has what each module was compiled from, and a digest of the module.
+    """
+    sources = Sources(packages)
+    record = root / RECORD
+    try:
+        before = json.loads(record.read_text("utf-8"))
+    except (OSError, ValueError):
+        before = {}
+    places = {
+        name: sources.packages[name.partition(".")[0]].parent.joinpath(*name.split("."))
+        for name in sources.inputs
+        if name.partition(".")[0] in sources.packages
+    }
+    current: dict[str, list[str]] = {}
+    for name, place in places.items():
+        known = before.get(name, ["", place.name, ""])
+        file = place.with_name(known[1])
+        if known[0] == sources.inputs[name] and file.is_file() and _digest(file) == known[2]:
+            current[name] = known
+    changed = sorted(name for name in places if name not in current)
+    if not changed:
+        say(f"All {len(current)} compiled modules are up to date")
+        return
+    for name, file in compile_kernels(sources, work, say, changed).items():
+        place = places[name]
+        for old in place.parent.glob(f"{place.name}.*"):
+            if old.suffix in {".so", ".pyd"}:
+                old.unlink()
+        shutil.copyfile(file, place.with_name(file.name))
+        current[name] = [sources.inputs[name], file.name, _digest(file)]
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps(current, indent=1, sort_keys=True), "utf-8")
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def compile_kernels(
+    sources: Sources,
+    work: Path,
+    say: Callable[[str], None],
+    only: Iterable[str] | None = None,
+) -> dict[str, Path]:
+    """Compile the kernels, or ``only`` some; return each module's file.
+
+    Work is done below ``work``. ``say`` gets a line for each step and each module.
+    """
+    from setuptools import Distribution
+    from setuptools.command.build_ext import build_ext
+
+    class Timed(build_ext):  # type: ignore[misc]
+        """Says how long the C compiler took for each module."""
+
+        def build_extension(self, extension: Any) -> None:
+            begin = time.monotonic()
+            super().build_extension(extension)
+            say(f"  {extension.name} {time.monotonic() - begin:.1f} s")
+
+    stage = work / "source"
+    modules = {SHARED: stage / f"{SHARED.replace('.', '/')}.c", **sources.stage(stage)}
+    modules[SHARED].parent.mkdir(parents=True, exist_ok=True)
+    chosen = sorted(name for name in modules if only is None or name in only)
+    jobs = os.cpu_count() or 1
+    names = "" if len(chosen) == len(modules) else f": {', '.join(chosen)}"
+    say(f"Compiling {len(chosen)} of {len(modules)} modules with {jobs} jobs{names}")
+    begin = time.monotonic()
+    with within(stage):
+        found = translated(
+            {name: modules[name].relative_to(stage) for name in chosen}, sources.loops, SHARED
+        )
+        say(f"Cython took {time.monotonic() - begin:.0f} s; the C compiler:")
+        command = Timed(Distribution({"name": "kernels", "ext_modules": found}))
+        command.build_lib = str(work / "lib")
+        command.build_temp = str(work / "temp")
+        command.parallel = jobs
+        with compiler():
+            command.ensure_finalized()
+            command.run()
+        say(f"Compiled {len(chosen)} modules in {time.monotonic() - begin:.0f} s")
+        return {name: Path(command.get_ext_fullpath(name)).resolve() for name in chosen}
+
+
+def translated(
+    files: Mapping[str, Path],
+    loops: Iterable[str],
+    shared: str | None = None,
+    include: Path = Path(),
+) -> list[Any]:
+    """Translate staged sources to C; return setuptools extensions.
+
+    What Cython needs in each is in the module ``shared``, if any, instead.
+    """
+    from Cython.Build import cythonize
+    from setuptools import Extension
+
+    stable = uses_stable_interface()
+    msvc = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")
+    link = ["-s"] if sys.platform == "linux" else []  # no table of symbols
+    macros: list[tuple[str, str | None]] = []
+    if stable:
+        macros.append(("Py_LIMITED_API", "0x{:02x}{:02x}0000".format(*OLDEST)))
+    flags = {level: [*FLAGS_MSVC] if msvc else [level, *FLAGS] for level in LEVELS.values()}
+    sanitizers = os.environ.get("FXF_SANITIZE")
+    if sanitizers:
+        link = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=undefined"]
+        plain = ("-O1", "-g", "-fwrapv", "-fno-omit-frame-pointer")
+        flags = {level: [*plain, *link] for level in flags}
+    return cythonize(  # type: ignore[no-any-return,no-untyped-call]
+        [
+            Extension(
+                name,
+                [str(file)],
+                define_macros=macros,
+                extra_compile_args=flags[LEVELS[name in loops]],
+                extra_link_args=link,
+                py_limited_api=stable,
+            )
+            for name, file in files.items()
+        ],
+        shared_utility_qualified_name=shared,
+        compiler_directives=DIRECTIVES,
+        include_path=[str(include)],
+        nthreads=os.cpu_count() or 1 if hasattr(os, "fork") else 0,
+        quiet=True,
+    )
+
+
+def setup_options(package: str) -> dict[str, Any]:
+    """Return what ``setuptools.setup`` needs to compile the kernels of a plugin.
+
+    ``package`` is its import package, in the working folder. Where there is no C compiler, or where
+    the kernels of fxframework are plain Python (compiled ones derive from them), the plugin is
+    installed without compiled kernels; with FXF_NATIVE=require that is an error. With
+    FXF_NATIVE=never nothing is compiled. Raises DeclarationError, and SystemExit.
+    """
+    wish = os.environ.get("FXF_NATIVE", "")
+    if wish == "never":
+        return {}
+    from fxframework.kernels import kernel
+
+    if not is_compiled(kernel.__name__):
+        if wish == "require":
+            raise SystemExit("FXF_NATIVE=require, but the kernels of fxframework are plain Python")
+        return {}
+    sources = Sources([Path(package).absolute()])
+    stage = Path("build", "kernels")
+    files = sources.stage(stage)
+    found = translated(files, sources.loops, include=stage)
+    for extension in found:
+        extension.optional = wish != "require"
+    stable = {"bdist_wheel": {"py_limited_api": "cp{}{}".format(*OLDEST)}}
+    return {"ext_modules": found, "options": stable if uses_stable_interface() else {}}
+
+
+@contextlib.contextmanager
+def within(folder: Path) -> Iterator[None]:
+    """Work in a folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def has_compiler() -> bool:
+    """Return whether this machine has a C compiler that setuptools will find."""
+    if sysconfig.get_platform().startswith("win") and not os.environ.get("CC"):
+        with contextlib.suppress(Exception):
+            from setuptools._distutils import _msvccompiler as msvc
+
+            return bool(msvc._find_vcvarsall("x64" if sys.maxsize >> 32 else "x86")[0])  # noqa: SLF001
+        return False
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    return shutil.which(shlex.split(command)[0]) is not None
+
+
+def zig_is_wanted() -> bool:
+    """Return whether to ask for ziglang: there is no compiler, and pip finds it or cannot say."""
+    if has_compiler():
+        return False
+
+    def pip(*arguments: str) -> bool:
+        command = [sys.executable, "-I", "-m", "pip", "--retries", "0", "--timeout", "5"]
+        done = subprocess.run([*command, *arguments], check=False, capture_output=True)  # noqa: S603
+        return not done.returncode
+
+    if importlib.util.find_spec("ziglang") or not pip("--version"):
+        return True
+    return pip("index", "versions", "ziglang")
+
+
+@contextlib.contextmanager
+def compiler() -> Iterator[None]:
+    """Have setuptools use zig where this machine has no compiler of its own."""
+    if has_compiler():
+        yield
+        return
+    if importlib.util.find_spec("ziglang") is None:
+        raise RuntimeError("there is no C compiler, and pip found no ziglang")
+
+    zig = f"{shlex.quote(sys.executable)} -m ziglang cc"
+    changed = {"CC": zig, "LDSHARED": f"{zig} -shared"}
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
