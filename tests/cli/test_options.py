@@ -19,6 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 FILES = {
     "boot.fxt": EXAMPLES / "scenarios" / "boot.golden" / "boot.fxt",
+    **{
+        f"boot-{number}.fxt": EXAMPLES / "scenarios" / "boot.golden" / "boot.fxt"
+        for number in (2, 3, 4)
+    },
     "busy.inspect": EXAMPLES / "scenarios" / "inspect.golden" / "busy.inspect",
     "logs.fxlog": EXAMPLES / "scenarios" / "logs.golden" / "logs.fxlog",
     "spellcheck.xray": EXAMPLES / "xray" / "spellcheck.xray",
@@ -34,6 +38,7 @@ ARGUMENTS = {
     "account": ["spellcheck.xray"],
     "stack": ["spellcheck.xray"],
     "graph": ["spellcheck.xray"],
+    "odd": ["boot.fxt", "boot-2.fxt", "boot-3.fxt", "boot-4.fxt"],
     "compare": ["spellcheck.xray", "--with", "spellcheck.xray"],
     "watch": ["--count", "1", "busy.inspect"],
     "salvage": ["boot.fxt", "out.fxt"],
@@ -73,6 +78,7 @@ VALUES = {
     "--vertex-color": "sum", "--stack": "0", "--aggregate": "time", "--depth": "3",
     "--aggregation": "time", "--figure": "sum", "--min-percent": "1",
     "--align": "boot.fxt:offset=5",
+    "--html": "odd.html",
     "--with": "spellcheck.xray", "--with-option": "instr_map=spellcheck.csv",
     "--with-map": "spellcheck.csv", "--threshold": "7", "--fail-on": "slower,more",
     "--widths": "before", "--anchor": "0",
@@ -88,12 +94,14 @@ WITH = {"--max-memory", "--max-output"}
 FOREVER = {"--follow"}
 """Options that never end by themselves; they have tests of their own."""
 ELSEWHERE = {
+    ("odd", "--instr-map"),
+    ("odd", "--function"),
     ("bench", "--shapes"),
     ("bench", "--stages"),
     ("bench", "--growth"),
     ("bench", "--compare"),
 }
-"""Options that take no file, or another run: in ``test_bench``."""
+"""Options that take no file, or another run (in ``test_bench``), or four files of one format."""
 SERVERS = {"view"}
 """Commands that wait for a browser: in ``test_view``."""
 

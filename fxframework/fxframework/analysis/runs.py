@@ -217,6 +217,14 @@ class Reader:
                 remedy="`fxf diff` compares captures of every format record by record",
             )
 
+    def read_calls(self, capture: Capture, side: Side) -> None:
+        """Add the calls of a capture alone to a side."""
+        figures, lengths, tree, timed = self._calls(capture, side, keep=False)
+        side.runs.append(
+            Run(capture.name, capture.format, figures, lengths, tree, None, None, None, None, None,
+                timed)
+        )  # fmt: skip
+
     def _calls(
         self, capture: Capture, side: Side, *, keep: bool
     ) -> tuple[Figures, list[F64], Figures, bool]:

@@ -38,6 +38,7 @@ COMMANDS = {
     "view": "Show captures in the Perfetto UI.",
     "diff": "Show what differs between two captures.",
     "compare": "Show what two runs, or many of two sides, did differently.",
+    "odd": "Show which of many captures are unlike the rest.",
     "account": "Show how often functions were called, and for how long.",
     "stack": "Show time by call stacks.",
     "graph": "Write the call graph, for Graphviz.",

@@ -1,0 +1,62 @@
+"""Figures: those of every capture of a dataset, by SQL over its tables."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from fxframework.dataset.query import DatasetQueries
+from fxframework.dataset.store import Store
+
+if TYPE_CHECKING:
+    from fxframework.analysis.oddity import Figure
+
+__all__ = ["figures_of_dataset"]
+
+CALLS = """
+select capture, coalesce(name, '(no name)') as name, count(*) as calls, sum(dur)::double as time,
+    quantile_disc(dur, 0.99)::double as p99
+from slices where dur >= 0 group by all
+"""
+LOGS = """
+select capture, severity_name as severity, count(*) as logs,
+    regexp_replace(regexp_replace(message[:400], '"[^"]*"', '"#"', 'g'),
+        '0x[0-9a-fA-F]+|\\b\\d+(\\.\\d+)*', '#', 'g') as template
+from logs group by all
+"""
+COUNTERS = """
+select capture, concat_ws(' ', category, name, series) as name, avg(value) as level
+from counters where isfinite(value) group by all
+"""
+
+
+def figures_of_dataset(root: str | os.PathLike[str]) -> dict[str, dict[Figure, float]]:
+    """Return the figures of each capture of a dataset, by its file; see ``analysis.oddity``.
+
+    Raises UnreadableError for a path that is not a dataset, and MissingExtraError without duckdb.
+    """
+    root = os.fspath(root)
+    with DatasetQueries(root) as queries:
+        entries = [entry for entry in Store(root).entries().values() if entry.format]
+        entries.sort(key=lambda entry: entry.file)
+        found: dict[str, dict[Figure, float]] = {}
+        by_id = {}
+        for entry in entries:
+            figures: dict[Figure, float] = {
+                ("rows", name): rows for name, rows in entry.rows.items() if rows
+            }
+            figures |= {("findings", code): count for code, count in entry.findings.items()}
+            found[entry.file] = by_id[entry.capture] = figures
+        tables = {name for entry in entries for name, rows in entry.rows.items() if rows}
+        if "slices" in tables:
+            for row in queries.query(CALLS).to_pylist():
+                for kind in ("calls", "time", "p99"):
+                    by_id[row["capture"]][kind, row["name"]] = row[kind]
+        if "logs" in tables:
+            for row in queries.query(LOGS).to_pylist():
+                name = " ".join(filter(None, (row["severity"], row["template"])))
+                by_id[row["capture"]]["logs", name] = row["logs"]
+        if "counters" in tables:
+            for row in queries.query(COUNTERS).to_pylist():
+                by_id[row["capture"]]["counter", row["name"]] = row["level"]
+    return found

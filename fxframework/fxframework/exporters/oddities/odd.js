@@ -1,0 +1,18 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+document.getElementById("title").textContent = data.odd.length
+  ? `${data.odd.length} of ${data.captures.toLocaleString("en")} captures, the most unlike the rest first`
+  : `none of ${data.captures.toLocaleString("en")} captures is unlike the rest`;
+const most = Math.max(1, ...data.odd.map((one) => one.score));
+for (const one of data.odd) {
+  const head = document.createElement("h2"), table = document.createElement("table");
+  head.textContent = one.capture;
+  for (const reason of one.reasons.slice(0, 200)) {
+    const row = table.insertRow(), far = row.insertCell(), bar = document.createElement("span");
+    bar.className = reason.distance < 0 ? "bar less" : "bar";
+    bar.style.width = `${Math.max(8 * Math.abs(reason.distance) / most, 0.1)}rem`;
+    far.append(bar, Math.abs(reason.distance).toFixed(1));
+    row.insertCell().textContent = reason.text;
+  }
+  document.getElementById("odd").append(head, table);
+}

@@ -1,0 +1,94 @@
+"""Which of many captures are unlike the rest: figures in memory, and files and datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fxframework.analysis.oddity import Figure, oddities
+from fxframework.errors import ExitCode, UsageError
+from fxframework.testing.cli import run_cli
+
+
+def alike(count: int, seed: int = 0) -> dict[str, dict[Figure, float]]:
+    """Figures of captures that differ by noise only."""
+    rng = np.random.default_rng(seed)
+    return {
+        f"c{number}": {
+            ("rows", "slices"): float(rng.poisson(400)),
+            **{("calls", f"n{name}"): float(rng.poisson(20)) for name in range(30)},
+            **{("time", f"n{name}"): float(rng.lognormal(15, 0.1)) for name in range(30)},
+            ("counter", "temperature"): float(rng.normal(-3, 1)),
+        }
+        for number in range(count)
+    }
+
+
+def test_captures_that_are_alike_are_not_odd() -> None:
+    odd = sum(bool(oddities(alike(60, seed))) for seed in range(20))
+    assert odd <= 1
+
+
+@pytest.mark.parametrize(("figure", "value"), [
+    (("time", "n3"), 1e9), (("calls", "n4"), 400.0), (("findings", "FXT0104"), 40.0),
+    (("counter", "temperature"), 30.0), (("rows", "slices"), 0.0),
+])  # fmt: skip
+def test_the_odd_one_is_named_with_its_reason(figure: Figure, value: float) -> None:
+    captures = alike(40)
+    captures["c17"][figure] = value
+    (one,) = oddities(captures)
+    assert one.capture == "c17"
+    first = one.reasons[0]
+    assert (first.kind, first.name, first.value) == (*figure, value)
+    assert (first.distance > 0) == (value > first.usual)
+
+
+def test_few_captures_are_refused() -> None:
+    with pytest.raises(UsageError, match="at least 4"):
+        oddities(alike(3))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from fx_trace.write.archive import Archive
+
+    folder = tmp_path_factory.mktemp("runs")
+    for number in range(12):
+        rng, now = np.random.default_rng(number), 0
+        with Archive(folder / f"{number:02}.fxt") as archive:
+            app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+            for _ in range(40):
+                for name in range(4):
+                    length = int(rng.lognormal(8, 0.3) * (10 if (number, name) == (7, 3) else 1))
+                    app.duration_complete("demo", f"part {name}", now, now + length)
+                    now += length
+                used = int(rng.integers(90, 110)) * (3 if number == 5 else 1)
+                app.counter("demo", "memory", {"used": used}, timestamp=now)
+    return folder
+
+
+def test_files_and_their_dataset_have_the_same_oddities(runs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "odd.html"
+    done = run_cli("odd", runs, "--html", page, "--json")
+    assert done.exit_code == ExitCode.OK
+    found = done.json()
+    assert found["captures"] == 12
+    odd = {Path(one["capture"]).stem: one for one in found["odd"]}
+    assert odd.keys() == {"07", "05"}
+    assert "part 3" in odd["07"]["reasons"][0]["text"]
+    assert odd["05"]["reasons"][0]["kind"] == "counter"
+    assert b"07.fxt" in page.read_bytes()
+    assert "part 3" in run_cli("odd", runs).text
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    run_cli("batch", runs, "--out", tmp_path / "dataset", "--jobs", "1")
+    again = run_cli("odd", tmp_path / "dataset", "--json").json()
+    for one, other in zip(again["odd"], found["odd"], strict=True):
+        assert one["capture"] == other["capture"]
+        assert one["score"] == pytest.approx(other["score"])
+        assert [each["text"] for each in one["reasons"]] == [
+            each["text"] for each in other["reasons"]
+        ]
+    some = [runs / f"{number:02}.fxt" for number in (0, 1, 2, 3)]
+    assert "none of 4 captures" in run_cli("odd", *some).text
