@@ -25,6 +25,7 @@ EMPTY = {
 """Sound captures without an event."""
 VERBS = {
     "batch": "print(fxf.batch('in', 'dataset', jobs=1).outcomes)",
+    "compare": "print(fxf.compare('in/boot.fxt', 'in/boot.fxt'))",
     "convert": """
 for kind in ("csv", "jsonl", "html", "pftrace", "fxt"):
     print(fxf.convert("in/boot.fxt", f"convert.{kind}").nbytes)

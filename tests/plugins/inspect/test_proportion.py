@@ -19,7 +19,7 @@ from fxframework.model.capture import OpenRequest
 from .shared_strings import SHARED
 
 EXPORTERS = {exporter.name: exporter for exporter in plugin.fx_exporters()}
-SIZE = 1 << 18
+SIZE, SMALL = 1 << 18, 1 << 12
 SPARE = 1 << 16
 
 
@@ -53,8 +53,9 @@ def test_output_and_memory_are_in_proportion(
     shape: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fx_inspect.export.presentation.SPARE", SPARE)
-    data = {**SHAPES, **SHARED}[shape](SIZE)
-    export(name, data)  # whatever is imported is imported now
+    make = {**SHAPES, **SHARED}[shape]
+    export(name, make(SMALL))  # whatever is imported is imported now
+    data = make(SIZE)
     tracemalloc.start()
     try:
         size, _ = export(name, data)
