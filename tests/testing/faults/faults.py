@@ -219,6 +219,10 @@ READER = [
     Fault("the sniffer looks around", "reader", "plugin.py",
           SNIFF, SNIFF + f'            sniff=lambda probe: Confidence(3 * ({BEGINS} and '
           'bool(__import__("os").listdir(".")))),\n', "more than read the probe"),
+    Fault("the sniffer opens the file if there is one", "reader", "plugin.py",
+          SNIFF, SNIFF + f"            sniff=lambda probe: Confidence(3 * ({BEGINS} and "
+          "(not __import__('os').path.exists(probe.name) or bool(__import__('pathlib').Path(probe.name).read_bytes())))),\n",
+          "does more than read the probe: opens the file"),
     Fault("the sniffer prints", "reader", "plugin.py",
           SNIFF, SNIFF + f'            sniff=lambda probe: (print("sniffing"), '
           f"Confidence(3 * ({BEGINS})))[1],\n", "prints 'sniffing'"),
@@ -289,6 +293,13 @@ WRITER = [
           "part = capture.select(selection)",
           "part = capture.select(Selection(start_ns=selection.start_ns, stop_ns=selection.stop_ns))",
           "extract: .*thread .*outside of the part"),
+    Fault("extract loses rows and says that it dropped one", "writer", "writer.py",
+          'for name in ("slices", "instants", "counters"):\n        table = part.table(name)\n'
+          '        kept.update(table.array("offset").tolist())',
+          'from fxframework.model.selection import Omitted\n'
+          '    for name in ("slices", "instants", "counters"):\n        table = part.table(name)\n'
+          '        kept.update(table.array("offset").tolist()[2:])',
+          "extract: .*lacks .* more than its `dropped` counts"),
     Fault("extract reports nothing", "writer", "writer.py",
           'return {"records": left_out} if left_out else {}', "return {}", "extract: .*reports nothing"),
 ]  # fmt: skip
@@ -338,6 +349,14 @@ EXPORTER = [
           "        try:\n            self._all(capture)\n        except WriteRefusedError:\n"
           "            raise\n        except Exception:\n            self._rows += 1\n\n"
           "    def _all(self, capture: Capture) -> None:\n", "hides that the capture failed"),
+    Fault("it writes before it refuses", "exporter", "lines.py",
+          "        if not self._rows:", "        if not self._rows:\n"
+          '            self._sink.write(b"# nothing")\n        if not self._rows:',
+          "is refused after 9 bytes"),
+    Fault("the last row of a batch is lost", "exporter", "lines.py",
+          "        self._rows += len(batch)\n",
+          "        self._rows += len(batch)\n        batch = batch.select(slice(0, max(1, len(batch) - 1)))\n",
+          "without row|batches of"),
     Fault("it crashes where there is nothing", "exporter", "lines.py",
           'raise WriteRefusedError("there are no events", path=capture.name)',
           "raise IndexError(self._rows)", "IndexError"),
@@ -438,7 +457,8 @@ MISSED = [
           "        for time, length, code in zip(ts, dur, codes, strict=True):\n",
           "        for time, length, code in zip(ts, dur, codes, strict=True):\n"
           "            if length < 0:\n                continue\n", "",
-          missed="no sample has a slice that never ends; check_output() compares those there are"),
+          missed="no sample has a slice that never ends, and without it less is dropped; "
+          "check_output() compares those there are"),
 ]  # fmt: skip
 
 FAULTS = [*READER, *WRITER, *EXPORTER, *STEP, *DEVICE, *MISSED]

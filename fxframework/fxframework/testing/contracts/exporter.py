@@ -116,7 +116,14 @@ class ExporterContract(Contract):
         """Write captures with one session; return what it dropped."""
         session = self.exporter.open(sink, self._options(options))
         for capture in captures:
-            session.write(capture)
+            before = sink.written
+            try:
+                session.write(capture)
+            except WriteRefusedError:
+                assert sink.written == before, (
+                    f"sink: a capture is refused after {sink.written - before} bytes were written"
+                )
+                raise
         return session.close()
 
     def _options(self, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -217,6 +224,35 @@ class ExporterContract(Contract):
             assert there, (
                 f"dropped: {sample.name} with a column {name} more: close() does not report that "
                 "it was left out"
+            )
+
+    def test_a_row_that_is_missing_is_noticed(self) -> None:
+        """Without one of its rows, a capture gives another output, or other counts."""
+        if isinstance(self.exporter.accepts, str):
+            skip(f"it is for {self.exporter.accepts} alone, whose records it may read")
+        for sample in self._small():
+            with open_bytes(self.reader, sample.data) as capture:
+                tables = [capture.table(name) for name in capture.tables]
+            numbers = {table.name: table.array("row").tolist() for table in tables
+                       if table.name in self.exporter.accepts and "row" in table}  # fmt: skip
+            for name, rows in numbers.items():
+                for row in {rows[0], rows[len(rows) // 2], rows[-1]} if len(rows) > 1 else ():
+                    self._check_missing(sample.data, name, row, untouched)
+                    if name == "slices":
+                        self._check_missing(sample.data, name, row, unclosed(row))
+
+    def _check_missing(
+        self, data: bytes, name: str, row: int, change: Callable[[Capture], None]
+    ) -> None:
+        def prepare(capture: Capture) -> None:
+            change(capture)
+            _through(capture, lambda given: _without(given, name, row))
+
+        with tolerating(WriteRefusedError):
+            whole = self._export(data, change, checked=False)
+            assert self._export(data, prepare, checked=False) != whole, (
+                f"output: without row {row} of {name} it is the same"
+                + (", where that was never closed" if change is not untouched else "")
             )
 
     def test_empty_capture_is_handled(self) -> None:
@@ -417,6 +453,22 @@ def widen(name: str) -> Callable[[Capture], None]:
         vars(capture).update(schemas=schemas)
 
     return prepare
+
+
+def _without(given: Table, name: str, row: int) -> Table:
+    return given.select(given.array("row") != row) if given.name == name else given
+
+
+def unclosed(row: int) -> Callable[[Capture], None]:
+    """Make a slice one that was never closed."""
+
+    def changed(given: Table) -> Table:
+        if given.name != "slices":
+            return given
+        dur = np.where(given.array("row") == row, -1, given.array("dur"))
+        return Table(given.schema, len(given), {**_columns(given), "dur": dur}, given.pool)
+
+    return lambda capture: _through(capture, changed)
 
 
 def rename(odd: bytes) -> Callable[[Capture], None]:

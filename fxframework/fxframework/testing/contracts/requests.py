@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 from fxframework import hookimpl
@@ -226,12 +227,12 @@ class Requests(RoundTrips):
 
     # --- Side effects ------------------------------------------------------------------------
 
-    def test_sniffing_opens_nothing(self) -> None:
-        """The sniffer opens no file, network connection or process."""
+    def test_sniffing_opens_nothing(self, tmp_path: Path) -> None:
+        """The sniffer opens no file, not the one that it is asked about either, and no process."""
         for sample in self._small():
-            probe = Probe(
-                head=sample.data[:HEAD], size=len(sample.data), name=f"/nowhere/{sample.name}"
-            )
+            path = tmp_path / sample.name
+            path.write_bytes(sample.data)
+            probe = Probe(head=sample.data[:HEAD], size=len(sample.data), name=str(path))
             self.reader.sniff(probe)  # trigger imports before watching
             with watched() as events:
                 self.reader.sniff(probe)

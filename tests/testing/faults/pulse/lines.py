@@ -22,9 +22,6 @@ class LinesExport:
 
     def write(self, capture: Capture) -> None:
         """Write one capture; a further one follows behind it."""
-        if self._head:
-            self._sink.write(b"time length name\n")
-            self._head = False
         for name in TABLES:
             if name not in capture.schemas:
                 continue
@@ -41,6 +38,9 @@ class LinesExport:
         ts = batch.array("ts").tolist()
         dur = batch.array("dur").tolist() if "dur" in batch else [0] * len(ts)
         codes = batch.array("name").tolist()
+        if self._head and codes:
+            self._sink.write(b"time length name\n")
+            self._head = False
         for time, length, code in zip(ts, dur, codes, strict=True):
             name = batch.pool.bytes_of(code) if code >= 0 else b""
             self._sink.write(b"%d %d %s\n" % (time, length, name.replace(b"\n", b"\\n")))
