@@ -230,6 +230,9 @@ class SpecimenWriter:
 
     def _encoded(self, shown: dict[str, Any]) -> bytearray:
         kind = shown["record"] if "crash on no kind" in FAULTS else shown.get("record")
+        known = {"record", "offset", "nbytes", *{"beat": ("ts", "value")}.get(str(kind), ("raw",))}
+        if "takes unknown fields" not in FAULTS and shown.keys() - known:
+            raise _refusal(f"there are no fields {shown.keys() - known}")
         if kind == "magic":
             return bytearray(b"" if "forgets the magic" in FAULTS else MAGIC)
         if kind == "beat":

@@ -133,6 +133,7 @@ WRITER_FAULTS = {
     "sorts what it holds": "test_bytes_reach_the_sink_in_order",
     "takes bytes back": "test_bytes_reach_the_sink_in_order",
     "takes any record": "test_what_is_no_record_is_refused",
+    "takes unknown fields": "test_wrong_values_are_refused_or_take_effect",
     "time is late": "test_records_from_scratch_are_read_back",
     "writer option that is not": "test_writer_options_of_captures_are_its_own",
     "writer's title is a sentence": "test_descriptor_is_complete",

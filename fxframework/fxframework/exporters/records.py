@@ -400,6 +400,10 @@ class _RawWriter:
         shown = record if isinstance(record, dict) else record.to_json()
         if shown.get("record") != "damaged":
             raise WriteRefusedError("only damaged records can be written without a format")
+        if odd := shown.keys() - {"record", "offset", "nbytes", "code", "raw"}:
+            raise WriteRefusedError(
+                f"a damaged record has no field {min(odd)!r}", remedy="leave it out"
+            )
         try:
             raw = bytes.fromhex(shown["raw"])
         except (KeyError, TypeError, ValueError):

@@ -437,8 +437,8 @@ class WriterContract(Extracting):
     def test_wrong_values_are_refused_or_take_effect(self) -> None:
         """An edited field is read back as edited, or the record is refused.
 
-        Fields get any JSON values, and are removed, emptied and added. Only WriteRefusedError may
-        be raised, and a refused record must have no effect.
+        Fields get any JSON values, and are removed and emptied; one that no record has is refused.
+        Only WriteRefusedError may be raised, and a refused record must have no effect.
         """
         streams = [attrs.evolve(s, shown=s.shown[:100], data=None) for s in self._streams()]
         expected = [self._write(stream.shown, stream.options) for stream in streams]
@@ -453,6 +453,8 @@ class WriterContract(Extracting):
             writer = _all_written(self._start(sink, stream.options), stream.shown[:number])
             error = _refusal(writer, edited)
             if error is None:
+                unknown = ADDED in path and value is not MISSING
+                assert not unknown, f"{where}: a field that no record has is not refused"
                 writer.close()
                 self._check_effect(sink.getvalue(), (stream, number, path), value, where)
                 return
