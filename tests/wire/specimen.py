@@ -156,6 +156,16 @@ class Said(Item, kind=3):
     text: str = wire.text(_length - 1)
 
 
+class Checked(Item, kind=4, size=16):
+    """A record with checksums."""
+
+    value: int = wire.u32()
+    name: str = wire.text(4, pad=b"\0")
+    _xor = wire.u8(equals=wire.byte_xor())
+    _sum = wire.u16(equals=(wire.byte_sum() + 7) & 0xFFFF)
+    _crc = wire.u32(equals=wire.crc32(), tail=True)
+
+
 class Head(wire.Record):
     """The header of a file."""
 

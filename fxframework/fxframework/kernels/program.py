@@ -74,6 +74,7 @@ USUAL_NAN = 0x7FF8000000000000
 HALF_FRACTION = 0x007FFFFF
 GENERATION = 1 << 20
 LOW32 = 0xFFFFFFFF
+POLYNOMIAL = 0xEDB88320
 
 
 class Program(Kernel):
@@ -131,6 +132,7 @@ class Program(Kernel):
     rows: Array[i64]
     cells: Array[i64]
     marks: Array[i64]
+    crc: Array[i64]
 
     def __init__(
         self,
@@ -164,6 +166,7 @@ class Program(Kernel):
         self.half_bits = full(1, "u4")
         self.halves = view(np.asarray(self.half_bits).view("f4"), np.float32)
         self.figures = room(20, "u1")
+        self.crc = crc_table()
         self.notes = notes
         self.pending = room(3 * PENDING, "i8")
         self.waiting = 0
@@ -571,6 +574,8 @@ class Program(Kernel):
                     self.slots[b + 1] = length
             elif code == ops.CALC:
                 self.slots[a] = self.calculated(b, self.slots[c], self.slots[d])
+            elif code == ops.CHECKSUM:
+                self.slots[a] = self.checksum(b, self.slots[d], at - c)
             elif code == ops.CONST:
                 self.slots[a] = b
             elif code == ops.MOVE:
@@ -665,6 +670,20 @@ class Program(Kernel):
         if operation == 9:
             return 1 if left < right else 0
         return 1 if left <= right else 0
+
+    def checksum(self, kind: i64, at: i64, end: i64) -> i64:
+        """Return a checksum (``wire.expressions.CHECKSUMS``) of the bytes up to ``end``."""
+        total: i64 = 0
+        if kind == 0:
+            total = LOW32
+            while at < end:
+                total = self.crc[(total ^ self.data[at]) & 0xFF] ^ (total >> 8)
+                at += 1
+            return total ^ LOW32
+        while at < end:
+            total = total + self.data[at] if kind == 1 else total ^ self.data[at]
+            at += 1
+        return total
 
     def define(self, table: i64, index: i64, start: i64, length: i64) -> status:
         """Declare the bytes from ``start`` as text ``index`` of a table; -1: its pool code only."""
@@ -811,3 +830,11 @@ class Program(Kernel):
             self.out.data[end + index] = self.figures[index]
             index += 1
         return 0
+
+
+def crc_table() -> memoryview:
+    """Return the table of the CRC of zlib: the CRC of each byte."""
+    table = np.arange(256, dtype=np.int64)
+    for _ in range(8):
+        table = (table >> 1) ^ (POLYNOMIAL & -(table & 1))
+    return view(table, np.int64)

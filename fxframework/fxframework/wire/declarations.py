@@ -9,14 +9,39 @@ from fxframework.errors import PluginError
 from fxframework.model.schema import Column
 from fxframework.wire.columns import Always, Rows
 from fxframework.wire.cursor import SIZE
-from fxframework.wire.expressions import Named, Register
+from fxframework.wire.expressions import Checksum, Named, Register
 from fxframework.wire.fields import Bits, Float, Integer, Listed, Mark, Number, Octets, Text
 from fxframework.wire.state import TextTable
 
 __all__ = [
-    "SIZE", "always", "bits", "byte_order", "f32", "f64", "field", "flag", "i8", "i16", "i32",
-    "i64", "integer", "kind", "listed", "octets", "register", "rows", "size", "table", "text",
-    "u8", "u16", "u32", "u64",
+    "SIZE",
+    "always",
+    "bits",
+    "byte_order",
+    "byte_sum",
+    "byte_xor",
+    "crc32",
+    "f32",
+    "f64",
+    "field",
+    "flag",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "integer",
+    "kind",
+    "listed",
+    "octets",
+    "register",
+    "rows",
+    "size",
+    "table",
+    "text",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
 ]  # fmt: skip
 
 
@@ -148,6 +173,21 @@ def byte_order(number: int, nbytes: int = 4) -> Any:
     It is shown as ``little`` or ``big``. The number of the record's kind reads the same in both.
     """
     return Mark(number, nbytes)
+
+
+def crc32() -> Any:
+    """The CRC (zlib's) of the record's bytes before the field: ``u32(equals=crc32())``."""
+    return Checksum("crc32")
+
+
+def byte_sum() -> Any:
+    """The sum of the record's bytes before the field; ``& 0xff`` for one byte."""
+    return Checksum("sum")
+
+
+def byte_xor() -> Any:
+    """The exclusive or of the record's bytes before the field."""
+    return Checksum("xor")
 
 
 def table(name: str) -> Any:

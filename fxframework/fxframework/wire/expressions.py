@@ -6,14 +6,24 @@ A field of a declaration is an expression in the body of its class: ``wire.text(
 
 from __future__ import annotations
 
+import functools
 import operator
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fxframework.errors import PluginError
 
 __all__ = [
-    "OPERATIONS", "Calculation", "Constant", "Expression", "Named", "Register", "expression",
+    "CHECKSUMS",
+    "OPERATIONS",
+    "Calculation",
+    "Checksum",
+    "Constant",
+    "Expression",
+    "Named",
+    "Register",
+    "expression",
     "wrapped",
 ]  # fmt: skip
 
@@ -31,6 +41,14 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
 }
 """By symbol; their order is that of the operations of a program."""
+
+
+CHECKSUMS: Mapping[str, Callable[[Any], int]] = {
+    "crc32": zlib.crc32,
+    "sum": sum,
+    "xor": lambda data: functools.reduce(operator.xor, data, 0),
+}
+"""By name; their order is that of the operation of programs."""
 
 
 def wrapped(number: int) -> int:
@@ -136,6 +154,29 @@ class Register(Expression):
 
     def __repr__(self) -> str:
         return self.name or "register"
+
+
+class Checksum(Expression):
+    """A checksum of the record's bytes before the field that has it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    @property
+    def number(self) -> int:
+        """The number of the kind, for programs."""
+        return list(CHECKSUMS).index(self.kind)
+
+    def of(self, data: Any) -> int:
+        """Return the checksum of some bytes."""
+        return CHECKSUMS[self.kind](data)
+
+    def value(self, known: Mapping[Any, int]) -> int:
+        """Return the checksum, once it was computed."""
+        return known[self]
+
+    def __repr__(self) -> str:
+        return self.kind
 
 
 class Named(Expression):

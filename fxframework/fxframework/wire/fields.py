@@ -22,7 +22,14 @@ from fxframework.kit.json_fields import (
     show_text,
 )
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError, limits_of, order_of
-from fxframework.wire.expressions import Constant, Expression, Register, expression, wrapped
+from fxframework.wire.expressions import (
+    Checksum,
+    Constant,
+    Expression,
+    Register,
+    expression,
+    wrapped,
+)
 from fxframework.wire.state import Entry, TextTable
 
 __all__ = [
@@ -136,6 +143,12 @@ class Number(Field):
         more = [each for each in (self.equals, self.below) if each is not None]
         return [*super().expressions(), *more]
 
+    @property
+    def checksums(self) -> list[Checksum]:
+        """The checksums in ``equals``."""
+        leaves = () if self.equals is None else self.equals.leaves()
+        return [leaf for leaf in leaves if isinstance(leaf, Checksum)]
+
     def as_stored(self, number: int) -> int:
         """Return the result of an expression as a number of this field: 64 bits may be unsigned."""
         return number & U64_MAX if self.nbits == 64 and not self.signed else number
@@ -153,6 +166,8 @@ class Number(Field):
         at = c.at
         number = self.take(c)
         c.known[self] = number
+        for checksum in self.checksums:
+            c.known[checksum] = checksum.of(c.data[c.start : at])
         shown: Any = bool(number) if self.flag else number
         wrong = self.equals is not None and wrapped(self.equals.value(c.known) - number) != 0
         if wrong or (self.values and number not in self.values):
@@ -404,14 +419,13 @@ class Float(Field):
         return 0 if self.when is not None else self.nbytes
 
     def read(self, c: Cursor, values: Values) -> None:
-        """Read the number; a NaN with a payload becomes a ``Nan``."""
+        """Read the number; a NaN becomes a ``Nan``."""
         at = c.at
         bits = c.number(self.nbytes)
         c.known[self] = bits
         number: float = double_of(bits) if self.nbytes == 8 else _F32.unpack(_U32.pack(bits))[0]
         if math.isnan(number):
-            wide = bits if self.nbytes == 8 else widened(bits)
-            number = number if wide == CANONICAL_NAN else Nan(wide)
+            number = Nan(bits if self.nbytes == 8 else widened(bits))
         values[self.name] = number
         c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
 
@@ -439,13 +453,15 @@ class Float(Field):
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the number into record JSON."""
-        bits = value.bits if isinstance(value, Nan) else None
+        bits = value.bits if isinstance(value, Nan) and value.bits != CANONICAL_NAN else None
         show_double(out, self.key, float(value), bits)
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number."""
         value, bits = form.double(self.key)
-        return value if bits is None else Nan(bits)
+        if math.isnan(value):
+            return Nan(CANONICAL_NAN if bits is None else bits)
+        return value
 
 
 def widened(bits: int) -> int:
@@ -460,7 +476,7 @@ def narrowed(bits: int) -> int:
 
 
 class Nan(float):
-    """A NaN that is not the usual one: it has the bits of the double. Equal if these are."""
+    """A NaN of a file: it has the bits of the double, and is equal to one with the same bits."""
 
     bits: int
 

@@ -30,6 +30,7 @@ Note = tuple[int, int, int]
 Json = Mapping[str, Any]
 _reader_of = lazy("fxframework.wire.plugins:reader_of")
 _writer_of = lazy("fxframework.wire.plugins:writer_of")
+_document = lazy("fxframework.wire.document:document")
 _sample = lazy("fxframework.wire.sample:sample")
 
 
@@ -226,6 +227,11 @@ class Format:
             return record.pack(state)
         except RefusalError as problem:
             raise self.refuse(problem.number, f"{record.record}: {problem.message}") from None
+
+    def document(self) -> str:
+        """Return the fields of all records as Markdown, for a README or docs."""
+        made: str = _document(self)
+        return made
 
     def sample(self, nbytes: int) -> bytes:
         """Return a typical file of about ``nbytes`` bytes."""

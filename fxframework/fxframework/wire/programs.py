@@ -464,6 +464,12 @@ class Compiler:
     def check(self, field: Number) -> None:
         """Add the checks of a number, and what it changes."""
         out, slot = self.out, self.slot(field)
+        for checksum in field.checksums:
+            if isinstance(field, Bits):
+                raise UnfitError
+            out.slots[checksum] = out.new()
+            nbytes = field.nbits // 8
+            out.op(ops.CHECKSUM, out.slots[checksum], checksum.number, nbytes, self.start)
         if field.equals is not None:
             same = Calculation("==", field, field.equals)
             out.op(ops.EXPECT, out.calculate(same), 106, 1, slot)

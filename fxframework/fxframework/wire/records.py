@@ -19,7 +19,7 @@ from fxframework.io.words import FieldView
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError, order_of
-from fxframework.wire.expressions import Constant, Expression, Register, expression
+from fxframework.wire.expressions import Checksum, Constant, Expression, Register, expression
 from fxframework.wire.fields import Bits, Field, Float, Integer, Listed, Mark, Number, Span, Text
 from fxframework.wire.state import State
 
@@ -249,7 +249,7 @@ class Layout:
         for field in self.fields:
             for each in field.expressions():
                 for leaf in each.leaves():
-                    early = isinstance(leaf, Constant | Register) or leaf in known
+                    early = isinstance(leaf, Constant | Register | Checksum) or leaf in known
                     late = isinstance(field, Number) and each is field.equals
                     if not early and not (late and leaf in self.fields):
                         raise declaration_error(
@@ -394,6 +394,9 @@ class Layout:
         family = self.family
         b.layout = self
         b.known.pop(SIZE, None)
+        for number_field in self.fields:
+            for checksum in getattr(number_field, "checksums", ()):
+                b.known.pop(checksum, None)
         start, b.start = b.start, len(b.out)
         later, b.later = b.later, []
         for number, field in zip(self.kind, family.kinds, strict=False):
@@ -418,7 +421,9 @@ class Layout:
             self._pad(b)
         size = len(b.out) - b.start
         b.known[SIZE] = size
-        for field, at, nbytes in b.later:
+        for field, at, nbytes in sorted(b.later, key=lambda each: bool(each[0].checksums)):
+            for checksum in field.checksums:
+                b.known[checksum] = checksum.of(b.out[b.start : at])
             if field.role == "size":
                 value, rest = divmod(size - family.plus, family.unit)
                 least, most = field.range

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fxframework.wire.encoder import Encoder
@@ -37,8 +39,16 @@ def sample(format: Format, nbytes: int) -> bytes:
     main = [cls for cls in main if cls is not format.marked and _fits(cls, encoder.state)]
     block = [_encoded(encoder, cls, len(WORDS) + n) for n in range(DISTINCT) for cls in main]
     more = b"".join(block)
-    times = max(0, nbytes - len(begin)) // max(1, len(more))
-    return begin + more * times
+    rest = max(0, nbytes - len(begin))
+    whole = rest // max(1, len(more))
+    rest -= whole * len(more)
+    few = itertools.takewhile(lambda each: each[1] <= rest, zip(block, sizes(block), strict=True))
+    return begin + more * whole + b"".join(record for record, _ in few)
+
+
+def sizes(records: list[bytes]) -> Iterator[int]:
+    """Yield the size of the records up to each."""
+    return itertools.accumulate(map(len, records))
 
 
 def _fits(cls: type[Record], state: State) -> bool:
