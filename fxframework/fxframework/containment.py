@@ -7,14 +7,28 @@ other unexpected exception. What a plugin prints goes to standard error.
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Self
+from typing import Any, NoReturn, Self, TypeVar
 
-__all__ = ["EscapeError", "Interrupts", "PrintGuard", "contained", "escape"]
+__all__ = [
+    "PATIENCE",
+    "EscapeError",
+    "Interrupts",
+    "PrintGuard",
+    "contained",
+    "escape",
+    "in_time",
+]
+
+PATIENCE = 10.0
+"""Seconds that a sniffer, the import of a plugin or a registration hook may take."""
+T = TypeVar("T")
 
 
 class EscapeError(Exception):
@@ -42,6 +56,35 @@ def escape(error: BaseException) -> EscapeError:
     text = " ".join(str(error).split())
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return EscapeError(message).with_traceback(error.__traceback__)
+
+
+def in_time(function: Callable[[], T]) -> T:
+    """Return the result of a plugin's function, which runs in a thread of its own.
+
+    Raises what the function raises, EscapeError for what would end the program, and TimeoutError
+    after ``PATIENCE`` seconds: the thread is then abandoned.
+    """
+    results: SimpleQueue[Callable[[], T]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            result = function()
+            results.put(lambda: result)
+        except Exception as error:  # noqa: BLE001 (raised below)
+            results.put(functools.partial(_raise, error))
+        except BaseException as error:  # noqa: BLE001 (it must not end the thread)
+            results.put(functools.partial(_raise, escape(error)))
+
+    threading.Thread(target=run, name="fxf plugin", daemon=True).start()
+    try:
+        result = results.get(timeout=PATIENCE)
+    except Empty:
+        raise TimeoutError(f"it did not return within {PATIENCE:g} s") from None
+    return result()
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 class Interrupts:

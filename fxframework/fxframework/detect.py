@@ -8,15 +8,12 @@ from threading import Thread
 
 import attrs
 
-from fxframework.containment import escape
+from fxframework.containment import PATIENCE, escape
 from fxframework.errors import NoReaderError
 from fxframework.foreign import foreign
 from fxframework.registry import Confidence, Probe, Reader
 
 __all__ = ["Candidate", "Confidence", "Probe", "Ranking", "SniffFailure", "choose", "rank"]
-
-PATIENCE = 10.0
-"""Seconds that a sniffer may take."""
 
 
 @attrs.frozen

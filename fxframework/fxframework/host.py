@@ -1,18 +1,21 @@
 """Host: loads the installed plugins and opens inputs. A typed façade over pluggy.
 
 Plugins, including the bundled ones, are found through the entry-point group ``fxframework``. A
-plugin that fails is listed and left out; the others work. Two environment variables select plugins
-by the names of their entry points:
+plugin that fails is listed and left out; the others work. Three environment variables select
+plugins:
 
 ``FXF_DISABLE_PLUGINS=a,b``
-    disables these plugins.
+    disables the plugins of these names.
 ``FXF_PLUGINS=a,b``
-    loads only these plugins; none if it is empty.
+    loads only the installed plugins of these names; none if it is empty.
+``FXF_PLUGIN_PATH=/home/me/a.py``
+    loads files as plugins (``fxframework.plugin_files``), after the installed ones.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 import traceback
@@ -25,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pluggy
 
-from fxframework import detect, hookspecs, rules
+from fxframework import detect, hookspecs, plugin_files, rules
 from fxframework.admission import descriptor_faults, unmet_requirement
-from fxframework.containment import contained
+from fxframework.containment import contained, in_time
 from fxframework.errors import (
     FxError,
     PluginError,
@@ -80,10 +83,11 @@ class PluginFailure:
 
 @attrs.define(kw_only=True)
 class Plugin:
-    """An installed plugin and what it registered."""
+    """A plugin and what it registered."""
 
     name: str
     distribution: str
+    """The distribution that installed it, or the path of its file."""
     version: str
     status: str = "loaded"
     """``loaded``, ``partial`` (a part failed), ``failed`` or ``disabled``."""
@@ -191,6 +195,24 @@ class Host:
         known.observes = [hook for hook in hooks if hook not in registration]
         return known
 
+    def load(self, path: str) -> Plugin:
+        """Load a file, given by its absolute path, as a plugin with the name of the file.
+
+        Does not raise for faults of the plugin: see ``register``.
+        """
+        known = Plugin(name=Path(path).stem, distribution=path, version="")
+        if known.name in self._plugins:
+            self._admit(known)
+            return known
+        try:
+            with contained():
+                module = in_time(lambda: plugin_files.load(path))
+        except Exception as error:  # noqa: BLE001 (code of plugins; listed)
+            self._admit(known)
+            self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
+            return known
+        return self.register(module, name=known.name, distribution=path)
+
     def modules(self) -> dict[str, str]:
         """Return the module of each registered plugin, by the plugin's name."""
         return {
@@ -245,19 +267,23 @@ class Host:
             known.status = "failed"
         return sorted(names)
 
+    def _caller(self, hook: str, plugin: object) -> Callable[..., list[Any]]:
+        """Return a function that calls one plugin's implementations of a hook."""
+        others = [other for other in self._manager.get_plugins() if other is not plugin]
+        return self._manager.subset_hook_caller(hook, remove_plugins=others)
+
     def _call(self, hook: str, plugin: object, **arguments: Any) -> list[Any]:
         """Call one plugin's implementations of a hook."""
-        others = [other for other in self._manager.get_plugins() if other is not plugin]
-        caller = self._manager.subset_hook_caller(hook, remove_plugins=others)
+        caller = self._caller(hook, plugin)
         with contained():
-            return caller(**arguments)  # type: ignore[no-any-return]
+            return caller(**arguments)
 
     def _collect(self, kind: _Kind, plugin: object, known: Plugin) -> None:
         """Register the items that a plugin returns from a hook."""
+        caller = self._caller(kind.hook, plugin)
         try:
-            results = self._call(kind.hook, plugin)
             with contained():
-                items = [item for result in results for item in _listed(kind, result)]
+                results = in_time(lambda: [_listed(kind, result) for result in caller()])
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
             self._fail(known, f"{kind.hook} failed: {_line(error)}")
             return
@@ -266,7 +292,7 @@ class Host:
                 known,
                 f"{kind.hook} returned nothing (None): return a descriptor or a list, [] for none",
             )
-        for item in items:
+        for item in itertools.chain(*results):
             if not isinstance(item, kind.type):
                 self._fail(known, f"{kind.hook} returned {item!r}, not a {kind.type.__name__}")
                 continue
@@ -320,6 +346,13 @@ class Host:
                     f"install the fxframework it requires, or another release of {distribution}",
                 )
         names = [entry.name for entry, _, _ in found]
+        for path in plugin_files.listed(environ):
+            known = Plugin(name=Path(path).stem, distribution=path, version="")
+            names.append(known.name)
+            if known.name not in disabled:
+                self.load(path)
+            elif self._admit(known):
+                known.status = "disabled"
         for switch, wanted in (("FXF_DISABLE_PLUGINS", disabled), ("FXF_PLUGINS", allowed or ())):
             for name in sorted(set(wanted) - set(names)):
                 self._failures.append(
@@ -671,9 +704,14 @@ class Host:
                 plugin.registers.setdefault("commands", []).append(name)
 
 
-@functools.cache
 def default_host() -> Host:
-    """Return the shared host of the installed plugins."""
+    """Return the shared host of the installed plugins, and of the files of ``FXF_PLUGIN_PATH``."""
+    return _shared_host(plugin_files.stamp(os.environ))
+
+
+@functools.lru_cache(maxsize=2)
+def _shared_host(stamp: object) -> Host:
+    del stamp
     return Host()
 
 

@@ -81,7 +81,7 @@ VALUES = {
     "--html": "odd.html",
     "--with": "spellcheck.xray", "--with-option": "instr_map=spellcheck.csv",
     "--with-map": "spellcheck.csv", "--threshold": "7", "--fail-on": "slower,more",
-    "--widths": "before", "--anchor": "0",
+    "--widths": "before", "--anchor": "0", "--plugin": "note.py",
 }  # fmt: skip
 """Values of options that take one; None: the first of the choices, or the command's own."""
 OWN = {
@@ -147,6 +147,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("options")
     for name, source in FILES.items():
         shutil.copy(source, made / name)
+    (made / "note.py").write_text(
+        "import fxframework\n@fxframework.hookimpl\ndef fx_readers():\n    return []\n"
+    )
     shutil.copytree(EXAMPLES / "scenarios" / "logs.golden", made / "logs.golden")
     return made
 

@@ -437,7 +437,7 @@ def test_an_empty_input_is_a_finding_once(host: Host, tmp_path: Path) -> None:
 
 def test_fxframework_open_uses_the_installed_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, ("toy", "toys", toy))
-    host_module.default_host.cache_clear()
+    host_module._shared_host.cache_clear()
     try:
         with fxframework.open(toy.SAMPLE, max_findings=3) as capture:
             assert capture.format == "toy"
@@ -446,7 +446,7 @@ def test_fxframework_open_uses_the_installed_plugins(monkeypatch: pytest.MonkeyP
             fxframework.open(toy.SAMPLE, nonsense=1)
         assert host_module.default_host() is host_module.default_host()
     finally:
-        host_module.default_host.cache_clear()
+        host_module._shared_host.cache_clear()
 
 
 def test_a_sniffer_that_raises_is_listed_once_and_detection_goes_on(host: Host) -> None:

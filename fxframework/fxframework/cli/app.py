@@ -22,6 +22,7 @@ from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
 from fxframework.containment import Interrupts
 from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean
+from fxframework.plugin_files import restored
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -162,7 +163,7 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
         return shell_complete(group, {"obj": session}, "fxf", "_FXF_COMPLETE",
                               os.environ["_FXF_COMPLETE"])  # fmt: skip
     try:
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, restored():
             return _run(group, session, args, interrupts)
     except BrokenPipeError:
         _discard_output()  # the reader of the pipe has closed it

@@ -38,7 +38,9 @@ TIMES = frozenset({"since", "until"})
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Store an option in the session: it may precede or follow the command's name."""
     settings = ctx.ensure_object(Session).settings
-    if param.name == "option":
+    if param.name == "plugin":
+        ctx.ensure_object(Session).load(value)
+    elif param.name == "option":
         settings.options.update(map(key_value, value))
     elif param.name in BUDGETED:
         if value is not None:
@@ -79,6 +81,10 @@ def _global_options() -> list[GroupedOption]:
         option("-o", "--option", metavar="KEY=VALUE", multiple=True,
                shell_complete=complete.options,
                help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),
+        option("--plugin", metavar="FILE", multiple=True, is_eager=True,
+               shell_complete=complete.files,
+               help="Python module to load as a plugin; repeatable. Before the command, its "
+                    "commands and flags are known too."),
         option("--since", metavar="TIME",
                help="Start of the range: 2s, 1.5ms, 300us, 20ns after the first time, or @NS of "
                     "the clock."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from fxframework import rules
+from fxframework import plugin_files, rules
 from fxframework.cli.settings import key_value
 from fxframework.conversion import check_options, require_readable
 from fxframework.errors import ExitCode, FxError, Severity, UsageError
@@ -65,6 +66,7 @@ class Session:
         self.lists_failures = False
         """Whether the command itself lists failed plugins."""
         self._host = host
+        self._is_own = host is None
 
     @property
     def settings(self) -> Settings:
@@ -79,6 +81,19 @@ class Session:
 
             self._host = default_host()
         return self._host
+
+    def load(self, files: Sequence[str]) -> None:
+        """Load files as plugins, in this process and in those that it starts.
+
+        Raises UsageError if there is no such file.
+        """
+        before = plugin_files.listed(os.environ)
+        plugin_files.add(files)
+        if self._is_own:
+            self._host = self._host if plugin_files.listed(os.environ) == before else None
+        elif self._host is not None:
+            for path in plugin_files.listed(os.environ)[len(before) :]:
+                self._host.load(path)
 
     @functools.cached_property
     def budget(self) -> Budget:

@@ -20,7 +20,7 @@ from fxframework.model.schema import Column
 from fxframework.model.strings import StringPool
 from fxframework.model.table import ColumnData, Table
 from fxframework.registry import Exporter, Reader, parse_options
-from fxframework.testing.contracts.base import BATCH_SIZES, Contract, open_bytes
+from fxframework.testing.contracts.base import BATCH_SIZES, Contract, descriptors, open_bytes
 from fxframework.testing.contracts.checks import (
     check_descriptor,
     check_dropped,
@@ -90,7 +90,7 @@ class ExporterContract(Contract):
         """The reader of the samples."""
         if self.reader_plugin is None:
             return self._reader(self.format)
-        readers: list[Reader] = list(self._imported(self.reader_plugin).fx_readers())
+        readers: list[Reader] = descriptors(self._imported(self.reader_plugin), "fx_readers")
         return next(reader for reader in readers if reader.format == self.format)
 
     def _export(

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, Reader
-from fxframework.testing.contracts.base import RoundTrips, open_bytes
+from fxframework.testing.contracts.base import RoundTrips, descriptors, open_bytes
 from fxframework.testing.contracts.checks import rows_of, skip
 
 __all__ = ["Repetition", "answer", "ask", "digest_of", "hashes_of"]
@@ -76,7 +76,8 @@ def answer(asked: Mapping[str, Any]) -> dict[str, str]:
     try:
         sys.path[:0] = [folder for folder in asked["path"] if folder not in sys.path]
         importlib.invalidate_caches()
-        readers: list[Reader] = list(importlib.import_module(asked["plugin"]).fx_readers())
+        module = importlib.import_module(asked["plugin"])
+        readers: list[Reader] = descriptors(module, "fx_readers")
         reader = next(reader for reader in readers if reader.format == asked["format"])
         with open_bytes(reader, bytes.fromhex(asked["data"])) as capture:
             if "exporter" in asked:
@@ -89,7 +90,7 @@ def answer(asked: Mapping[str, Any]) -> dict[str, str]:
 def _exported(asked: Mapping[str, Any], capture: Capture) -> dict[str, str]:
     """Return hashes of the output of an exporter."""
     module = importlib.import_module(asked["exporter_plugin"])
-    exporters: list[Exporter] = list(module.fx_exporters())
+    exporters: list[Exporter] = descriptors(module, "fx_exporters")
     exporter = exporters[asked["exporter"]]
     sink = Sink.memory()
     session = exporter.open(sink, asked["options"])

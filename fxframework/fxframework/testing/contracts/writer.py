@@ -31,7 +31,7 @@ from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options
 from fxframework.rules import RULES as FRAMEWORK_RULES
-from fxframework.testing.contracts.base import Sample
+from fxframework.testing.contracts.base import Sample, descriptors
 from fxframework.testing.contracts.checks import (
     check_descriptor,
     check_dropped,
@@ -150,7 +150,7 @@ class WriterContract(Extracting):
 
     def _reader_if_any(self) -> Reader | None:
         module = self._imported(self.reader_plugin or self.plugin)
-        readers: Iterable[Reader] = getattr(module, "fx_readers", tuple)()
+        readers: list[Reader] = descriptors(module, "fx_readers")
         return next((reader for reader in readers if reader.format == self.format), None)
 
     @property
