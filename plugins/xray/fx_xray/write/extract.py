@@ -112,8 +112,9 @@ def _findings_to_repair(capture: Capture) -> list[Diagnostic]:
         finding
         for finding in capture.diagnostics.sorted()
         if finding.severity >= Severity.WARNING
-        and rules.RULES[finding.code] // 100 in REPAIRED
-        and rules.RULES[finding.code] not in KEPT
+        and (rule := rules.RULES.get(finding.code)) is not None  # others are the framework's
+        and rule // 100 in REPAIRED
+        and rule not in KEPT
     ]
 
 
