@@ -230,3 +230,33 @@ def test_the_glossary_has_each_word_once() -> None:
     words = [word for row in rows if row != "word" for word in row.split(", ")]
     assert len(words) == len(set(words)) > 40
     assert not GONE.keys() & set(words)
+
+
+# --- Docstrings -----------------------------------------------------------------------------------
+
+
+def other_voices(tree: ast.Module) -> list[str]:
+    """First lines of docstrings of functions that describe instead of say what the function does."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if any(ast.unparse(each).endswith("property") for each in node.decorator_list):
+            continue
+        text = ast.get_docstring(node) or ""
+        if re.match(r"(Whether|Gives|Tells)\b", text) or re.search(r"[.;:] [Gg]ives\b", text):
+            found.append(text.splitlines()[0])
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if "/tests/" not in name
+                                  and name.startswith(("plugins/", "emulator/"))])  # fmt: skip
+def test_docstrings_are_imperative(name: str) -> None:
+    assert not other_voices(parsed(name))
+
+
+def test_other_voices_are_found() -> None:
+    for text in ("Whether it fits.", "Gives the end.", "Write it; gives its bytes."):
+        assert other_voices(ast.parse(f'def f():\n    """{text}"""')), text
+    for text in ("Return whether it fits.", "Write it; return its bytes."):
+        assert not other_voices(ast.parse(f'def f():\n    """{text}"""')), text

@@ -37,7 +37,7 @@ DEFAULT_PROVIDER = 0
 
 
 def is_big_endian(head: bytes) -> bool:
-    """Whether a file that begins with these bytes has big-endian words (Magic number record)."""
+    """Return whether words are big-endian in a file that begins with these bytes."""
     return head[:8] == MAGIC_BYTES_BIG_ENDIAN
 
 
@@ -185,17 +185,17 @@ def string_ref(name: str, low: int) -> Bits:
 
 
 def thread_ref(name: str, low: int) -> Bits:
-    """A thread reference: 0 inline, else an index."""
+    """Return a thread reference: 0 inline, else an index."""
     return Bits(name, low, low + 7, "thread reference", values={0: "inline"})
 
 
 def arg_count(low: int) -> Bits:
-    """A count of arguments."""
+    """Return a count of arguments."""
     return Bits("arg_count", low, low + 3, "number of arguments")
 
 
 def _record(title: str, section: str, *fields: Bits) -> WordLayout:
-    """The header of a kind of record: its type and size, then fields of its own."""
+    """Return the header of a kind of record: its type and size, then fields of its own."""
     return WordLayout(f"{title} header", section, (TYPE, SIZE, *fields))
 
 
@@ -420,7 +420,7 @@ MODE_NAMES = names(BufferingMode)
 
 
 def _buffer_word(name: str, doc: str) -> WordLayout:
-    """A word of the buffer's header that is one number."""
+    """Return a word of the buffer's header that is one number."""
     return WordLayout(f"{name} word", "Trace buffer", (Bits(name, 0, 63, doc),))
 
 
@@ -453,7 +453,7 @@ BUFFER_HEADER = (
 
 
 def buffer_field_offset(name: str) -> int:
-    """The byte of the buffer's header at which a field begins."""
+    """Return the byte of the buffer's header at which a field begins."""
     return next(
         8 * number + field.low // 8
         for number, word in enumerate(BUFFER_HEADER)

@@ -22,12 +22,12 @@ from fxframework.model.schema import TABLE_CODES
 
 
 def _low(word: WordLayout, name: str) -> int:
-    """The lowest bit of a field."""
+    """Return the lowest bit of a field."""
     return next(bits.low for bits in word.fields if bits.name == name)
 
 
 def _unused(word: WordLayout) -> int:
-    """The reserved bits of a word, as int64."""
+    """Return the reserved bits of a word, as int64."""
     return to_i64(word.reserved_mask)
 
 

@@ -78,7 +78,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
 
 
 def _frames(word: int, available: int | None = None) -> bool:
-    """Whether a word is padding or the header of a record that fits."""
+    """Return whether a word is padding or the header of a record that fits."""
     from fx_trace.layout import LARGE_SIZE, MINIMUM_WORDS, SIZE, TYPE, RecordType
 
     if not word:

@@ -269,7 +269,10 @@ class ThreadParameters(workload.ThreadParameters):
 
 
 def writer_of(run: Run, provider: str) -> TraceWriter:
-    """The writer of a provider, which all that write to it share. Its time is the current CPU's."""
+    """Return the writer of a provider, which all that write to it share.
+
+    Its time is the current CPU's.
+    """
     return run.shared(
         ("fx_trace.write.writer", provider),
         lambda: TraceWriter(run.device(provider), clock=workload.target_of(run).counter),
@@ -356,7 +359,7 @@ def replay(given: ReplayParameters, run: Run) -> Outcome:
 
 
 def _pieces(records: Iterator[TraceRecord]) -> Iterator[_Piece]:
-    """What an archive is made of, in order."""
+    """Yield what an archive is made of, in order."""
     encoder = RecordEncoder()
     speaking = DEFAULT_PROVIDER
     for record in records:

@@ -137,7 +137,7 @@ _SIZE = Field("size", 1, 4, "bytes of the payload that follows", signed=True)
 _ABSOLUTE = Field("tsc", 5, 8, "absolute time stamp")
 _DELTA = Field("delta", 5, 4, "ticks since the record before", signed=True)
 EVENT_DELTA_VERSION: Final = 5
-"""From this version on events have deltas ."""
+"""From this version on events have deltas."""
 EVENT_CPU_VERSION: Final = 4
 """The version in which a custom event has a CPU."""
 _EVENTS: Final[Mapping[tuple[MetadataKind, int], tuple[Field, ...]]] = {
@@ -149,13 +149,13 @@ _EVENTS: Final[Mapping[tuple[MetadataKind, int], tuple[Field, ...]]] = {
     (MetadataKind.TYPED_EVENT, 5): (_SIZE, _DELTA, Field("event_type", 9, 2, "type of event")),
 }
 EXTENTS_VERSION: Final = 2
-"""From this version on buffers have extents, and no end record ."""
+"""From this version on buffers have extents, and no end record."""
 PID_VERSION: Final = 3
 """From this version on buffers have a process id, and there are typed events."""
 
 
 def metadata_fields(kind: MetadataKind, version: int) -> tuple[Field, ...]:
-    """The fields of a kind of metadata record in a version of the flight data recorder."""
+    """Return the fields of a kind of metadata record in a version of the flight data recorder."""
     if kind in METADATA:
         return METADATA[kind]
     return _EVENTS[kind, max(version, 3)]
@@ -223,4 +223,4 @@ LEAST_BUFFER: Final = 64
 BYTE_ORDERS: Final = ("little", "big", "big-lsb")
 """How numbers and bit fields are in a file: all little-endian; as a big-endian machine writes
 them, bit fields from the most significant bit on; or big-endian numbers with bit fields from the
-least significant bit on, as llvm-xray takes them . Basic mode has no bit fields."""
+least significant bit on, as llvm-xray takes them. Basic mode has no bit fields."""

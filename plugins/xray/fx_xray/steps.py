@@ -100,7 +100,7 @@ def _writer(run: Run, given: StartParameters) -> FdrWriter:
 
 
 def writer_of(run: Run, recorder: str) -> FdrWriter:
-    """The recorder of a memory, which all share; it begins here where it did not before."""
+    """Return the recorder of a memory, which all share; it begins here where it did not before."""
     return run.shared(
         (FdrWriter, recorder), lambda: _writer(run, StartParameters(recorder=recorder))
     )
@@ -139,7 +139,7 @@ ActionContext = workload.ActionContext[FdrWriter]
 
 
 def _mine(stage: ActionContext) -> FdrThread:
-    """What the thread of a stage records with, on the CPU that it is on at each call."""
+    """Return what the thread of a stage records with, on the CPU that it is on at each call."""
     process, tid = stage.ids
     return stage.writer.thread(tid, process=process, counter=stage.thread.counter)
 
@@ -322,7 +322,7 @@ def replay(given: ReplayParameters, run: Run) -> Outcome:
 
 
 def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
-    """All records of a trace, in the order in which they were written: buffers at once.
+    """Return all records of a trace, in the order in which they were written: buffers at once.
 
     Within a buffer that is the order of the file, whatever the counters of its CPUs said. What has
     no time is as late as the record before it, and the preamble as early as the first.
@@ -390,11 +390,11 @@ class _Counter:
         self.now = ticks, record.cpu or 0
 
     def read_tsc(self) -> int:
-        """The time."""
+        """Return the time."""
         return self.now[0]
 
     def read_tscp(self) -> tuple[int, int]:
-        """The time, and the CPU."""
+        """Return the time, and the CPU."""
         return self.now
 
 

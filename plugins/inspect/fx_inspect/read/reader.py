@@ -103,7 +103,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         super().__init__(source, request)
 
     def records(self) -> Iterator[Record]:
-        """Every block, decoded one at a time by ``fx_inspect.read.decoder``."""
+        """Return every block, decoded one at a time by ``fx_inspect.read.decoder``."""
         from fx_inspect.read.decoder import RecordDecoder
 
         return RecordDecoder(
@@ -111,7 +111,10 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         ).records(self.source.data)
 
     def records_json(self) -> Iterator[bytes]:
-        """The same records as JSON lines; plain blocks are written in bulk (``jsonlines.py``)."""
+        """Return the same records as JSON lines.
+
+        Plain blocks are written in bulk (``jsonlines.py``).
+        """
         from fx_inspect.read.decoder import RecordDecoder
 
         decoder = RecordDecoder(diagnostics=self.record_diagnostics, limits=self.request.limits)

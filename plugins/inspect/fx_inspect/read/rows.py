@@ -66,7 +66,7 @@ class SharedTexts(TextColumn):
         return data
 
     def bytes_of(self, row: int) -> bytes:
-        """The bytes of a row."""
+        """Return the bytes of a row."""
         nbytes = int(self.offsets[row + 1]) - int(self.offsets[row])
         if nbytes < LONG:
             return super().bytes_of(row)

@@ -434,7 +434,7 @@ class StreamWalk(Walk):
             at += record.nbytes
 
     def framed(self, at: int) -> LegacyPacket | Damaged:
-        """The packet whose length is at byte ``at``."""
+        """Return the packet whose length is at byte ``at``."""
         start, size = at + wire.STREAM_LENGTH, len(self.view)
         if start > size:
             return self.damaged(rules.PACKET_TRUNCATED, at, size)

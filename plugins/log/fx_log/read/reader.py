@@ -190,7 +190,7 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Every record, decoded one at a time by ``fx_log.read.decoder``."""
+        """Return every record, decoded one at a time by ``fx_log.read.decoder``."""
         from fx_log.read.decoder import RecordDecoder
 
         decoder = RecordDecoder(
@@ -202,7 +202,10 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         return decoder.records(self.source.data)
 
     def records_json(self) -> Iterator[bytes]:
-        """The same records as JSON lines; plain records are written in bulk (``jsonlines.py``)."""
+        """Return the same records as JSON lines.
+
+        Plain records are written in bulk (``jsonlines.py``).
+        """
         if self.format not in LINES or self.request.options.get("suffix"):
             return super().records_json()
         self.first_pass(whole=False)  # it reports the findings

@@ -28,7 +28,7 @@ I64_MAX = (1 << 63) - 1
 
 
 def _structured(data: NDArray[np.uint8], limits: Limits) -> JsonLines:
-    """The kernel at the beginning of structured records, or of entries of a ring."""
+    """Return the kernel at the beginning of structured records, or of entries of a ring."""
     whole = data[: data.size // WORD * WORD]
     return JsonLines(
         view(whole.view("<i8"), np.int64),

@@ -112,7 +112,7 @@ class Argument:
         return _ARGUMENT_BY_NAME[self.type].parts
 
     def to_json(self) -> dict[str, Any]:
-        """The argument as the record JSON shows it."""
+        """Return the argument as the record JSON shows it."""
         out: dict[str, Any] = {}
         name, value = _ARGUMENT_BY_NAME[self.type].parts
         name.show(self, out)
@@ -124,7 +124,7 @@ class Argument:
 
     @classmethod
     def from_json(cls, given: Any, what: str = "argument") -> Argument:
-        """An argument from its JSON. Raises WriteRefusedError."""
+        """Return an argument from its JSON. Raises WriteRefusedError."""
         if not isinstance(given, Mapping):
             raise refusal(rules.NO_SUCH_NAME, f"{what}: an argument is an object, not {given!r}")
         form = TraceFields(what, given)
@@ -138,7 +138,7 @@ class Argument:
         return cls(type=shown, refs=refs, **values)
 
     def pack(self, outer: RecordBuilder) -> bytes:
-        """The argument's bytes; its refs are taken at their word."""
+        """Return the argument's bytes; its refs are taken at their word."""
         kind = _ARGUMENT_BY_NAME[self.type]
         b = RecordBuilder(outer.pack, kind.number, self, outer)
         for part in kind.parts:
@@ -146,7 +146,7 @@ class Argument:
         return b.finish(ARG_SIZE)
 
     def with_valid_refs(self, tables: Tables) -> Argument:
-        """The argument with only those refs that still give what it shows."""
+        """Return the argument with only those refs that still give what it shows."""
         if not self.refs:
             return self
         refs = live_refs(self, _ARGUMENT_BY_NAME[self.type].parts, tables)
@@ -154,7 +154,7 @@ class Argument:
 
 
 def _read_argument(c: Cursor) -> Argument:
-    """The next argument."""
+    """Return the next argument."""
     kind = ARGUMENT_KINDS[c.enter_argument()]
     if kind.shown is kind.number:
         c.find(rules.UNKNOWN_ARGUMENT, kind.number)
@@ -171,7 +171,7 @@ def _read_argument(c: Cursor) -> Argument:
 
 
 def live_refs(holder: Any, parts: tuple[Part, ...], tables: Tables) -> dict[str, int] | None:
-    """The refs that still give what the record or argument shows; None for none."""
+    """Return the refs that still give what the record or argument shows; None for none."""
     refs = holder.refs
     return {
         part.name: refs[part.name]

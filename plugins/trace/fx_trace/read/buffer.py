@@ -96,7 +96,7 @@ class BufferHeader:
 
     @classmethod
     def for_size(cls, total_size: int, mode: BufferingMode | int | str) -> Self:
-        """The header of an empty buffer of ``total_size`` bytes, as the engine makes it.
+        """Return the header of an empty buffer of ``total_size`` bytes, as the engine makes it.
 
         Raises WriteRefusedError (BUFFER_TOO_SMALL) for a size that the engine refuses,
         INVALID_BUFFER_HEADER for a mode that there is not.
@@ -129,7 +129,7 @@ class BufferHeader:
 
     @classmethod
     def unpack(cls, data: bytes) -> Self:
-        """The header in the first 128 bytes; whatever they say is taken."""
+        """Return the header in the first 128 bytes; whatever they say is taken."""
         words = HEADER_WORDS.unpack_from(data)
         fields: dict[str, Any] = {}
         for word, bits in zip(words, BUFFER_HEADER, strict=True):
@@ -139,7 +139,10 @@ class BufferHeader:
         return cls(**{**fields, "rolling_data_end": ends, "reserved": reserved})
 
     def pack(self) -> bytes:
-        """The 128 bytes. Raises WriteRefusedError (OUT_OF_RANGE) where a number does not fit."""
+        """Return the 128 bytes.
+
+        Raises WriteRefusedError (OUT_OF_RANGE) where a number does not fit.
+        """
         fields = {
             name: getattr(self, name)
             for name in (field.name for field in attrs.fields(BufferHeader))
@@ -223,7 +226,7 @@ class BufferHeader:
     # --- as a record ---
 
     def to_json(self) -> dict[str, Any]:
-        """The header as record JSON; ``raw`` where reserved bits are set."""
+        """Return the header as record JSON; ``raw`` where reserved bits are set."""
         out = {
             "record": self.record,
             "offset": 0,
@@ -245,7 +248,9 @@ class BufferHeader:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """The header that a JSON object says; reserved bits are those of ``raw``, if it fits.
+        """Return the header that a JSON object says.
+
+        Reserved bits are those of ``raw``, if it fits.
 
         Raises WriteRefusedError: INVALID_FIELDS for a field that is missing or unknown, WRONG_TYPE
         and OUT_OF_RANGE for a value of the wrong kind or size.
@@ -297,7 +302,7 @@ class Region:
 
 
 def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
-    """The buffers of an image in the order in which their records were made.
+    """Yield the buffers of an image in the order in which their records were made.
 
     Durable, then the older rolling buffer where they were ever switched, then the current one.
     ``header`` is sound but for the size of the image, ``data`` all bytes of it, shape (size,).
@@ -339,7 +344,7 @@ HEADER, RECORDS, PADDING, DAMAGED = "header", "records", "padding", "damaged"
 
 
 def _unused(data: U8, start: int, end: int, rule: Rule) -> Iterator[Stretch]:
-    """What stands for the bytes behind the records of a buffer."""
+    """Yield what stands for the bytes behind the records of a buffer."""
     end = max(start, end)
     whole = start + (end - start) // WORD * WORD
     if whole > start:
@@ -396,11 +401,11 @@ class Image:
         return tuple(found)
 
     def lost(self, region: Region) -> bool:
-        """Whether scanning ended before the end that the header says, in bytes that are there."""
+        """Return whether scanning ended before the end that the header says, in existing bytes."""
         return region.scanned and region.used < min(region.recorded_end, region.size)
 
     def at(self, offset: int) -> Stretch:
-        """The stretch that holds byte ``offset``."""
+        """Return the stretch that holds byte ``offset``."""
         return next(part for part in self.stretches if part.start <= offset < part.end)
 
 

@@ -37,12 +37,12 @@ class OverrunError(Exception):
 
 
 def string_marker(index: int) -> str:
-    """What stands for a string that was never registered."""
+    """Return what stands for a string that was never registered."""
     return f"<str#{index}>"
 
 
 def thread_marker(index: int) -> str:
-    """What stands for a thread that was never registered."""
+    """Return what stands for a thread that was never registered."""
     return f"<thr#{index}>"
 
 
@@ -150,7 +150,7 @@ class Cursor:
             self.refs[name] = index
 
     def u64(self) -> int:
-        """The next word."""
+        """Return the next word."""
         at = self.at
         self.at = at + WORD
         if self.at > self.end:
@@ -178,7 +178,7 @@ class Cursor:
         self.header, self.end, self.refs, self.spot = self.outside
 
     def stream(self, nbytes: int) -> bytes:
-        """The next stream of ``nbytes`` bytes; its padding is stepped over."""
+        """Return the next stream of ``nbytes`` bytes; its padding is stepped over."""
         at = self.at
         stop = at + nbytes
         self.at = stop + (-nbytes % WORD)
@@ -249,7 +249,7 @@ class RecordBuilder:
         self.header |= value << part.low
 
     def unfit(self, name: str, value: int, least: int, most: int) -> WriteRefusedError:
-        """The refusal of a number that does not fit."""
+        """Return the refusal of a number that does not fit."""
         return unfit(rules.OUT_OF_RANGE, self.what, name, value, least, most)
 
     def u64(self, name: str, value: int) -> None:
@@ -275,7 +275,7 @@ class RecordBuilder:
         self.chunks.append(b"")
 
     def finish(self, size: HeaderBits) -> bytes:
-        """The bytes, with the number of words in the ``size`` field of the first header."""
+        """Return the bytes, with the number of words in the ``size`` field of the first header."""
         if self.first is not None:
             self.chunks[self.second] = self.pack(self.header)
             self.header = self.first
@@ -289,7 +289,7 @@ class RecordBuilder:
 
 
 def encoded(what: str, name: str, text: str) -> bytes:
-    """The bytes of a text. Raises WriteRefusedError (WRONG_TYPE) for a lone surrogate."""
+    """Return the bytes of a text. Raises WriteRefusedError (WRONG_TYPE) for a lone surrogate."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
@@ -306,7 +306,7 @@ class TraceFields(JsonFields):
         super().__init__(what, given, rules.REFUSALS)
 
     def koids(self, key: str) -> Koids:
-        """A thread: two koids, or the marker of an index that was never registered."""
+        """Return a thread: two koids, or the marker of an index that was never registered."""
         value = self.need(key)
         if isinstance(value, str):
             found = UNREGISTERED_THREAD.fullmatch(value)

@@ -31,7 +31,9 @@ class _Core:
         self.cursor = Cursor(self.tables, big_endian=big_endian)
 
     def read(self, view: memoryview, at: int, end: int, header: int) -> TraceRecord:
-        """The sound record at bytes ``at`` to ``end``; Damaged where its contents overrun it.
+        """Return the sound record at bytes ``at`` to ``end``.
+
+        Damaged where its contents overrun it.
 
         What was noticed is in ``cursor.findings``; the tables stay as they are.
         """
@@ -62,7 +64,7 @@ class _Core:
         return record
 
     def _gives(self, record: TraceRecord, data: bytes) -> bool:
-        """Whether fields and refs alone encode to these bytes."""
+        """Return whether fields and refs alone encode to these bytes."""
         try:
             return record.pack(big_endian=self.big_endian) == data
         except WriteRefusedError:
@@ -89,7 +91,9 @@ class RecordDecoder:
         self.limits = limits or Limits()
 
     def records(self, data: Data) -> Iterator[TraceRecord]:
-        """Every record, padding and damage included; their ``nbytes`` add up to ``len(data)``.
+        """Return every record, padding and damage included.
+
+        Their ``nbytes`` add up to ``len(data)``.
 
         Each is made when it is asked for; the tables of strings and threads are what is kept.
         """
@@ -123,7 +127,7 @@ class Walk:
         yield 0, len(self.framer.view), True
 
     def records(self) -> Iterator[TraceRecord]:
-        """The records of all spans."""
+        """Yield the records of all spans."""
         for at, end, _ in self.spans():
             while at < end:
                 record = self.record(at)
@@ -131,7 +135,7 @@ class Walk:
                 at += record.nbytes
 
     def record(self, at: int) -> TraceRecord:
-        """The record at byte ``at``, where the one before it ended."""
+        """Return the record at byte ``at``, where the one before it ended."""
         index = self.index
         self.index = index + 1
         view = self.framer.view
@@ -177,7 +181,7 @@ class RecordEncoder:
         self._core = _Core(big_endian=big_endian, tables=tables)
 
     def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises WriteRefusedError, nothing changed."""
+        """Return the record's bytes. Raises WriteRefusedError, nothing changed."""
         if isinstance(record, Mapping):
             record = from_json(record)
         tables = self._core.tables
@@ -200,7 +204,10 @@ class RecordEncoder:
         return b""
 
     def _decoded(self, data: bytes) -> TraceRecord | None:
-        """The record that these bytes are; None where they are not exactly one sound record."""
+        """Return the record that these bytes are.
+
+        None where they are not exactly one sound record.
+        """
         view = memoryview(data)
         stretches = list(frames(view, big_endian=self._core.big_endian))
         if len(stretches) != 1 or stretches[0][3] not in (None, rules.UNKNOWN_RECORD):

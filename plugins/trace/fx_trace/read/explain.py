@@ -27,7 +27,7 @@ __all__ = ["explain", "explain_buffer"]
 
 
 def explain(source: Source, offset: int) -> list[FieldView]:
-    """The record that holds byte ``offset``, field by field in the order of the file.
+    """Return the record that holds byte ``offset``, field by field in the order of the file.
 
     Of long stretches (payloads, padding, damage) the words around the byte are given. Raises
     UsageError where the file has no such byte.
@@ -82,7 +82,7 @@ class _Explainer(Explainer):
         return self.record(at, end, header)
 
     def record(self, at: int, end: int, header: int) -> Iterator[FieldView]:
-        """A record whose size is sound."""
+        """Yield a record whose size is sound."""
         cls = class_of(header)
         c = self.cursor
         c.begin(self.data, at, end, header)
@@ -112,7 +112,7 @@ class _Explainer(Explainer):
             yield from self.stretch(c.at, end, "trailing", section, beyond)
 
     def argument(self) -> Iterator[FieldView]:
-        """The next argument, of a size that fits the record or OverrunError."""
+        """Yield the next argument, of a size that fits the record or OverrunError."""
         c = self.cursor
         at = c.at
         kind = ARGUMENT_KINDS[c.enter_argument()]
@@ -128,7 +128,7 @@ class _Explainer(Explainer):
     def part(
         self, part: Part, values: dict[str, Any], section: str, parts: tuple[Part, ...]
     ) -> Iterator[FieldView]:
-        """The words of one part, at the cursor."""
+        """Yield the words of one part, at the cursor."""
         c = self.cursor
         at = c.at
         part.read(c, values)
@@ -145,7 +145,7 @@ class _Explainer(Explainer):
         yield from self.stretch(at, c.at, part.name if part.is_stream else "contents", section)
 
     def header(self, layout: WordLayout, at: int, parts: tuple[Part, ...]) -> Iterator[FieldView]:
-        """A word of bit fields; references say what they refer to."""
+        """Yield a word of bit fields; references say what they refer to."""
         word = self.number(at)
         references = {part.bits.low: part for part in parts if isinstance(part, Reference)}
         for view in layout.explain(word, at):

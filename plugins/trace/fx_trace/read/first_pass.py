@@ -63,7 +63,7 @@ class Spans:
         return arrays
 
     def open_rows(self, slices: int, most: int) -> tuple[I64, int]:
-        """The first ``most`` (0: all) of the rows never closed, and how many those are."""
+        """Return the first ``most`` (0: all) of the rows never closed, and how many those are."""
         total = 0
         parts = [np.zeros(0, np.int64)]
         for at in range(0, slices, BLOCK):
@@ -243,7 +243,7 @@ class TracePass(FirstPass[TimedChunk]):
         del self._match
 
     def open_slices(self, parts: Iterable[TimedChunk], most: int) -> tuple[int, I64]:
-        """How many slices were never closed, and the offsets of the first ``most`` (0 all).
+        """Return how many slices were never closed, and the offsets of the first ``most`` (0 all).
 
         ``parts`` are the chunks of the capture; only as many of them are read as are needed.
         """

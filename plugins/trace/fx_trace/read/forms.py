@@ -81,7 +81,7 @@ def _form(
 
 
 def _events() -> Iterator[Form]:
-    """Each type of event; the instant also with the word that some writers put behind it."""
+    """Yield each type of event; the instant also with the word that some writers put behind it."""
     sizes = ("thread", KOIDS, 2), ("category", STRING), ("name", STRING)
     for kind in EventType:
         for tail in (0, 1) if kind == EventType.INSTANT else (kind in wire.EVENT_HAS_WORD,):

@@ -26,13 +26,13 @@ Frame = tuple[int, int, int, Rule | None]
 
 
 def words_of(header: int) -> int:
-    """The size in words that a header claims."""
+    """Return the size in words that a header claims."""
     size = wire.LARGE_SIZE if header & 15 == RecordType.LARGE else wire.SIZE
     return header >> size.low & size.limit
 
 
 def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iterator[Frame]:
-    """The stretches that a file falls into, without gaps, from the header words alone.
+    """Yield the stretches that a file falls into, without gaps, from the header words alone.
 
     The rule is None for a sound record, UNKNOWN_RECORD for one of an unknown type, ZERO_WORDS for
     zero words (the run is one stretch); all others are damage. ``max_record`` is in bytes, 0 for no
@@ -57,7 +57,7 @@ class Framer:
         self._max_record = max_record
 
     def frame(self, at: int) -> Frame:
-        """The stretch that begins at byte ``at``."""
+        """Return the stretch that begins at byte ``at``."""
         view, word, whole = self.view, self._word, self._whole
         if at >= whole:
             return at, len(view), 0, rules.ODD_BYTES
@@ -86,7 +86,7 @@ class Framer:
 
 
 def _zeros_end(view: memoryview, at: int, whole: int) -> int:
-    """The end of the run of zero words that begins at byte ``at``."""
+    """Return the end of the run of zero words that begins at byte ``at``."""
     piece = 1 << 12
     while at < whole:
         chunk = view[at : min(at + piece, whole)].tobytes()
@@ -98,7 +98,7 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
 
 
 def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
-    """Where to go on after damage at byte ``at``: at the next sound records, or the end.
+    """Return where to go on after damage at byte ``at``: at the next sound records, or the end.
 
     That is behind the contents of the record that was damaged, if a record begins there whose
     contents fill it exactly, or the words end; else before the first such record, or three of
@@ -131,7 +131,7 @@ def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
 
 
 def _is_exact(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> bool:
-    """Whether a record begins at byte ``at`` whose contents fill it exactly."""
+    """Return whether a record begins at byte ``at`` whose contents fill it exactly."""
     end = _sound_end(view, word, at, whole)
     return end != 0 and end in _contents_ends(view, word, at, whole)
 
@@ -158,7 +158,7 @@ def _contents_ends(
 
 
 def _words_of(field: SizedField, header: int) -> int:
-    """Words that follow because of a field of a header."""
+    """Return the number of words that follow because of a field of a header."""
     value = header >> field.low & field.limit
     if field.kind == BYTES:
         return _stream_words(value)
@@ -187,7 +187,10 @@ def _inline_words(ref: int) -> int:
 
 
 def _argument_words(header: int) -> int:
-    """Words that an argument has; 0 where its type is not defined, or its size is not that."""
+    """Return the number of words that an argument has.
+
+    0 where its type is not defined, or its size is not that.
+    """
     kind = wire.ARG_TYPE.get(header)
     if kind not in wire.ARG_NAMES:
         return 0
@@ -216,7 +219,7 @@ def _sound_headers(view: memoryview, order: str, left: int) -> list[int]:
 
 
 def _sound_end(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> int:
-    """The end of the sound record at byte ``at``; 0 where there is none, or ``at`` is 0."""
+    """Return the end of the sound record at byte ``at``; 0 where there is none, or ``at`` is 0."""
     if not 0 < at < whole:
         return 0
     (header,) = word(view, at)

@@ -138,7 +138,7 @@ class _ImageWalk(Walk):
         self._image = image
 
     def spans(self) -> Iterator[tuple[int, int, bool]]:
-        """The stretches in reading order."""
+        """Yield the stretches in reading order."""
         for part in self._image.stretches:
             self._part = part
             if part.kind == RECORDS:
@@ -147,7 +147,7 @@ class _ImageWalk(Walk):
             yield part.start, part.end, part.kind == RECORDS
 
     def record(self, at: int) -> Any:
-        """The record at byte ``at`` of the stretch that is read; the header is one."""
+        """Return the record at byte ``at`` of the stretch that is read; the header is one."""
         part = self._part
         if part.kind == RECORDS:
             record = self._metadata(self.framer.view, at)
@@ -166,7 +166,10 @@ class _ImageWalk(Walk):
         return Damaged(offset=at, nbytes=size, code=code, raw=raw)
 
     def _metadata(self, view: memoryview, at: int) -> TraceRecord | None:
-        """The metadata record at byte ``at``, without effect; None where there is another."""
+        """Return the metadata record at byte ``at``, without effect.
+
+        None where there is another.
+        """
         if view[at] & 15 != layout.RecordType.METADATA:
             return None
         apart = RecordDecoder(limits=self._decoder.limits).begin(view)
@@ -248,7 +251,7 @@ class BufferCapture(TraceCapture):
         return self.source.size // WORD * WORD
 
     def scanner(self) -> Scanner:
-        """A scanner at the beginning of the image, over the capture's string pool."""
+        """Return a scanner at the beginning of the image, over the capture's string pool."""
         return _ImageScanner(
             self.words, self.streams, self.strings, self.request.limits, self._steps()
         )
@@ -282,7 +285,7 @@ class BufferCapture(TraceCapture):
         return places
 
     def as_archive(self) -> TraceCapture:
-        """The same as an archive of one provider: what a trace manager makes of it.
+        """Return the same as an archive of one provider: what a trace manager makes of it.
 
         Records are in reading order. The provider has the name of the file; where records were
         dropped, an event says so.
@@ -519,7 +522,10 @@ class BufferWriter:
         ]
 
     def _encode(self, record: TraceRecord) -> bytes:
-        """The bytes of a record; metadata as it was read, and without effect on what follows."""
+        """Return the bytes of a record.
+
+        Metadata as it was read, and without effect on what follows.
+        """
         if record.record != "metadata":
             return self._encoder.encode(record)
         raw = b"" if record.raw is None else bytes(record.raw)
@@ -565,7 +571,10 @@ def open_buffer_writer(
     options: Mapping[str, Any],
     diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
 ) -> BufferWriter:
-    """A writer of images. Of the options, ``image_size`` is the length of one that was cut."""
+    """Return a writer of images.
+
+    Of the options, ``image_size`` is the length of one that was cut.
+    """
     return BufferWriter(sink, image_size=int(options.get("image_size", 0)))
 
 

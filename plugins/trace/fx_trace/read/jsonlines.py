@@ -40,7 +40,7 @@ _KEYS = ["record", "offset", "nbytes", "event", "timestamp", "thread", "category
 def record_lines(
     walk: Walk, done: Callable[[int, int], None] = lambda _start, _stop: None
 ) -> Iterator[bytes]:
-    """The JSON of every record of a walk, in chunks of whole lines.
+    """Return the JSON of every record of a walk, in chunks of whole lines.
 
     ``done`` is called with bytes that are not read again.
     """
@@ -81,7 +81,10 @@ class _Lines:
             yield plain.out.take()
 
     def _events(self, at: int) -> int:
-        """Lines of the events from byte ``at`` on whose parts are known; gives where they end."""
+        """Return the lines of the events from byte ``at`` on whose parts are known.
+
+        Gives where they end.
+        """
         plain = self._plain
         plain.pos = at // 8
         plain.records = 0
@@ -90,7 +93,7 @@ class _Lines:
         return 8 * int(plain.pos)
 
     def _record(self, at: int) -> int:
-        """The record at byte ``at`` by ``records.py``; gives where it ends."""
+        """Write the record at byte ``at`` by ``records.py``; return where it ends."""
         walk, plain = self._walk, self._plain
         header = self._words[at // 8] if at // 8 < len(self._words) else 0
         kind = header & 15
@@ -166,7 +169,7 @@ def _text(value: Any) -> bytes:
 
 
 def _plain_arguments(shown: list[dict[str, Any]]) -> bool:
-    """Whether all arguments are of known types, and their strings are references."""
+    """Return whether all arguments are of known types, and their strings are references."""
     return all(
         arg["type"] in _PLAIN
         and not _inline(arg, arg.get("refs", {}), "name")
@@ -176,5 +179,5 @@ def _plain_arguments(shown: list[dict[str, Any]]) -> bool:
 
 
 def _inline(shown: dict[str, Any], refs: dict[str, Any], *keys: str) -> bool:
-    """Whether one of these strings is inline, or not UTF-8: then it is not its index alone."""
+    """Return whether one of these strings is inline, or not UTF-8: more than its index."""
     return any((shown[key] and key not in refs) or f"{key}_bytes_hex" in shown for key in keys)

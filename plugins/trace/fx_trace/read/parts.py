@@ -51,11 +51,11 @@ class Part:
         self.name = ""
 
     def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Names of the words that it took for ``values``, up to where its stream begins."""
+        """Return the names of the words taken for ``values``, up to where the stream begins."""
         return ()
 
     def bind(self, name: str, layout: WordLayout) -> WordLayout:
-        """Learn the attribute and the header word; gives the header word of the next part."""
+        """Learn the attribute and the header word; return the header word of the next part."""
         self.name = name
         return layout
 
@@ -193,7 +193,7 @@ class Named(Field):
 
 
 class Magic(Number):
-    """The magic number, shown in hex; trace info of another type has none, and is not ours."""
+    """The magic number, shown in hex; trace info of an undefined type has none."""
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         if values["info_type"] == 0:
@@ -363,7 +363,7 @@ class LargePayload(Payload):
 
 
 class Rest(ValuePart):
-    """All words that are left of an argument whose type is not ours. Shown in hex."""
+    """All words that are left of an argument of an undefined type. Shown in hex."""
 
     is_stream = True
 
@@ -420,7 +420,7 @@ class Reference(Field):
     """A field that is an index into a table, or is inline."""
 
     def holds(self, record: Any, index: int, tables: Tables) -> bool:
-        """Whether the index, looked up now, gives what the record shows."""
+        """Return whether the index, looked up now, gives what the record shows."""
         raise NotImplementedError
 
 
@@ -445,7 +445,7 @@ class StringReference(Reference):
             c.refer(self.name, ref)
 
     def elsewhere(self, c: Cursor, index: int) -> str:
-        """What an index stands for that the provider never registered."""
+        """Return what an index stands for that the provider never registered."""
         text = c.tables.string(index)
         if text is None:
             c.find(rules.STRING_NOT_REGISTERED, index)
@@ -497,7 +497,7 @@ class Thread(Reference):
         values[self.name] = self.registered(c, ref) if ref else (c.u64(), c.u64())
 
     def registered(self, c: Cursor, index: int) -> Koids:
-        """The thread at an index, or what stands for one that is not there."""
+        """Return the thread at an index, or what stands for one that is not there."""
         c.refer(self.name, index)
         thread = c.tables.current.threads.get(index)
         if thread is not None:
@@ -519,7 +519,7 @@ class Thread(Reference):
             b.u64(self.name, value[1])
 
     def index(self, value: Koids | int, b: RecordBuilder) -> int:
-        """The index to write, 0 for inline. A marker has nothing inline, only its index."""
+        """Return the index to write, 0 for inline. A marker has nothing inline, only its index."""
         index = b.refs.get(self.name)
         if index is not None:
             return index
@@ -551,7 +551,7 @@ class ThreadOrProcess(Thread):
     """The parts up to the end of the record."""
 
     def is_one_word(self, c: Cursor) -> bool:
-        """Whether the inline form has one word."""
+        """Return whether the inline form has one word."""
         here = c.at
         ends = []
         for words in (1, 2):
@@ -679,7 +679,7 @@ class NextHeader(Part):
 
 
 class Opaque(Part):
-    """The rest of a record whose kind is not ours: only its raw bytes say what is in it."""
+    """The rest of a record of an undefined kind, which only its raw bytes hold."""
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         c.find(rules.UNKNOWN_KIND, values[self.name])
@@ -745,7 +745,7 @@ class Tail(Part):
             if scope is number:
                 c.find(rules.UNKNOWN_SCOPE, number)
         elif not isinstance(event, str):
-            c.at = c.end  # what follows is the business of a type that is not ours
+            c.at = c.end  # the contents of an undefined type are unknown
 
     def write(self, record: Any, b: RecordBuilder) -> None:
         name = self.NAMES.get(record.event)
@@ -774,7 +774,7 @@ class Tail(Part):
 
 
 def parse_refs(form: TraceFields, parts: tuple[Part, ...]) -> dict[str, int] | None:
-    """The ``refs`` of an object whose parts these are."""
+    """Return the ``refs`` of an object whose parts these are."""
     if "refs" not in form.given:
         return None
     refs = form.need("refs")

@@ -101,7 +101,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         return self.walk().records()
 
     def records_json(self) -> Iterator[bytes]:
-        """The same as JSON lines, in chunks; for plain events many times as fast."""
+        """Return the same as JSON lines, in chunks; for plain events many times as fast."""
         from fx_trace.read.jsonlines import record_lines
 
         return self.checked_pieces(record_lines(self.walk(), self.source.passed))
@@ -132,7 +132,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         return self.source.size
 
     def scanner(self) -> Scanner:
-        """A scanner at the beginning of the file, over the capture's string pool."""
+        """Return a scanner at the beginning of the file, over the capture's string pool."""
         return Scanner(self.words, self.streams, self.strings, self.request.limits)
 
     def _run_pass(self, *, whole: bool) -> TracePass:
@@ -148,7 +148,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         return passed
 
     def _parts(self, passed: TracePass) -> Iterator[TimedChunk]:
-        """The chunks of the file once more."""
+        """Return the chunks of the file once more."""
         if passed.whole is not None:
             return iter([passed.whole])
         return self._chunks(passed, self.scanner())
@@ -158,7 +158,10 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         yield _timed(passed.scanner.whole(self.source.passed), passed.scanner)
 
     def _chunks(self, passed: TracePass, scanner: Scanner) -> Iterator[TimedChunk]:
-        """The chunks that a scanner gives, with their times; what is behind them is released."""
+        """Yield the chunks that a scanner gives, with their times.
+
+        What is behind them is released.
+        """
         released = 0
         for chunk in scanner.chunks(CHUNK_EVENTS):
             yield _timed(chunk, scanner)
@@ -169,7 +172,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
                 released = scanner.position
 
     def chunks(self) -> Iterator[TimedChunk]:
-        """All raw rows with their times, after the first pass; may be asked for again."""
+        """Return all raw rows with their times, after the first pass; may be asked for again."""
         return self._parts(self.first_pass())
 
     # --- Findings --------------------------------------------------------------------------------

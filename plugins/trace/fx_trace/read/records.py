@@ -2,7 +2,7 @@
 
 Each class below declares its record once, field by field in the order of the file; reading,
 writing, JSON both ways and `fxf explain FILE@OFFSET` all follow from that declaration. This is
-the decoder for clarity; `kernels.py` is the one for speed, and shares nothing with it but the bit
+the decoder for clarity; `scan.py` is the one for speed, and shares nothing with it but the bit
 fields of `layout.py`.
 
 Strings are Python strings; where the file's bytes are not UTF-8 they hold surrogate escapes, as
@@ -103,7 +103,10 @@ _PARTS = "fx_trace.parts"
 
 
 def _field(*parts: Part, default: Any = attrs.NOTHING) -> Any:
-    """An attribute, and the parts of the record that it is made of; the last one gives it."""
+    """Return an attribute, and the parts of the record that it is made of.
+
+    The last one gives it.
+    """
     return attrs.field(default=default, metadata={_PARTS: parts})
 
 
@@ -142,7 +145,7 @@ class TraceRecord(LosslessRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields, from JSON."""
         assert isinstance(form, TraceFields)  # noqa: S101 (`from_json` makes it)
         form.used |= set(cls.constants)
         values: dict[str, Any] = {}
@@ -161,14 +164,16 @@ class TraceRecord(LosslessRecord):
         return not self.known
 
     def pack(self, *, big_endian: bool = False) -> bytes:
-        """The bytes that fields and refs give; refs are taken at their word, ``raw`` is not used.
+        """Return the bytes that fields and refs give.
+
+        Refs are taken at their word, ``raw`` is not used.
 
         Raises WriteRefusedError where the format cannot hold a value.
         """
         if self.opaque:
             raise refusal(
                 rules.RAW_ONLY,
-                f"{self.record}: a kind that is not ours has no bytes but its raw ones",
+                f"{self.record}: an undefined kind has no bytes but its raw ones",
             )
         b = RecordBuilder(PACK[big_endian], self._header, self)
         for part in self.parts:
@@ -176,7 +181,7 @@ class TraceRecord(LosslessRecord):
         return b.finish(LARGE_SIZE if self._header & 15 == RecordType.LARGE else SIZE)
 
     def with_valid_refs(self, tables: Tables) -> Self:
-        """The record with only those refs that still give what it shows."""
+        """Return the record with only those refs that still give what it shows."""
         changes: dict[str, Any] = {}
         if self.refs:
             refs = live_refs(self, self.parts, tables)
@@ -281,7 +286,7 @@ def _declare(
 
 
 def class_of(header: int) -> type[TraceRecord]:
-    """The class for the record with this header word."""
+    """Return the class for the record with this header word."""
     cls = _BY_HEADER.get(header & _KIND_MASKS[header & 15])
     return _BY_TYPE.get(header & 15, Unknown) if cls is None else cls
 
@@ -344,7 +349,7 @@ class ProviderEvent(TraceRecord):
 @_declare(wire.TRACE_INFO, wire.MetadataType.TRACE_INFO)
 @attrs.define(kw_only=True)
 class TraceInfo(TraceRecord):
-    """The magic number (Magic number record), or trace info of a type that is not ours."""
+    """The magic number (Magic number record), or trace info of an undefined type."""
 
     info_type: int = _field(Number("trace_info_type"))
     magic: int | None = _field(Magic(), default=None)
@@ -607,7 +612,7 @@ class ProfilerBacktrace(TraceRecord):
 @_declare(wire.PROFILER, RecordType.PROFILER, known=False)
 @attrs.define(kw_only=True)
 class UnknownProfiler(TraceRecord):
-    """A profiler record of a type that is not ours: its number and its bytes."""
+    """A profiler record of an undefined type: its number and its bytes."""
 
     kind: int = _field(Number("profiler_type"), Opaque())
 
@@ -663,7 +668,7 @@ class BlobFormat(Number):
 @_declare(wire.LARGE_BLOB, RecordType.LARGE, known=False)
 @attrs.define(kw_only=True)
 class UnknownLarge(TraceRecord):
-    """A large record of a type, or a blob of a format, that is not ours: its numbers and bytes."""
+    """A large record of an undefined type or blob format: its numbers and bytes."""
 
     large_type: int = _field(Number())
     blob_format: int | None = _field(BlobFormat(), default=None)
@@ -701,7 +706,7 @@ class Damaged(DamagedRecord, TraceRecord):
 
 
 def from_json(given: Mapping[str, Any]) -> TraceRecord:
-    """The record that a JSON object of the record JSON says.
+    """Return the record that a JSON object of the record JSON says.
 
     ``offset``, ``nbytes`` and the size of a payload are not looked at (they follow from the rest;
     padding has its length from ``nbytes``), and ``args`` may be missing where there are none.
@@ -726,7 +731,10 @@ def from_json(given: Mapping[str, Any]) -> TraceRecord:
 
 
 def _class_for(form: TraceFields, classes: list[type[TraceRecord]]) -> type[TraceRecord]:
-    """The class among those of one record that the object's kind asks for; unknown kinds last."""
+    """Return the class among those of one record that the object's kind asks for.
+
+    Unknown kinds last.
+    """
     cls = next(cls for cls in classes if _asks_for(form, cls))
     kind = form.given.get("kind")
     if isinstance(kind, str) and "kind" in {part.name for part in cls.parts}:
@@ -738,7 +746,7 @@ def _class_for(form: TraceFields, classes: list[type[TraceRecord]]) -> type[Trac
 
 
 def _asks_for(form: TraceFields, cls: type[TraceRecord]) -> bool:
-    """Whether the object has the constants of a class, by name or by number."""
+    """Return whether the object has the constants of a class, by name or by number."""
     for key, shown in cls.constants.items():
         given = form.given.get(key)
         bits = _KIND_BITS[cls._header & 15][0]

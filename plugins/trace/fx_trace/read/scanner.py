@@ -83,7 +83,7 @@ class Scanner:
         return np.asarray(self.scan.kinds)
 
     def seen(self, *kinds: int) -> int:
-        """Events of these types so far."""
+        """Return the number of events of these types so far."""
         return sum(int(self.scan.kinds[16 * n.RECORD_EVENT + kind]) for kind in kinds)
 
     @property
@@ -105,7 +105,7 @@ class Scanner:
         }
 
     def clocks(self) -> list[Clock]:
-        """The clocks in force so far, by number; 0 counts nanoseconds."""
+        """Return the clocks in force so far, by number; 0 counts nanoseconds."""
         rows = self.scan.providers.clocks.filled()
         return [
             Clock(rate & U64_MAX, base & U64_MAX, None if wall == -1 else wall & U64_MAX)
@@ -146,7 +146,7 @@ class Scanner:
         return bool(self.scan.run())
 
     def _take(self, first: dict[str, int]) -> Chunk:
-        """What was filled since the last time."""
+        """Return what was filled since the last time."""
         scan, providers = self.scan, self.scan.providers
         segments = np.column_stack(list(providers.segments.taken(16).values()))
         chunk = Chunk(

@@ -114,7 +114,7 @@ class _Maker:
         self.data = data
 
     def events_where(self, mask: NDArray[np.bool_], kinds: tuple[int, ...]) -> _Picked:
-        """The rows of events of these types, of which ``mask`` has the same by number."""
+        """Return the rows of events of these types, of which ``mask`` has the same by number."""
         kind = self.chunk.events.kind
         seen = self.passed.scanner.seen
         if not seen(*kinds):
@@ -124,7 +124,7 @@ class _Maker:
         return _Picked(mask[kind])
 
     def common(self, picked: _Picked) -> Columns:
-        """The columns that every event has."""
+        """Return the columns that every event has."""
         events, times = self.chunk.events, self.times
         return {
             "offset": lambda: picked(events.offset),
@@ -260,7 +260,7 @@ class _Maker:
         }
 
     def blobs(self) -> tuple[int, Columns]:
-        """Bytes of other formats."""
+        """Return the columns of `blobs`, and how many rows they have."""
         blobs = self.chunk.blobs
         return int(blobs.type.size), {
             "offset": blobs.offset,
@@ -359,13 +359,13 @@ _MAKERS: dict[str, Callable[[_Maker], tuple[int, Columns]]] = {
 def stretch_of(
     name: str, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
 ) -> Stretch:
-    """The rows of a streamed table that a part holds."""
+    """Return the rows of a streamed table that a part holds."""
     rows, columns = _MAKERS[name](_Maker(passed, part, pool, data))
     return Stretch(part.chunk.first[name], rows, columns)
 
 
 def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:
-    """The columns of `threads` or `processes`, but ``row``."""
+    """Return the columns of `threads` or `processes`, but ``row``."""
     tasks = passed.tasks
     if name == "threads":
         names = tasks.names.copy()

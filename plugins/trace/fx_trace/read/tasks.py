@@ -39,7 +39,10 @@ class Tasks:
     """The thread of each of them."""
 
     def threads_of(self, tids: I64, rows: NDArray[np.bool_]) -> I32:
-        """Threads of a column of tids, where ``rows`` is set; elsewhere -1; same shape."""
+        """Return the threads of a column of tids, where ``rows`` is set.
+
+        Elsewhere -1; same shape.
+        """
         out = np.full(tids.size, -1, np.int32)
         places = np.searchsorted(self._known, tids[rows].view(np.uint64))
         out[rows] = self._threads[places]
@@ -132,7 +135,7 @@ class TaskCollector:
 
 
 def _earliest(keys: U64, offsets: I64) -> tuple[U64, I64]:
-    """Each key once, in order, with the least of its offsets."""
+    """Return each key once, in order, with the least of its offsets."""
     order = np.lexsort((offsets, keys))
     keys, offsets = keys[order], offsets[order]
     first = np.ones(keys.size, np.bool_)
@@ -141,7 +144,7 @@ def _earliest(keys: U64, offsets: I64) -> tuple[U64, I64]:
 
 
 def _last(keys: U64, values: NDArray[Any]) -> tuple[U64, NDArray[Any]]:
-    """Each key once, in order, with the last of its values."""
+    """Return each key once, in order, with the last of its values."""
     found, place = np.unique(keys[::-1], return_index=True)
     return found, values[::-1][place]
 

@@ -29,7 +29,10 @@ class Times:
         self.events, self.lost = self._ns(chunk.events.ticks, EVENTS)
 
     def may_be_lost(self) -> bool:
-        """Whether a time of any row may not fit 63 bits; true where one of an event does not."""
+        """Return whether a time of any row may not fit 63 bits.
+
+        True where one of an event does not.
+        """
         if self.lost or not self._small:
             return True
         slowest = min(clock.ticks_per_second for clock in self._clocks)
@@ -79,7 +82,7 @@ class Times:
         return self._ns(self._chunk.events.word, EVENTS)[0]
 
     def outside(self, ticks: I64, field: int) -> NDArray[np.bool_]:
-        """Which times of a table, of shape (rows,), do not fit 63 bits."""
+        """Return which times of a table, of shape (rows,), do not fit 63 bits."""
         unsigned, out = ticks.view(np.uint64), np.zeros(ticks.size, np.bool_)
         for number, start, stop in self._parts(ticks.size, field):
             clock, rows = self._clocks[number], unsigned[start:stop]
@@ -91,15 +94,15 @@ class Times:
         return out
 
     def sched(self) -> I64:
-        """Times of scheduling rows."""
+        """Return the times of scheduling rows."""
         return self._ns(self._chunk.sched.ticks, SCHED)[0]
 
     def logs(self) -> I64:
-        """Times of log rows."""
+        """Return the times of log rows."""
         return self._ns(self._chunk.logs.ticks, LOGS)[0]
 
     def profiler(self) -> I64:
-        """Times of profiler rows."""
+        """Return the times of profiler rows."""
         return self._ns(self._chunk.profiler.ticks, PROFILER)[0]
 
 

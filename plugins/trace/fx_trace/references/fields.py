@@ -30,7 +30,7 @@ class FieldWalk(Walk):
     """Whether an argument must fill its size exactly."""
 
     def handlers(self) -> Mapping[int, Callable[[int], None]]:
-        """The handlers, by record type."""
+        """Return the handlers, by record type."""
         return {
             RecordType.METADATA: self.metadata,
             RecordType.INITIALIZATION: self.initialization,
@@ -47,7 +47,7 @@ class FieldWalk(Walk):
         }
 
     def zero_words(self) -> int:
-        """Words of zero from the record at hand on, up to a chunk of them."""
+        """Read words of zero from the record at hand on, up to a chunk of them."""
         here = self.offset // WORD
         there = self.source.words()[here : here + CHUNK]
         nonzero = np.flatnonzero(there)
@@ -68,7 +68,7 @@ class FieldWalk(Walk):
             raise LeftOut("arg-type")
 
     def thread_table(self) -> dict[int, int]:
-        """Where threads are registered."""
+        """Return where threads are registered."""
         return self.provider.threads
 
     # --- Parts of records ------------------------------------------------------------------------
@@ -79,13 +79,13 @@ class FieldWalk(Walk):
             raise LeftOut("short")
 
     def inline(self, ref: int, cursor: int) -> tuple[bytes, int]:
-        """An inline string, and the word behind it."""
+        """Return an inline string, and the word behind it."""
         text, cursor = super().inline(ref, cursor)
         self.check_text(text)
         return text, cursor
 
     def who(self, ref: int, cursor: int, words: int = 2) -> int:
-        """The word behind a thread reference."""
+        """Return the word behind a thread reference."""
         if not ref:
             cursor += words
             self.need(cursor)
@@ -94,7 +94,7 @@ class FieldWalk(Walk):
         return cursor
 
     def args(self, count: int, cursor: int) -> int:
-        """The word behind arguments."""
+        """Return the word behind arguments."""
         for _ in range(count):
             self.need(cursor + 1)
             header = self.words[cursor]
@@ -163,7 +163,7 @@ class FieldWalk(Walk):
         self.event_fields(header)
 
     def event_fields(self, header: int) -> int:
-        """The word behind the arguments of an event, where the word of its own is."""
+        """Return the word behind the arguments of an event, where the word of its own is."""
         self.need(self.at + 2)
         kind = header >> 16 & 15
         if kind > EventType.FLOW_END:

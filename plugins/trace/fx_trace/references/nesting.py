@@ -60,7 +60,7 @@ class Track:
         return True
 
     def begin(self, ts: int, length: int, key: int) -> str | None:
-        """Add a slice, or one without an end (OPEN); gives the quirk that costs it its place."""
+        """Add a slice, or one without an end (OPEN); return the quirk that costs it its place."""
         slices = self.open
         if slices and not self.close(ts, length):
             return "overlap"
@@ -108,13 +108,13 @@ class _Operations:
         self._free: list[int] = []
 
     def begin(self, cookie: int) -> Track:
-        """The track of an operation that begins."""
+        """Return the track of an operation that begins."""
         row = self._rows[self._index(cookie)]
         row.nested += 1
         return row.track
 
     def end(self, cookie: int) -> Track:
-        """The track of an operation that ends, whether it began or not."""
+        """Return the track of an operation that ends, whether it began or not."""
         index = self._index(cookie)
         row = self._rows[index]
         row.nested = max(row.nested - 1, 0)
@@ -122,7 +122,7 @@ class _Operations:
         return row.track
 
     def instant(self, cookie: int) -> Track:
-        """The track of a moment of an operation."""
+        """Return the track of a moment of an operation."""
         self.begin(cookie)
         return self.end(cookie)
 
@@ -162,7 +162,7 @@ class AsyncTracks:
         self._operations: dict[bytes, _Operations] = {}
 
     def of(self, name: bytes, cookie: int) -> _Operations:
-        """The operations among which one of this name and id is."""
+        """Return the operations among which one of this name and id is."""
         name = self._names.setdefault(cookie, name)
         found = self._operations.get(name)
         if found is None:
@@ -186,7 +186,7 @@ class Flows:
         return None
 
     def step(self, track: Track | None, flow: int) -> str | None:
-        """A step of a flow."""
+        """Return a step of a flow."""
         if track is None or not track.open:
             return "flow-outside"
         return None if flow in self._begun else "flow-step-stray"

@@ -19,7 +19,7 @@ VARINT_BYTES: Final = 10
 
 
 def varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
-    """A number and the byte behind it; the same byte where none ends there."""
+    """Return a number and the byte behind it; the same byte where none ends there."""
     value = 0
     for index in range(at, min(at + VARINT_BYTES, end)):
         byte = data[index]
@@ -30,7 +30,7 @@ def varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
 
 
 def well_formed(data: bytes | bytearray, at: int, end: int) -> bool:
-    """Whether the bytes of a packet are fields up to their end."""
+    """Return whether the bytes of a packet are fields up to their end."""
     while at < end:
         tag, behind = varint(data, at, end)
         kind = tag & 7
@@ -75,7 +75,7 @@ class PacketStream:
         return ""
 
     def _field(self, at: int) -> tuple[int, str]:
-        """The byte behind a field, or the same byte where the field is not complete."""
+        """Return the byte behind a field, or the same byte where the field is not complete."""
         held = self._held
         available = len(held)
         end = min(at + HEADER, available)

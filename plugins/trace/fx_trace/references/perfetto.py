@@ -118,7 +118,7 @@ ASYNC = frozenset({EventType.ASYNC_BEGIN, EventType.ASYNC_INSTANT, EventType.ASY
 
 
 def quirks() -> tuple[Quirk, ...]:
-    """The table."""
+    """Return the table."""
     return QUIRKS
 
 
@@ -128,7 +128,7 @@ def predict(capture: Capture, found: Prediction) -> None:
 
 
 def nanoseconds(ticks: int, rate: int) -> int:
-    """The time of ticks as Perfetto computes it, high and low half; -1 beyond 63 bits."""
+    """Return the time of ticks as Perfetto computes it, high and low half; -1 beyond 63 bits."""
     if not rate:
         return -1
     high = (ticks >> 32) * ((NS_PER_SECOND << 32) // rate)
@@ -192,7 +192,7 @@ class _Importer(Walk):
         self.found.records = self.record
 
     def handlers(self) -> Mapping[int, Callable[[int], None]]:
-        """The handlers, by record type."""
+        """Return the handlers, by record type."""
         return {
             RecordType.METADATA: self._metadata,
             RecordType.INITIALIZATION: self._initialization,
@@ -207,7 +207,7 @@ class _Importer(Walk):
     # --- Records ---------------------------------------------------------------------------------
 
     def zero_size(self, _header: int) -> int:
-        """A record of size 0 ends the import."""
+        """Return a record of size 0 ends the import."""
         self.note("size-zero")
         return 0
 
@@ -351,7 +351,7 @@ class _Importer(Walk):
                 self.note("signed")
 
     def _track(self, pid: int, tid: int) -> int:
-        """The number of a thread's track."""
+        """Return the number of a thread's track."""
         found = self.threads.get((pid, tid))
         if found is None:
             if pid >> 32 or tid >> 32:
@@ -362,7 +362,7 @@ class _Importer(Walk):
         return found
 
     def _registered(self, ref: int) -> int:
-        """The number of the track of a thread reference."""
+        """Return the number of the track of a thread reference."""
         track = self.provider.threads.get(ref)
         if track is None:
             self.note("thread-ref")
@@ -370,7 +370,7 @@ class _Importer(Walk):
         return track
 
     def _time(self, cursor: int) -> int:
-        """The time in the word behind the header."""
+        """Return the time in the word behind the header."""
         if cursor >= self.end:
             raise LeftOut("short")
         ts = nanoseconds(self.words[cursor], self.provider.rate)

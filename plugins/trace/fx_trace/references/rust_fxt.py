@@ -58,7 +58,7 @@ SCOPES: Final = (1, 2)
 
 
 def quirks() -> tuple[Quirk, ...]:
-    """The table."""
+    """Return the table."""
     return QUIRKS
 
 
@@ -92,7 +92,7 @@ class _Parser(FieldWalk):
         return 1
 
     def unregistered(self, _index: int) -> bytes:
-        """A replacement."""
+        """Return a replacement."""
         self.note("string-ref")
         return b"<unknown>"
 
@@ -120,7 +120,7 @@ class _Parser(FieldWalk):
                 raise LeftOut("utf8") from None
 
     def args(self, count: int, cursor: int) -> int:
-        """A blob of more bytes than its argument has panics."""
+        """Return a blob of more bytes than its argument has panics."""
         at = cursor
         for _ in range(count):
             if at >= self.end:

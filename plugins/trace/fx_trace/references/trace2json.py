@@ -53,7 +53,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
 
 
 def quirks() -> tuple[Quirk, ...]:
-    """The table."""
+    """Return the table."""
     return QUIRKS
 
 
@@ -76,7 +76,7 @@ class _Conversion(FieldWalk):
         self.found.records = self.record
 
     def zero_size(self, header: int) -> int:
-        """Words of zero are padding."""
+        """Read words of zero, which are padding."""
         if not header:
             return self.zero_words()
         self.note("size-zero")

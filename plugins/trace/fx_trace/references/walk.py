@@ -63,7 +63,7 @@ class Walk:
     # --- What a reader decides -------------------------------------------------------------------
 
     def handlers(self) -> Mapping[int, Callable[[int], None]]:
-        """The handlers, by record type."""
+        """Return the handlers, by record type."""
         raise NotImplementedError
 
     def other(self, _header: int) -> None:
@@ -71,11 +71,11 @@ class Walk:
         self.note("record-type")
 
     def zero_size(self, _header: int) -> int:
-        """Words to go on by behind a record of size 0; 0 ends the reading."""
+        """Return how many words to go on by behind a record of size 0; 0 ends the reading."""
         raise NotImplementedError
 
     def unregistered(self, _index: int) -> bytes:
-        """The string of an index that was not registered."""
+        """Return the string of an index that was not registered."""
         raise LeftOut("string-ref")
 
     # --- Records ---------------------------------------------------------------------------------
@@ -133,19 +133,19 @@ class Walk:
     # --- Parts of records ------------------------------------------------------------------------
 
     def behind(self, ref: int, cursor: int) -> int:
-        """The word behind an inline string."""
+        """Return the word behind an inline string."""
         cursor += (ref & 0x7FFF) + 7 >> 3
         if cursor > self.end:
             raise LeftOut("short")
         return cursor
 
     def inline(self, ref: int, cursor: int) -> tuple[bytes, int]:
-        """An inline string, and the word behind it."""
+        """Return an inline string, and the word behind it."""
         behind = self.behind(ref, cursor)
         return self.source.read((self.first + cursor) * WORD, ref & 0x7FFF), behind
 
     def text(self, ref: int, cursor: int) -> tuple[bytes, int]:
-        """The string of a reference, and the word behind it."""
+        """Return the string of a reference, and the word behind it."""
         if ref & layout.INLINE_STRING:
             return self.inline(ref, cursor)
         if not ref:

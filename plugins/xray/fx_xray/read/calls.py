@@ -181,7 +181,7 @@ class Matcher:
         return (int(offsets.min()), int(offsets.size)) if offsets.size else None
 
     def take(self) -> Rows:
-        """The rows since the last time."""
+        """Return the rows since the last time."""
         match, first = self._match, self.counted
         return Rows(
             SliceRows(**match.slices.taken(0)),
@@ -197,7 +197,7 @@ class Matcher:
             rows.rows = 0
 
     def end(self) -> tuple[I64, I64, I64]:
-        """Forget what only further events would need; gives what it says at last.
+        """Forget what only further events would need; return what it says at last.
 
         These are function ids, ascending, and how many entries each has; and the byte offsets of
         the entries of the calls that are open, ascending.
@@ -215,7 +215,7 @@ class Matcher:
 
 
 def _spilled(size: int, dtype: type) -> NDArray[Any]:
-    """An array in memory, or where it is very large in a file."""
+    """Return an array in memory, or where it is very large in a file."""
     if size * np.dtype(dtype).itemsize <= IN_MEMORY:
         return arena.empty(size, dtype)
     with TemporaryFile() as file:

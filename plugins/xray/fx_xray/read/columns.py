@@ -54,12 +54,12 @@ class Events(NamedTuple):
 
 
 def array(column: Any, count: int | None = None) -> NDArray[Any]:
-    """A column of a kernel as an array of shape (count,); nothing is copied."""
+    """Return a column of a kernel as an array of shape (count,); nothing is copied."""
     return np.asarray(column)[:count]
 
 
 def distinct(*numbers: NDArray[Any]) -> I64:
-    """The distinct ones of some numbers, ascending, of shape (n,)."""
+    """Return the distinct ones of some numbers, ascending, of shape (n,)."""
     every = np.concatenate(numbers)
     every.sort()
     new = np.ones(every.size, np.bool_)
@@ -68,7 +68,7 @@ def distinct(*numbers: NDArray[Any]) -> I64:
 
 
 def events_of(buffer: EventBuffer) -> Events:
-    """A copy of the events that a kernel's buffer holds."""
+    """Return a copy of the events that a kernel's buffer holds."""
     columns = {name: column.copy() for name, column in buffer.filled().items()}
     columns["kind"] &= BACK - 1
     for name in ("tsc", "value"):
@@ -91,7 +91,7 @@ def fill(buffer: EventBuffer, events: Events, back: NDArray[np.bool_], first: in
 
 
 def merged_order(events: Events) -> I64:
-    """The order that merges threads by time, and keeps that of each thread; shape (n,)."""
+    """Return the order that merges threads by time, and keeps that of each thread; shape (n,)."""
     time = events.tsc.copy()
     order = np.argsort(events.thread, kind="stable")
     starts = np.flatnonzero(np.diff(events.thread[order], prepend=-1))
@@ -103,7 +103,10 @@ def merged_order(events: Events) -> I64:
 
 
 def backward(events: Events) -> NDArray[np.bool_]:
-    """Which events are of functions and earlier than the last one of their thread; shape (n,)."""
+    """Return which events are of functions and earlier than the last one of their thread.
+
+    Shape (n,).
+    """
     out = np.zeros(events.kind.size, np.bool_)
     calls = np.flatnonzero(events.kind < ARGUMENT)
     calls = calls[np.argsort(events.thread[calls], kind="stable")]
@@ -116,7 +119,7 @@ def backward(events: Events) -> NDArray[np.bool_]:
 
 
 def _rate(frequency: int) -> int:
-    """The bits of the ticks per second; where they are not known, a tick is a nanosecond."""
+    """Return the bits of the ticks per second; where they are not known, a tick is a nanosecond."""
     return int(np.array([frequency or NS_PER_SECOND], np.uint64).view(np.int64)[0])
 
 
@@ -134,7 +137,7 @@ def to_ns(ticks: NDArray[Any], frequency: int) -> I64:
 
 
 def to_spans(ticks: NDArray[Any], lengths: I64, frequency: int) -> tuple[I64, I64]:
-    """The same, and the nanoseconds from there to ``lengths`` ticks later; -1 of -1."""
+    """Return the same, and the nanoseconds from there to ``lengths`` ticks later; -1 of -1."""
     starts: I64 = arena.empty(ticks.size, np.int64)
     spans: I64 = arena.empty(ticks.size, np.int64)
     Nanoseconds(

@@ -75,11 +75,11 @@ class RecordDecoder:
         self.cycle_frequency = asked_frequency(options)
 
     def records(self, data: Data) -> Iterator[XrayRecord]:
-        """Every record in file order, as it is; their ``nbytes`` add up to ``len(data)``."""
+        """Return every record in file order, as it is; their ``nbytes`` add up to ``len(data)``."""
         return self._noted(data, mend=False)
 
     def mended(self, data: Data) -> Iterator[XrayRecord]:
-        """The same with records that a recorder cut in half made good, as tables have them.
+        """Return the same with records that a recorder cut in half made good, as tables have them.
 
         Such a record has 8 bytes and the time that it had, and the one that is in its second
         half is there too.
@@ -87,7 +87,7 @@ class RecordDecoder:
         return self._noted(data, mend=True)
 
     def near(self, data: Data, offset: int) -> Iterator[XrayRecord]:
-        """The header, and the records from the buffer on that holds byte ``offset``.
+        """Yield the header, and the records from the buffer on that holds byte ``offset``.
 
         Without reading what is before it, where sound extents lead there. Nothing is reported.
         """
@@ -130,7 +130,7 @@ class RecordDecoder:
     def walk(
         self, view: memoryview, header: FileHeader, found: list[Found], *, mend: bool = False
     ) -> Walk:
-        """The walk through a file behind its header, whose findings go to ``found``."""
+        """Return the walk through a file behind its header, whose findings go to ``found``."""
         if self.form == BASIC_FORM:
             return BasicWalk(view, header, found, self)
         return FdrWalk(view, header, found, self, mend=mend)
@@ -166,11 +166,11 @@ class Walk:
         raise NotImplementedError
 
     def records(self) -> Iterator[XrayRecord]:
-        """Every record."""
+        """Return every record."""
         raise NotImplementedError
 
     def record(self, at: int) -> XrayRecord:
-        """The record at byte ``at``, the first one or behind the one before."""
+        """Return the record at byte ``at``, the first one or behind the one before."""
         raise NotImplementedError
 
 
@@ -189,14 +189,14 @@ class BasicWalk(Walk):
         self.at = max(first, offset - (offset - first) % wire.BASIC_BYTES)
 
     def records(self) -> Iterator[XrayRecord]:
-        """Every record."""
+        """Yield every record."""
         while self.at < self.size:
             record = self.record(self.at)
             self.at += record.nbytes
             yield record
 
     def record(self, at: int) -> XrayRecord:
-        """The record at byte ``at``."""
+        """Return the record at byte ``at``."""
         view, end = self.view, at + wire.BASIC_BYTES
         if end > self.size:
             return self.damaged(rules.PARTIAL_RECORD, at, self.size, self.size - at)
@@ -328,7 +328,7 @@ class FdrWalk(Walk):
         super().__init__(view, header, found, decoder)
         self.mend = mend
         self.twin: FdrWalk | None = None
-        """The walk that finds what there is to find, once records are read as they were spoilt."""
+        """The walk that reports the findings from the first record on that was cut in half."""
         self.block: Block | None = None
         self.garbage = 0
         """Records in a row that are invalid."""
@@ -358,7 +358,7 @@ class FdrWalk(Walk):
             self.at = self.limit = self.padded = end
 
     def records(self) -> Iterator[XrayRecord]:
-        """Every record."""
+        """Yield every record."""
         findings: Iterator[XrayRecord] | None = None
         while self.at < self.size:
             record = self.record(self.at)
@@ -378,7 +378,7 @@ class FdrWalk(Walk):
             super().find(rule, offset, value)
 
     def record(self, at: int) -> XrayRecord:
-        """The record at byte ``at``, where there is one."""
+        """Return the record at byte ``at``, where there is one."""
         if at < self.padded:
             return self.space(at)
         if self.garbage >= wire.GARBAGE_RUN:
@@ -409,7 +409,7 @@ class FdrWalk(Walk):
     # --- Where buffers end ---
 
     def begins(self, at: int, *firsts: int) -> bool:
-        """Whether a record with one of these first bytes may be at ``at``."""
+        """Return whether a record with one of these first bytes may be at ``at``."""
         return at < self.size and self.view[at] in firsts
 
     def unbound(self) -> None:
@@ -437,7 +437,10 @@ class FdrWalk(Walk):
             self.unbound()
 
     def crossing(self, at: int, end: int) -> Damaged | None:
-        """What is lost of a record that runs past the limit to ``end``; None to read it anyway."""
+        """Return what is lost of a record that runs past the limit to ``end``.
+
+        None to read it anyway.
+        """
         limit = self.limit
         if limit == self.size:
             return self.lost(rules.PAST_FILE, at, limit, end - at)
@@ -454,17 +457,20 @@ class FdrWalk(Walk):
         return None
 
     def sound_extents(self, at: int) -> bool:
-        """Whether extents are at ``at`` that do not run past the end of the file."""
+        """Return whether extents are at ``at`` that do not run past the end of the file."""
         end = at + wire.METADATA_BYTES
         return self.begins(at, self.extents) and end <= self.size and self.extent(at) <= self.size
 
     def extent(self, at: int) -> int:
-        """The end of the buffer by the extents at ``at``."""
+        """Return the end of the buffer by the extents at ``at``."""
         codec = metadata_codec(MetadataKind.BUFFER_EXTENTS, self.version, self.order)
         return at + wire.METADATA_BYTES + int(codec.unpack(self.view, at)["bytes"])
 
     def next_extents(self, at: int) -> int:
-        """Where the next buffer begins that is valid; the end of the file where none does."""
+        """Return where the next buffer begins that is valid.
+
+        The end of the file where none does.
+        """
         for start in _places(self.view, self.extents, at):
             behind = start + wire.METADATA_BYTES
             if self.sound_extents(start) and (
@@ -474,7 +480,7 @@ class FdrWalk(Walk):
         return self.size
 
     def lost(self, rule: Rule, at: int, end: int, value: object) -> Damaged:
-        """A stretch that is not a record, behind which something new begins."""
+        """Return a stretch that is not a record, behind which something new begins."""
         self.garbage = 0
         if self.block is not None and rule in (rules.PAST_BUFFER, rules.PAST_FILE):
             self.block.cut = True
@@ -494,7 +500,7 @@ class FdrWalk(Walk):
     # --- Blocks, and the order of their records ---
 
     def open_block(self) -> Block:
-        """The block, a new one where there is none."""
+        """Return the block, a new one where there is none."""
         if self.block is None:
             self.block = Block()
         return self.block
@@ -530,7 +536,7 @@ class FdrWalk(Walk):
             self.block.call = None
 
     def process_of(self, block: Block) -> int:
-        """The process of a block's thread."""
+        """Return the process of a block's thread."""
         if block.process is not None:
             return block.process
         return block.thread or 0 if self.version == wire.EXTENTS_VERSION else 0
@@ -544,7 +550,7 @@ class FdrWalk(Walk):
     # --- Records ---
 
     def called(self, at: int) -> XrayRecord:
-        """The function record at ``at``."""
+        """Return the function record at ``at``."""
         word, delta = self.function.unpack_from(self.view, at)
         if self.dialect.byte_order == "big":
             kind, number = word >> 28 & 7, word & wire.MAX_FUNCTION_ID
@@ -577,7 +583,7 @@ class FdrWalk(Walk):
         return record
 
     def later(self, block: Block, delta: int, at: int) -> int | None:
-        """The time ``delta`` ticks after the record before."""
+        """Return the time ``delta`` ticks after the record before."""
         if block.base is None:
             if not block.timeless:
                 block.timeless = True
@@ -586,7 +592,7 @@ class FdrWalk(Walk):
         return block.base + delta & U64_MAX
 
     def metadata(self, at: int, kind: MetadataKind) -> XrayRecord:
-        """The metadata record of a known kind at ``at``."""
+        """Return the metadata record of a known kind at ``at``."""
         if kind in EVENTS:
             return self.event(at, kind)
         self.garbage = 0
@@ -645,7 +651,7 @@ class FdrWalk(Walk):
             self.limit = self.size
 
     def buffer_end(self, end: int) -> int:
-        """Where the space of a version-1 buffer ends whose records end at ``end``."""
+        """Return where the space of a version-1 buffer ends whose records end at ``end``."""
         follows = self.begins(end, self.new_buffer)
         if self.by_extents:
             return end if follows or self.begins(end, self.extents) else self.limit
@@ -692,7 +698,7 @@ class FdrWalk(Walk):
         self.place(record, block)
 
     def split(self, record: NewCpu | TscWrap, mended: int) -> None:
-        """Let another walk go on with the findings, as this one goes on with what is spoilt."""
+        """Let a twin report the findings, while this walk reads the records as they are."""
         twin = copy.copy(self)
         twin.mend = True
         twin.block = copy.copy(self.open_block())
@@ -703,7 +709,7 @@ class FdrWalk(Walk):
         self.twin = twin
 
     def cut_time(self, record: NewCpu | TscWrap, base: int) -> int | None:
-        """The time of a record whose second half was overwritten.
+        """Return the time of a record whose second half was overwritten.
 
         None where it was not: where the bits that are left lead to no time soon after ``base``,
         or no record is in the second half. Seen on little-endian machines alone.
@@ -726,7 +732,7 @@ class FdrWalk(Walk):
         return mended if sound else None
 
     def event(self, at: int, kind: MetadataKind) -> XrayRecord:
-        """The event at ``at``, whose first 16 bytes are there, and its payload."""
+        """Return the event at ``at``, whose first 16 bytes are there, and its payload."""
         start = at + wire.METADATA_BYTES
         codec = metadata_codec(kind, self.version, self.order)
         values = codec.unpack(self.view, at)
@@ -773,7 +779,7 @@ class FdrWalk(Walk):
 
 
 def _places(view: memoryview, value: int, at: int) -> Iterator[int]:
-    """Where bytes of this value are from ``at`` on, a piece of the file at a time."""
+    """Yield where bytes of this value are from ``at`` on, a piece of the file at a time."""
     piece = 1 << 12
     while at < len(view):
         chunk = view[at : at + piece].tobytes()
@@ -786,7 +792,7 @@ def _places(view: memoryview, value: int, at: int) -> Iterator[int]:
 
 
 def _is_zero(data: memoryview) -> bool:
-    """Whether all bytes are zero."""
+    """Return whether all bytes are zero."""
     piece = 1 << 16
     return not any(
         data[at : at + piece].tobytes().strip(b"\0") for at in range(0, len(data), piece)

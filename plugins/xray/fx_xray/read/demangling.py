@@ -6,7 +6,7 @@ __all__ = ["demangle"]
 
 
 def demangle(name: str) -> str:
-    """The name as in its source; the name itself where it is not mangled, or not understood.
+    """Return the name as in its source; the name itself where it is not mangled, or not understood.
 
     The library limits how deep a name nests and how long it becomes. Where LLVM writes ``auto`` for
     a parameter of a generic lambda's call, it writes the type.

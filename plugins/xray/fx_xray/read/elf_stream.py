@@ -18,7 +18,7 @@ class Stream:
         self._at = 0
 
     def read(self, nbytes: int = -1) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         stop = self._data.size if nbytes < 0 else self._at + nbytes
         data = self._data[self._at : stop].tobytes()
         self._at += len(data)
@@ -30,5 +30,5 @@ class Stream:
         return self._at
 
     def tell(self) -> int:
-        """The place."""
+        """Return the place."""
         return self._at

@@ -1,6 +1,6 @@
 """`fxf explain FILE@OFFSET`: the bytes of the record there, field by field.
 
-Fields follow from their declaration in `layout.py`; records are found as `records.py` frames them.
+Fields follow from their declaration in `layout.py`; a decoder finds the records.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BASIC = "compiler-rt lib/xray, basic mode"
 
 
 def explain_fdr(source: Source, offset: int) -> list[FieldView]:
-    """The record that holds byte ``offset``, field by field in the order of the file.
+    """Return the record that holds byte ``offset``, field by field in the order of the file.
 
     Bits are numbered from the least significant one of the number that is there. Of long
     stretches (payloads, padding, damage) the words around the byte are given. Raises UsageError
@@ -52,7 +52,7 @@ def explain_fdr(source: Source, offset: int) -> list[FieldView]:
 
 
 def explain_basic(source: Source, offset: int) -> list[FieldView]:
-    """The same for a record of basic mode."""
+    """Return the same for a record of basic mode."""
     return _explain("xray-basic", source, offset)
 
 
@@ -75,7 +75,7 @@ class _Explainer(Explainer):
         self.dialect = dialect
 
     def views(self, record: XrayRecord) -> Iterator[FieldView]:
-        """All of its fields."""
+        """Return all of its fields."""
         at, end = record.offset, record.offset + record.nbytes
         if isinstance(record, FileHeader):
             return self.header()
@@ -114,7 +114,7 @@ class _Explainer(Explainer):
             yield FieldView(at, low, high, name, value, meaning, section)
 
     def header(self) -> Iterator[FieldView]:
-        """The header of the file."""
+        """Yield the header of the file."""
         for field in wire.FILE_HEADER:
             if field.name == "flags":
                 yield from self.bits(
@@ -131,7 +131,7 @@ class _Explainer(Explainer):
                 yield from self.fields(0, [field], HEADER)
 
     def function(self, record: Function) -> Iterator[FieldView]:
-        """A function record."""
+        """Yield a function record."""
         at = record.offset
         one = "0: a function record"
         shifted = self.dialect.byte_order == "big"
@@ -149,7 +149,7 @@ class _Explainer(Explainer):
         yield from self.fields(at, [delta], FUNCTIONS, delta=f"{delta.doc}{_moment(record)}")
 
     def kind(self, record: XrayRecord, name: str) -> Iterator[FieldView]:
-        """The first byte of a metadata record."""
+        """Yield the first byte of a metadata record."""
         if self.dialect.byte_order == "big":
             parts = ((7, 7, "type"), (0, 6, "kind"))
         else:
@@ -163,7 +163,7 @@ class _Explainer(Explainer):
         )
 
     def metadata(self, record: Metadata) -> Iterator[FieldView]:
-        """A metadata record of a known kind, with its payload."""
+        """Yield a metadata record of a known kind, with its payload."""
         at = record.offset
         end = at + wire.METADATA_BYTES
         fields = wire.metadata_fields(record.kind, self.dialect.defined)
@@ -181,13 +181,13 @@ class _Explainer(Explainer):
         yield from self.stretch(end, at + record.nbytes, "payload", METADATA)
 
     def unknown(self, record: Unknown) -> Iterator[FieldView]:
-        """A metadata record of a kind that nobody has defined."""
+        """Yield a metadata record of a kind that nobody has defined."""
         at = record.offset
         yield from self.kind(record, "not defined")
         yield from self.stretch(at + 1, at + record.nbytes, "data", METADATA)
 
     def basic(self, record: BasicFunction | BasicArgument) -> Iterator[FieldView]:
-        """A record of basic mode."""
+        """Yield a record of basic mode."""
         at = record.offset
         kind = getattr(record, "kind", "")
         moment = f"absolute time stamp{_moment(record)}"
@@ -202,7 +202,7 @@ class _Explainer(Explainer):
 def _moment(
     record: Function | NewCpu | TscWrap | CustomEvent | TypedEvent | BasicFunction | BasicArgument,
 ) -> str:
-    """The time of a record, to go behind what a field means."""
+    """Return the time of a record, to go behind what a field means."""
     if record.tsc is None:
         return "; no NewCPUId says from when"
     return f": tsc {record.tsc}, {record.ns} ns"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def asked_order(options: Mapping[str, Any] | None, name: str = "byte_order") -> str:
-    """The byte order that options ask for by a name, empty where it is to be found out.
+    """Return the byte order that options ask for by a name, empty where it is to be found out.
 
     A writer's option has another name than a reader's: both may be given at once. Raises UsageError
     for an order that is not defined.
@@ -41,7 +41,7 @@ def asked_order(options: Mapping[str, Any] | None, name: str = "byte_order") -> 
 
 
 def asked_frequency(options: Mapping[str, Any] | None) -> int:
-    """The ticks per second that options ask for, 0 where the header says it.
+    """Return the ticks per second that options ask for, 0 where the header says it.
 
     Raises UsageError for a number that no header could have.
     """
@@ -55,11 +55,11 @@ def asked_frequency(options: Mapping[str, Any] | None) -> int:
 
 
 def _found_order(view: memoryview, form: str) -> str:
-    """The byte order of a file with a header, from what is in it."""
+    """Return the byte order of a file with a header, from what is in it."""
     versions = Dialect(form).versions
 
     def sound(order: Literal["big", "little"]) -> int:
-        """How many of version, type and frequency make sense in an order."""
+        """Return how many of version, type and frequency make sense in an order."""
         version, type, _, frequency, *_ = header_struct(order).unpack(view[: wire.HEADER_BYTES])
         return (
             (version in versions)
@@ -78,7 +78,7 @@ def _found_order(view: memoryview, form: str) -> str:
 
 
 def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | None:
-    """The header of a trace; None where the file is too short for one.
+    """Return the header of a trace; None where the file is too short for one.
 
     ``byte_order`` is found out where it is empty. ``raw`` is there where the fields would not give
     the same bytes.

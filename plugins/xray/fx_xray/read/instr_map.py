@@ -130,11 +130,11 @@ class Functions:
         return self._functions.get(id, UNKNOWN)
 
     def name(self, id: int) -> str | None:
-        """The name as in the map: from a program, as in its linker."""
+        """Return the name as in the map: from a program, as in its linker."""
         return self._of(id).name or self._of(id).linkage_name
 
     def linkage_name(self, id: int) -> str | None:
-        """The name as in the linker."""
+        """Return the name as in the linker."""
         name = self.name(id)
         mangled = name if name is not None and demangle(name) != name else None
         return self._of(id).linkage_name or mangled
@@ -162,7 +162,7 @@ class InstrumentationMap:
     faults: tuple[Fault, ...] = ()
 
     def to_yaml(self, *, demangled: bool = True) -> Iterator[bytes]:
-        """The map as `llvm-xray extract --symbolize` writes it, a sled a line."""
+        """Yield the map as `llvm-xray extract --symbolize` writes it, a sled a line."""
         yield b"---\n"
         for id, address, function, kind, always, version in _rows(self.sleds):
             name = self.functions.name(id)
@@ -182,13 +182,13 @@ class InstrumentationMap:
         yield b"...\n"
 
     def to_csv(self, *, demangled: bool = True) -> Iterator[bytes]:
-        """The functions, one a line, under a header line."""
+        """Yield the functions, one a line, under a header line."""
         yield _csv_line(CSV_COLUMNS)
         for row in self.rows(demangled=demangled):
             yield _csv_line(tuple(row.values()))
 
     def rows(self, *, demangled: bool = True) -> Iterator[dict[str, int | str]]:
-        """The functions by the names of ``CSV_COLUMNS``; what is not known is empty."""
+        """Yield the functions by the names of ``CSV_COLUMNS``; what is not known is empty."""
         known = self.functions
         for id in known.ids:
             name = known.name(id) or ""
@@ -214,7 +214,7 @@ def _csv_line(values: Sequence[object]) -> bytes:
 
 
 def read_map(path: str) -> InstrumentationMap:
-    """The map in a file: a program, YAML of llvm-xray, or CSV.
+    """Return the map in a file: a program, YAML of llvm-xray, or CSV.
 
     Raises UnreadableError for a file that cannot be opened, or that has no map.
     """
@@ -303,7 +303,7 @@ class _Elf:
         return InstrumentationMap(self._path, functions, sleds, tuple(self._faults))
 
     def _listed(self, elf: Any) -> list[_Section]:
-        """The sections that make sense."""
+        """Return the sections that make sense."""
         number, size = elf.num_sections(), elf["e_shentsize"]
         if size < LEAST_SECTION[self._bits] or number * size > self._data.size:
             raise UnreadableError(
@@ -326,13 +326,13 @@ class _Elf:
         return found
 
     def _bytes(self, section: _Section) -> U1:
-        """What of a section is in the file."""
+        """Return what of a section is in the file."""
         if section.type == "SHT_NOBITS":
             return self._data[:0]
         return self._data[section.offset : section.offset + section.size]
 
     def _rows(self, section: _Section, fields: Any) -> NDArray[Any]:
-        """A section as a table of entries; what is left over at its end is not looked at."""
+        """Return a section as a table of entries; what is left over at its end is not looked at."""
         type = np.dtype(fields).newbyteorder(self._order)
         data = self._bytes(section)
         return data[: data.size // type.itemsize * type.itemsize].view(type)
@@ -408,7 +408,7 @@ class _Elf:
         return np.zeros(0, np.dtype(_SYMBOLS[self._bits]))
 
     def _symbol(self, symbols: NDArray[Any], info: int, addend: int) -> tuple[int, int]:
-        """The place that a relocation means: an address, and the section of its symbol."""
+        """Return the place that a relocation means: an address, and the section of its symbol."""
         if self._bits == 32:
             index = info >> 8
         elif self._machine == "EM_MIPS" and self._order == "<":
@@ -422,7 +422,7 @@ class _Elf:
         return int(symbol["value"]) + addend, home
 
     def symbols(self) -> _SymbolTable:
-        """The symbols of functions: of .symtab, or else of .dynsym."""
+        """Return the symbols of functions: of .symtab, or else of .dynsym."""
         for type in ("SHT_SYMTAB", "SHT_DYNSYM"):
             for section in self._sections:
                 if section.type != type:
@@ -446,7 +446,7 @@ class _Elf:
         )
 
     def lines(self) -> SourceLines | None:
-        """Lines of the source, where the program has them."""
+        """Return the lines of the source, where the program has them."""
         from fx_xray.read.source_lines import SourceLines
 
         # Addresses of objects that are not linked are not unique.
@@ -463,7 +463,10 @@ class _SymbolTable(NamedTuple):
     strings: U1
 
     def at(self, address: int, place: int) -> tuple[str | None, int]:
-        """The name of the function that an address is in, and where it ends; None, 0: none."""
+        """Return the name of the function that an address is in, and where it ends.
+
+        None, 0: none.
+        """
         first, stop = np.searchsorted(self.place, (place, place + 1)).tolist()
         row = int(np.searchsorted(self.value[first:stop], np.uint64(address), "right")) - 1 + first
         if row < first:
@@ -476,7 +479,7 @@ class _SymbolTable(NamedTuple):
 
 
 def _until_zero(data: U1, start: int) -> bytes:
-    """Bytes from a place to before the next zero, or to the end."""
+    """Return bytes from a place to before the next zero, or to the end."""
     length = 64
     while True:
         piece = data[start : start + length].tobytes()
@@ -532,7 +535,7 @@ class _ElfFunctions(Functions):
 
 
 def number(text: object, bound: int = 1 << 64) -> int:
-    """A number as YAML and CSV have it: decimal, or hexadecimal behind 0x.
+    """Return a number as YAML and CSV have it: decimal, or hexadecimal behind 0x.
 
     Raises ValueError for what is not one, or is not below the bound.
     """
@@ -546,7 +549,7 @@ def number(text: object, bound: int = 1 << 64) -> int:
 
 
 def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
-    """The map as `llvm-xray extract` writes it, with names or without."""
+    """Return the map as `llvm-xray extract` writes it, with names or without."""
     functions: dict[int, Function] = {}
     rows: list[tuple[int, ...]] = []
     faults: list[Fault] = []
@@ -619,7 +622,7 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
 
 
 def _line_offset(data: bytes, line: int) -> int:
-    """The byte at which a line begins, counted from 1."""
+    """Return the byte at which a line begins, counted from 1."""
     at = 0
     for _ in range(line - 1):
         at = data.find(b"\n", at) + 1

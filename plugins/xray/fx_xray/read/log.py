@@ -72,13 +72,13 @@ class Log(abc.ABC):
 
     @abc.abstractmethod
     def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
-        """All events, up to ``room`` (0: some thousands) at once.
+        """Return all events, up to ``room`` (0: some thousands) at once.
 
         They are in one buffer, which is filled again each time.
         """
 
     def events(self, room: int = 1 << 15) -> Iterator[Events]:
-        """All events, up to ``room`` at once, to be kept."""
+        """Return all events, up to ``room`` at once, to be kept."""
         return map(events_of, self.chunks(room))
 
 
@@ -112,7 +112,7 @@ class GivenLog(Log):
         self._back = backward(self._events)
 
     def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
-        """All events, up to ``room`` (0: some thousands) at once."""
+        """Yield all events, up to ``room`` (0: some thousands) at once."""
         room = room or AT_ONCE
         buffer = EventBuffer(room)
         for at in range(0, self._events.kind.size, room):
@@ -146,7 +146,7 @@ class _FileLog(Log):
         self.kinds = {name: count for name, count in counted.items() if count}
 
     def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
-        """Number the threads in the order of ``offsets``; gives the number of each row."""
+        """Number the threads in the order of ``offsets``; return the number of each row."""
         # Offsets ascend, so that a stable order has the first row of each thread first.
         order = _ordered(pids << np.int64(32) | tids & np.int64(LOW32))
         new = np.ones(order.size, np.bool_)
@@ -178,10 +178,10 @@ class _FileLog(Log):
 
     @abc.abstractmethod
     def _timeline(self, events: EventBuffer) -> FdrTimeline | BasicTimeline:
-        """What fills a buffer with events, from the first one on."""
+        """Return what fills a buffer with events, from the first one on."""
 
     def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
-        """All events, up to ``room`` (0: some thousands) at once.
+        """Yield all events, up to ``room`` (0: some thousands) at once.
 
         They are in one buffer, which is filled again each time.
         """
@@ -296,7 +296,7 @@ class FdrLog(_FileLog):
         )
 
     def _normalised(self) -> U8:
-        """The sound records as a little-endian machine writes them."""
+        """Return the sound records as a little-endian machine writes them."""
         out = self._data.copy()
         Normalise(
             view(self._data, np.uint8),

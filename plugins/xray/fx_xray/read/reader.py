@@ -126,7 +126,7 @@ class CallPass(FirstPass[Rows]):
         """Ids of all functions, ascending, and how often each was entered."""
 
     def _settle(self, bound: int) -> I64:
-        """Look at the rows that there are now; gives the functions with unmatched exits."""
+        """Look at the rows that there are now; return the functions with unmatched exits."""
         beyond = self.matcher.beyond(bound)
         if beyond is not None:
             offset, times = self.outside or (beyond[0], 0)
@@ -218,7 +218,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
 
     @abc.abstractmethod
     def _scanned_log(self) -> Log:
-        """The trace, scanned again."""
+        """Return the trace, scanned again."""
 
     def _heading(self) -> list[Found]:
         """Return the findings about what is not an event."""
@@ -266,7 +266,10 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     # --- Events ----------------------------------------------------------------------------------
 
     def events(self) -> Iterator[Events]:
-        """All events, threads merged by time, some thousands at once; see ``columns.Events``."""
+        """Return all events, threads merged by time, some thousands at once.
+
+        See ``columns.Events``.
+        """
         return self.log.events()
 
     def event_threads(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -340,7 +343,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     # --- Tables ----------------------------------------------------------------------------------
 
     def _small(self, name: str, passed: CallPass) -> Columns:
-        """The columns of a table that has few rows."""
+        """Return the columns of a table that has few rows."""
         if name == "processes":
             return self._processes()
         if name == "threads":
@@ -379,7 +382,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         names, log, symbols, strings = self._names, self.log, self.symbols, self.strings
 
         def column(dtype: type, of: Callable[[int], int], otherwise: Any) -> Any:
-            """What the maps say of each function; nothing is asked where there is no map."""
+            """Return what the maps say of each function; nothing is asked where there is no map."""
             if not symbols:
                 return np.broadcast_to(np.asarray(otherwise, dtype), ids.shape)
             return np.fromiter(map(of, map(int, ids)), dtype, ids.size)
@@ -457,7 +460,7 @@ class FileCapture(EventCapture):
         return Dialect(self.format, self.version or 0).defined
 
     def records(self) -> Iterator[Record]:
-        """Every record, as ``fx_xray.read.records`` decodes them one at a time."""
+        """Return every record, as ``fx_xray.read.records`` decodes them one at a time."""
         decoder = RecordDecoder(
             self.format,
             diagnostics=self.record_diagnostics,
@@ -467,7 +470,10 @@ class FileCapture(EventCapture):
         return decoder.records(self.source.data)
 
     def records_json(self) -> Iterator[bytes]:
-        """The same records as JSON lines; plain ones are written in bulk (``jsonlines.py``)."""
+        """Return the same records as JSON lines.
+
+        Plain ones are written in bulk (``jsonlines.py``).
+        """
         if self.header is None:
             return super().records_json()
         self.first_pass(whole=False)  # it reports the findings
@@ -521,7 +527,7 @@ class BasicCapture(FileCapture):
 
 
 def _nothing(data: U8) -> Log:
-    """A trace of no events: what is too short for a header."""
+    """Return a trace of no events: what is too short for a header."""
     damaged = min(int(data.size), 1)
     none = np.zeros(0, np.uint64)
     events = Events(
@@ -532,7 +538,7 @@ def _nothing(data: U8) -> Log:
 
 
 def _code(text: str | None, strings: StringPool) -> int:
-    """Code of a text; -1 of none."""
+    """Return the code of a text; -1 of none."""
     return -1 if text is None else strings.intern(text.encode(errors="surrogateescape"))
 
 
@@ -570,7 +576,7 @@ class FunctionNames:
         return codes
 
     def of(self, functions: NDArray[np.uint32]) -> NDArray[np.int32]:
-        """Codes of the names of functions, by their ids; same shape."""
+        """Return the codes of the names of functions, by their ids; same shape."""
         ids, codes = self.functions, self.codes
         out: NDArray[np.int32] = arena.empty(functions.size, np.int32)
         if not ids.size:

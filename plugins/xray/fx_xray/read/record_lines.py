@@ -29,7 +29,7 @@ def lines_of(
     header: FileHeader,
     done: Callable[[int, int], None],
 ) -> Iterator[bytes]:
-    """The JSON of all records of a trace, in pieces of whole lines.
+    """Return the JSON of all records of a trace, in pieces of whole lines.
 
     Findings are not reported. ``done`` is called with bytes that are not read again.
     """
@@ -68,7 +68,7 @@ class _Buffers:
         self.give()
 
     def record(self, at: int) -> XrayRecord:
-        """The record at byte ``at`` by the walk."""
+        """Return the record at byte ``at`` by the walk."""
         if at > self.at:
             self.take()
         record = self.walk.record(at)

@@ -74,11 +74,11 @@ class Dialect:
         return 0x80 if self.byte_order == "big" else 1
 
     def first_byte(self, kind: int) -> int:
-        """The first byte of a metadata record of a kind."""
+        """Return the first byte of a metadata record of a kind."""
         return 0x80 | kind if self.byte_order == "big" else kind << 1 | 1
 
     def kind_of(self, first: int) -> int:
-        """The kind of the metadata record with this first byte."""
+        """Return the kind of the metadata record with this first byte."""
         return first & 0x7F if self.byte_order == "big" else first >> 1
 
 
@@ -94,7 +94,7 @@ class Codec:
 
     @classmethod
     def of(cls, fields: tuple[Field, ...], start: int, nbytes: int, order: str) -> Codec:
-        """The codec of a record of ``nbytes``, whose fields are from byte ``start`` on."""
+        """Return the codec of a record of ``nbytes``, whose fields are from byte ``start`` on."""
         at, form, holes = start, "<" if order == "little" else ">", []
         form += f"{start}x"
         for field in fields:
@@ -109,17 +109,17 @@ class Codec:
         return cls(fields, struct.Struct(form), tuple(holes), nbytes)
 
     def unpack(self, view: memoryview, at: int) -> dict[str, Any]:
-        """The values of the record at ``at``, by the names of the fields."""
+        """Return the values of the record at ``at``, by the names of the fields."""
         values = self.packing.unpack_from(view, at)
         return {field.name: value for field, value in zip(self.fields, values, strict=True)}
 
     def padding(self, view: memoryview, at: int) -> bytes:
-        """The bytes without a field of the record at ``at``; none where all are zero."""
+        """Return the bytes without a field of the record at ``at``; none where all are zero."""
         found = b"".join([view[at + start : at + end].tobytes() for start, end in self.holes])
         return found if any(found) else b""
 
     def pack(self, what: str, values: list[int], padding: bytes, first: int | None) -> bytes:
-        """The record with these values and this padding (zero where there is none).
+        """Return the record with these values and this padding (zero where there is none).
 
         Raises WriteRefusedError: OUT_OF_RANGE for a value that does not fit, WRONG_SIZE for padding
         of another size.
@@ -148,27 +148,27 @@ class Codec:
 
 @cache
 def metadata_codec(kind: MetadataKind, version: int, order: str) -> Codec:
-    """The fields of a metadata record."""
+    """Return the fields of a metadata record."""
     fields = wire.metadata_fields(kind, version)
     return Codec.of(fields, 1, wire.METADATA_BYTES, order)
 
 
 @cache
 def basic_codec(type: int, order: str) -> Codec:
-    """The fields of a record of basic mode."""
+    """Return the fields of a record of basic mode."""
     return Codec.of(wire.BASIC_RECORDS[type], 0, wire.BASIC_BYTES, order)
 
 
 @cache
 def header_struct(order: str) -> struct.Struct:
-    """The fields of the file header."""
+    """Return the fields of the file header."""
     form = "".join(_CODES[field.nbytes] for field in wire.FILE_HEADER)
     return struct.Struct(("<" if order == "little" else ">") + form)
 
 
 @cache
 def function_struct(order: str) -> struct.Struct:
-    """The two words of a function record."""
+    """Return the two words of a function record."""
     return struct.Struct("<II" if order == "little" else ">II")
 
 
@@ -180,7 +180,7 @@ class XrayRecord(LosslessRecord):
     """Anything that a trace holds."""
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The bytes that the fields give; ``raw`` is not used.
+        """Return the bytes that the fields give; ``raw`` is not used.
 
         Raises WriteRefusedError where the format cannot hold a value.
         """
@@ -216,7 +216,7 @@ class FileHeader(XrayRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON; all but the version and the type may be left out."""
+        """Return the fields, from JSON; all but the version and the type may be left out."""
         values: dict[str, Any] = {"version": form.number("version"), "type": form.number("type")}
         for name in ("constant_tsc", "nonstop_tsc"):
             if name in form:
@@ -231,7 +231,7 @@ class FileHeader(XrayRecord):
         return values
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:  # noqa: ARG002 (its own counts)
-        """The 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
+        """Return the 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
         flags = wire.CONSTANT_TSC * self.constant_tsc | wire.NONSTOP_TSC * self.nonstop_tsc
         given = {"flags": flags, "reserved": 0}
         values = []
@@ -306,7 +306,7 @@ class Function(PlacedRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields, from JSON."""
         return {
             "kind": _kind_name(form),
             "function_id": form.number("function_id"),
@@ -315,7 +315,7 @@ class Function(PlacedRecord):
         }
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The eight bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
+        """Return the eight bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
         number = _check(self.record, "function_id", self.function_id, 0, wire.MAX_FUNCTION_ID)
         delta = _check(self.record, "delta", self.delta, 0, wire.MAX_DELTA)
         kind = _KIND_NUMBERS[self.kind]
@@ -331,7 +331,7 @@ class Function(PlacedRecord):
 
 
 def _kind_name(form: JsonFields) -> str:
-    """The kind of a function record."""
+    """Return the kind of a function record."""
     name = form.need("kind")
     if not isinstance(name, str) or name not in _KIND_NUMBERS:
         raise form.wrong("kind", f"one of {', '.join(_KIND_NUMBERS)}")
@@ -354,7 +354,7 @@ class Metadata(PlacedRecord):
     """The bytes behind the fields; none where all are zero."""
 
     def field(self, name: str) -> int:
-        """The value of a field, as written."""
+        """Return the value of a field, as written."""
         value: int = getattr(self, name)
         return value
 
@@ -369,18 +369,18 @@ class Metadata(PlacedRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields, from JSON."""
         values = {field.name: form.number(field.name) for field in wire.METADATA[cls.kind]}
         values |= cls.parse_padding(form)
         return values | cls.parse_place(form) if cls.timed else values
 
     @staticmethod
     def parse_padding(form: JsonFields) -> dict[str, Any]:
-        """The padding, from JSON."""
+        """Return the padding, from JSON."""
         return {"padding": form.octets("padding_hex")} if "padding_hex" in form else {}
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The record's bytes.
+        """Return the record's bytes.
 
         Raises WriteRefusedError (INVALID_FIELDS, OUT_OF_RANGE, WRONG_SIZE).
         """
@@ -491,7 +491,7 @@ class _Event(Metadata):
     data: bytes = b""
 
     def field(self, name: str) -> int:
-        """The value of a field, as written."""
+        """Return the value of a field, as written."""
         if name == "size":
             return len(self.data)
         value: int | None
@@ -525,7 +525,7 @@ class _Event(Metadata):
         return values
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The record's bytes and its payload. Raises WriteRefusedError."""
+        """Return the record's bytes and its payload. Raises WriteRefusedError."""
         if self.delta is not None and dialect.defined < wire.EVENT_DELTA_VERSION:
             raise refusal(
                 rules.INVALID_FIELDS, f"{self.record}: version {dialect.version} has no field delta"
@@ -557,7 +557,7 @@ class TypedEvent(_Event):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields, from JSON."""
         return {"event_type": form.number("event_type"), **super().parse(form)}
 
 
@@ -576,12 +576,15 @@ class Unknown(XrayRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The kind; ``raw`` must be there."""
+        """Return the kind; ``raw`` must be there."""
         form.need("raw")
         return {"type": form.number("type")}
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The record's bytes, of this kind. Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE)."""
+        """Return the record's bytes, of this kind.
+
+        Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE).
+        """
         data = bytes(self.raw or b"")
         if len(data) != wire.METADATA_BYTES:
             raise refusal(
@@ -650,7 +653,7 @@ class _Basic(PlacedRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields, from JSON."""
         values: dict[str, Any] = {
             name: _kind_name(form) if name == "kind" else form.number(name) for name in cls.shown
         }
@@ -659,12 +662,12 @@ class _Basic(PlacedRecord):
         return values
 
     def field(self, name: str) -> int:
-        """The value of a field, as written."""
+        """Return the value of a field, as written."""
         value: int = getattr(self, name)
         return value
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """The 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE)."""
+        """Return the 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE)."""
         codec = basic_codec(self.type, dialect.order)
         values = [self.field(field.name) for field in codec.fields]
         return codec.pack(self.record, values, self.padding, None)
@@ -684,7 +687,7 @@ class BasicFunction(_Basic):
     cpu: int
 
     def field(self, name: str) -> int:
-        """The value of a field, as written."""
+        """Return the value of a field, as written."""
         return _KIND_NUMBERS[self.kind] if name == "kind" else super().field(name)
 
 
@@ -736,7 +739,7 @@ KINDS: Final[Mapping[str, Mapping[str, type[XrayRecord]]]] = {
 
 
 def from_json(given: Any, form: str = "xray") -> XrayRecord:
-    """The record of a format that a JSON object of the record JSON (docs, Records) says.
+    """Return the record of a format that a JSON object of the record JSON (docs, Records) says.
 
     ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
     from ``nbytes``. Raises WriteRefusedError: NO_SUCH_NAME for no such record, INVALID_FIELDS for a

@@ -77,7 +77,7 @@ class SourceLines:
         return f"{name}:{chosen.line}:{chosen.column}" if name else None
 
     def _table(self, unit: Any) -> tuple[Any, list[int], list[_Row]]:
-        """The line table of a unit, by address."""
+        """Return the line table of a unit, by address."""
         program = self._dwarf.line_program_for_CU(unit)
         rows = []
         for entry in program.get_entries() if program is not None else ():
@@ -92,7 +92,7 @@ class SourceLines:
 
 
 def _dwarf_of(data: NDArray[np.uint8]) -> Any:
-    """The debug information of a program; None where there is none."""
+    """Return the debug information of a program; None where there is none."""
     from elftools.elf.elffile import ELFFile
 
     from fx_xray.read.elf_stream import Stream
@@ -112,7 +112,7 @@ def _dwarf_of(data: NDArray[np.uint8]) -> Any:
 
 
 def _unit_ranges(dwarf: Any) -> list[tuple[int, int, Any]]:
-    """Where the code of each compilation unit is: first address, address behind it, unit."""
+    """Return where the code of each compilation unit is: first address, address behind it, unit."""
     found = []
     lists = dwarf.range_lists()
     for unit in dwarf.iter_CUs():
@@ -141,7 +141,7 @@ def _ranges(lists: Any, attribute: Any, unit: Any) -> Any:
 
 
 def _file_name(program: Any, file: int) -> str | None:
-    """The name of a file of a line table, without its folder."""
+    """Return the name of a file of a line table, without its folder."""
     header = program.header
     index = file if header.version >= 5 else file - 1
     files = header.file_entry

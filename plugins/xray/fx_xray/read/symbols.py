@@ -40,7 +40,7 @@ class Symbols:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], given: Mapping[int, str] | None = None) -> Self:
-        """The maps that ``instr_map`` and ``demangle`` of a reader's options ask for.
+        """Return the maps that ``instr_map`` and ``demangle`` of a reader's options ask for.
 
         ``instr_map`` is ``FILE``, or ``FILE,1=FILE,…`` with the numbers of shared objects. Raises
         UsageError for a text of another form, UnreadableError for a file that has no map.
@@ -63,7 +63,7 @@ class Symbols:
         return number
 
     def name(self, id: int) -> str | None:
-        """The name of a function, demangled where that was asked for; None: not known."""
+        """Return the name of a function, demangled where that was asked for; None: not known."""
         found, own = self._found(id)
         name = found.name(own)
         if name is None:
@@ -71,12 +71,12 @@ class Symbols:
         return demangle(name) if name is not None and self.demangled else name
 
     def linkage_name(self, id: int) -> str | None:
-        """The name of a function as in the linker; None: not known."""
+        """Return the name of a function as in the linker; None: not known."""
         found, own = self._found(id)
         return found.linkage_name(own)
 
     def address(self, id: int) -> int:
-        """The address of a function in its object; 0: not known."""
+        """Return the address of a function in its object; 0: not known."""
         found, own = self._found(id)
         return found.address(own)
 
@@ -86,20 +86,23 @@ class Symbols:
         return found.source(own)
 
     def ambiguous(self, id: int) -> bool:
-        """Whether several of the maps may be of the function's object (AMBIGUOUS_OBJECT).
+        """Return whether several of the maps may be of the function's object (AMBIGUOUS_OBJECT).
 
         Only for ids as the flight data recorder keeps them; those of basic mode are whole.
         """
         return id <= MAX_FUNCTION_ID and bool(self.maps) and len(self._places(id)) > 1
 
     def _found(self, id: int) -> tuple[Functions, int]:
-        """The functions among which a function is, and its id there."""
+        """Return the functions among which a function is, and its id there."""
         number, own = self._places(id)[0]
         found = self.maps.get(number)
         return (NO_FUNCTIONS if found is None else found.functions), own
 
     def _places(self, id: int) -> list[tuple[int, int]]:
-        """Numbers of the objects that an id may be of, with its id there; the likeliest first."""
+        """Return the numbers of the objects that an id may be of, with its id there.
+
+        The likeliest first.
+        """
         kept, own = id >> OBJECT_SHIFT, id & _FUNCTION_MASK
         main = self.maps.get(0)
         if kept and main is not None and main.functions.address(id):
@@ -112,7 +115,7 @@ class Symbols:
 
 
 def _files(text: str) -> dict[int, str]:
-    """The files that an option names, by number of object."""
+    """Return the files that an option names, by number of object."""
     if not text:
         return {}
     if Path(text).exists():

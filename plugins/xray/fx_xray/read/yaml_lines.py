@@ -32,7 +32,10 @@ class PlainLines:
         self._known: dict[bytes, Parts | None] = {}
 
     def line(self, at: int, text: bytes) -> bytes | None:
-        """The JSON of the line at byte ``at``, without its end; None where it is not plain."""
+        """Return the JSON of the line at byte ``at``, without its end.
+
+        None where it is not plain.
+        """
         begins, _, rest = text.partition(b", tsc: ")
         if not rest.endswith(b" }"):
             return None

@@ -170,7 +170,7 @@ class YamlRecord:
     """Nanoseconds of the counter; None for what has no time."""
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON."""
+        """Return the record as JSON."""
         kind, *fields = self.shown.items()
         return dict((kind, ("offset", self.offset), ("nbytes", self.nbytes), *fields))
 
@@ -192,7 +192,7 @@ class YamlCapture(EventCapture):
             self.constant_tsc, self.nonstop_tsc = head.constant_tsc, head.nonstop_tsc
 
     def _read_head(self) -> _Head | None:
-        """The header; None where there is none."""
+        """Return the header; None where there is none."""
         start = self.source.read(0, HEAD)
         found = _RECORDS.search(start)
         try:
@@ -250,7 +250,7 @@ class YamlCapture(EventCapture):
             at = stop
 
     def _flow(self, at: int, most: int) -> Iterator[_Row | _Stretch]:
-        """The records of a list in brackets, from its first one to the end of the text."""
+        """Yield the records of a list in brackets, from its first one to the end of the text."""
         data, size = self.source.data.data, self.source.size
         vain = 0
         while at < size:
@@ -274,7 +274,7 @@ class YamlCapture(EventCapture):
 
     @staticmethod
     def _behind(data: memoryview, at: int) -> int:
-        """Where what begins here ends: at the next item, or at the end of the list."""
+        """Return where what begins here ends: at the next item, or at the end of the list."""
         blank = _NOTHING.match(data, at)
         if blank and blank.end() > at:
             return blank.end()
@@ -282,7 +282,7 @@ class YamlCapture(EventCapture):
         return following.start() if following else len(data)
 
     def _odd(self, at: int, stop: int, most: int) -> _Row | _Stretch:
-        """What is not written as llvm-xray writes it."""
+        """Return what is not written as llvm-xray writes it."""
         text = self.source.read(at, stop - at)
         if _NOTHING.fullmatch(text):
             return _Stretch(at, stop - at, "padding")
@@ -295,7 +295,7 @@ class YamlCapture(EventCapture):
 
     @staticmethod
     def _entry(at: int, stop: int, most: int, text: bytes) -> _Row | _Stretch:
-        """The record between two places, whose mapping has this text."""
+        """Return the record between two places, whose mapping has this text."""
         if stop - at > most:
             return _Stretch(at, stop - at, "damaged", rules.RECORD_TOO_LARGE, stop - at)
         try:
@@ -310,7 +310,7 @@ class YamlCapture(EventCapture):
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Every record, in the order of the text."""
+        """Yield every record, in the order of the text."""
         # Findings are reported once: by the tables' pass where it has run, else from here.
         fresh = not self.diagnostics.has_any(RULES)
         if fresh:
@@ -324,7 +324,10 @@ class YamlCapture(EventCapture):
             yield self._record_of(item)
 
     def records_json(self) -> Iterator[bytes]:
-        """The same records as JSON lines; those of plain lines are put together from parts."""
+        """Return the same records as JSON lines.
+
+        Those of plain lines are put together from parts.
+        """
         head = self._head
         if head is None or head.flow:
             return super().records_json()
@@ -489,7 +492,7 @@ class _Gathered:
             )
 
     def log(self) -> GivenLog:
-        """The records as a log."""
+        """Return the records as a log."""
         columns = np.concatenate(self._columns)
         events = Events(*(np.ascontiguousarray(columns[name]) for name in Events._fields))
         who: NDArray[np.uint64] = np.array(list(self._threads), np.uint64).reshape(-1, 2)
@@ -518,7 +521,7 @@ _NAMES: Final = {**dict.fromkeys(_SHOWN_KINDS, "function"), 5: "custom_event", 6
 def _row(
     at: int, nbytes: int, match: re.Match[bytes], heads: dict[bytes, _Row | None]
 ) -> _Row | None:
-    """The record of a line as llvm-xray writes it; None where PyYAML must look at it."""
+    """Return the record of a line as llvm-xray writes it; None where PyYAML must look at it."""
     begins, tsc, data = match.groups()
     head = heads.get(begins)
     if head is None:
@@ -544,7 +547,7 @@ def _row(
 
 
 def _head(begins: bytes) -> _Row | None:
-    """What the beginning of a line says, with neither place nor time; None as above."""
+    """Return what the beginning of a line says, with neither place nor time; None as above."""
     match = _HEAD.fullmatch(begins)
     if match is None:
         return None
@@ -565,7 +568,7 @@ def _head(begins: bytes) -> _Row | None:
 
 
 def _row_of(at: int, nbytes: int, entry: Entry) -> _Row:
-    """The record that a mapping is. Raises KeyError and ValueError where it is not one."""
+    """Return the record that a mapping is. Raises KeyError and ValueError where it is not one."""
 
     def integer(name: str, default: str | None = None) -> int:
         text = entry[name] if default is None else entry.get(name, default)
@@ -592,7 +595,10 @@ def _row_of(at: int, nbytes: int, entry: Entry) -> _Row:
 
 
 def _checked(row: _Row) -> _Row:
-    """The record, its function unsigned. Raises ValueError for a number that is too large."""
+    """Return the record, its function unsigned.
+
+    Raises ValueError for a number that is too large.
+    """
     function = row.function
     if function < 0:
         function += 1 << 32
@@ -611,18 +617,21 @@ def _checked(row: _Row) -> _Row:
 
 
 def _name(text: str, id: int) -> str | None:
-    """The name of a function; None where llvm-xray had none, and wrote its number or address."""
+    """Return the name of a function.
+
+    None where llvm-xray had none, and wrote its number or address.
+    """
     return None if not text or text == str(id) or text.startswith("@(") else text
 
 
 def _payload(text: str) -> tuple[bytes, bool]:
-    """The bytes of a payload, and whether llvm-xray cut it."""
+    """Return the bytes of a payload, and whether llvm-xray cut it."""
     cut = text.endswith(REPLACEMENT)
     return text.removesuffix(REPLACEMENT).encode("utf-8", "surrogateescape"), cut
 
 
 def _text(single: bytes | None, double: bytes | None, plain: bytes | None) -> str:
-    """The text of a scalar, of whichever of its three forms is there. Raises ValueError."""
+    """Return the text of a scalar, of whichever of its three forms is there. Raises ValueError."""
     if double is not None:
         text = double.decode("utf-8", "surrogateescape")
         return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
@@ -648,13 +657,13 @@ def _why(error: Exception) -> str:
 
 
 def _shown_head(begins: bytes) -> dict[str, Any] | None:
-    """The fields of a record that begins so; None where PyYAML must look at it."""
+    """Return the fields of a record that begins so; None where PyYAML must look at it."""
     head = _head(begins)
     return None if head is None else _shown(head)
 
 
 def _shown(row: _Row) -> dict[str, Any]:
-    """The fields of a record, as JSON."""
+    """Return the fields of a record, as JSON."""
     placed = {"tsc": row.tsc, "cpu": row.cpu, "thread": row.thread, "process": row.process}
     if row.kind == CUSTOM:
         return {"record": "custom_event", **placed, "data_hex": row.payload.hex()}

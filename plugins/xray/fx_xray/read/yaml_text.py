@@ -88,7 +88,7 @@ def items(data: bytes) -> Iterator[tuple[int, Entry]]:
 
 
 def entry_of(data: bytes) -> Entry:
-    """The mapping that a text is. Raises OddYamlError where it is not one."""
+    """Return the mapping that a text is. Raises OddYamlError where it is not one."""
     events = _events(data)
     first = _after_start(events)
     if first is None:
@@ -100,7 +100,10 @@ def entry_of(data: bytes) -> Entry:
 
 
 def sections_of(data: bytes) -> Mapping[str, Entry]:
-    """The flat mappings of a mapping, by their keys. Raises OddYamlError where it is not one."""
+    """Return the flat mappings of a mapping, by their keys.
+
+    Raises OddYamlError where it is not one.
+    """
     events = _events(data)
     first = _after_start(events)
     if first is None or not _is(first, "MappingStart"):
@@ -127,7 +130,7 @@ def _events(data: bytes) -> Iterator[Any]:
 
 
 def _after_start(events: Iterator[Any]) -> Any:
-    """The first event of the first document; None where there is none."""
+    """Return the first event of the first document; None where there is none."""
     for event in events:
         if _is(event, "StreamEnd") or _is(event, "DocumentEnd"):
             return None
@@ -141,14 +144,17 @@ def _is(event: Any, name: str) -> bool:
 
 
 def _mapping(events: Iterator[Any], first: Any) -> Entry:
-    """The mapping that begins with an event; an empty one where it is something else."""
+    """Return the mapping that begins with an event; an empty one where it is something else."""
     return _pairs(events, first, _value)
 
 
 def _pairs(
     events: Iterator[Any], first: Any, value_of: Callable[[Iterator[Any], Any], V | None]
 ) -> dict[str, V]:
-    """The values of a mapping by their keys, those that are not None; an empty one as above."""
+    """Return the values of a mapping by their keys, those that are not None.
+
+    An empty one as above.
+    """
     found: dict[str, V] = {}
     if not _is(first, "MappingStart"):
         _skip(events, first)
@@ -169,7 +175,7 @@ def _pairs(
 
 
 def _value(events: Iterator[Any], first: Any) -> str | Sequence[str] | None:
-    """The text of a scalar, or of those of a list; None for anything else."""
+    """Return the text of a scalar, or of those of a list; None for anything else."""
     if _is(first, "Scalar"):
         return str(first.value)
     if not _is(first, "SequenceStart"):

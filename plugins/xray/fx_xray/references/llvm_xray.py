@@ -116,7 +116,7 @@ class _Refused(Exception):  # noqa: N818 (the outcome of reading, not an error o
 
 
 def quirks() -> tuple[Quirk, ...]:
-    """The table."""
+    """Return the table."""
     return QUIRKS
 
 
@@ -238,7 +238,7 @@ class _Loading:
         self._end_block(size)
 
     def _next_extents(self, at: int) -> tuple[int, int]:
-        """The byte behind the next buffer extents record, and the bytes of that buffer."""
+        """Return the byte behind the next buffer extents record, and the bytes of that buffer."""
         introducer = MetadataKind.BUFFER_EXTENTS << 1 | 1
         end = self.size
         step = 1 << 16
@@ -253,7 +253,7 @@ class _Loading:
         raise _Refused("extents", start, "Failed to find the next BufferExtents record.")
 
     def _extents(self, at: int) -> int:
-        """The bytes of a buffer, cut to 32 bits as LLVM counts them."""
+        """Return the bytes of a buffer, cut to 32 bits as LLVM counts them."""
         extents: int = self.u64(self.data, at + 1)[0]
         return extents & UINT32
 
@@ -262,7 +262,7 @@ class _Loading:
             self.found.add("short-extents", at - layout.METADATA_BYTES, self.records)
 
     def _metadata(self, at: int, kind: int) -> int:
-        """The byte behind a metadata record and its payload. Raises _Refused."""
+        """Return the byte behind a metadata record and its payload. Raises _Refused."""
         if kind not in NAMES:
             raise _Refused("metadata-kind", at, f"Invalid metadata record type: {kind}")
         if kind == MetadataKind.END_OF_BUFFER and self.version >= layout.EXTENTS_VERSION:
