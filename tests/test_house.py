@@ -236,7 +236,7 @@ def test_the_glossary_has_each_word_once() -> None:
 
 
 def other_voices(tree: ast.Module) -> list[str]:
-    """First lines of docstrings of functions that describe instead of say what the function does."""
+    """First lines of docstrings that describe a function, and do not say what it does."""
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -244,7 +244,7 @@ def other_voices(tree: ast.Module) -> list[str]:
         if any(ast.unparse(each).endswith("property") for each in node.decorator_list):
             continue
         text = ast.get_docstring(node) or ""
-        if re.match(r"(Whether|Gives|Tells)\b", text) or re.search(r"[.;:] [Gg]ives\b", text):
+        if re.match(r"(Whether|Gives|Tells)\b", text) or re.search(r"[.;:]\s+[Gg]ives\b", text):
             found.append(text.splitlines()[0])
     return found
 

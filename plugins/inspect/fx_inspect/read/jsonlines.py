@@ -176,7 +176,7 @@ class JsonLines(Kernel):
         return 1
 
     def zero(self, unit: i64) -> flag:
-        """Whether a unit is zero."""
+        """Return whether a unit is zero."""
         return self.words[2 * unit] == 0 and self.words[2 * unit + 1] == 0
 
     def field(self, at: i64, unit: i64) -> status:
@@ -203,7 +203,7 @@ class JsonLines(Kernel):
         return 1
 
     def contents(self, type: i64, start: i64, end: i64) -> Fallible[i64]:
-        """Write what a block holds behind its fields; gives the byte behind it, or -1."""
+        """Write what a block holds behind its fields; return the byte behind it, or -1."""
         payload = self.words[(start >> 3) + 1]
         at = start + UNIT
         if type == codes.NAME:
@@ -232,7 +232,7 @@ class JsonLines(Kernel):
         return at
 
     def slots(self, entry: i64, count: i64, at: i64, end: i64) -> Fallible[i64]:
-        """Write the slots of an array from byte ``at``; gives the byte behind them, or -1."""
+        """Write the slots of an array from byte ``at``; return the byte behind them, or -1."""
         size = 4 if entry == codes.STRING else 8
         if entry < codes.INT or (entry > codes.DOUBLE and entry != codes.STRING):
             return at

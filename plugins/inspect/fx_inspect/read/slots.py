@@ -210,7 +210,7 @@ class SlotStrings(Kernel):
         return 0
 
     def string(self, begin: i64, slot: i64) -> i64:
-        """The code of a slot; 0, the empty string, for one that refers to no string."""
+        """Return the code of a slot; 0, the empty string, for one that refers to no string."""
         unit = (self.words[begin + (slot >> 1)] >> (32 * (slot & 1))) & LOW32
         if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == codes.STRING + 1:
             return self.code[self.scan.numbers[unit]]

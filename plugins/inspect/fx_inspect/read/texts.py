@@ -223,14 +223,14 @@ class Texts(Kernel):
         return 0
 
     def bounded(self, record: i64, unit: i64, nbytes: i64) -> Fallible[i64]:
-        """The bytes that are kept of a text, which may be over the limit."""
+        """Return the bytes that are kept of a text, which may be over the limit."""
         if nbytes <= self.max_string:
             return nbytes
         self.notes.add(STRING_OVER_LIMIT, UNIT * unit, record, nbytes)
         return self.max_string
 
     def follow(self, record: i64, unit: i64, wanted: i64) -> i64:
-        """How many bytes of ``wanted`` the chain from a unit gives to a record.
+        """Return how many bytes of ``wanted`` the chain from a unit gives to a record.
 
         ``fault`` is what ended it early, or stays 0; ``rest`` is the unit at which it goes on.
         """

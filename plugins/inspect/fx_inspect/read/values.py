@@ -327,7 +327,7 @@ class Values(Kernel):
     # --- Strings ----------------------------------------------------------------------------------
 
     def find_name(self, unit: i64) -> i64:
-        """The string that is the name at a unit, counted as a reference to it.
+        """Return the string that is the name at a unit, counted as a reference to it.
 
         -1 if there is none; ``fault`` says why.
         """
@@ -348,7 +348,7 @@ class Values(Kernel):
         return -1
 
     def find_string(self, unit: i64) -> i64:
-        """The STRING_REFERENCE at a unit; -1 if there is none. Unit 0 has none.
+        """Return the STRING_REFERENCE at a unit; -1 if there is none. Unit 0 has none.
 
         The string there, a NAME too, is counted as referred to.
         """
@@ -384,7 +384,7 @@ class Values(Kernel):
         return 0
 
     def attached(self, record: i64, parent: i64) -> Fallible[i64]:
-        """The node that a parent's unit is; NO_NODE for one that was dropped or deleted.
+        """Return the node that a parent's unit is; NO_NODE for one that was dropped or deleted.
 
         A record whose parent is not a node is reported as an orphan.
         """

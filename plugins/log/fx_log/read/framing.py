@@ -242,7 +242,9 @@ class LogFramer(Framer):
         return words + 1 if (NUMBER_TYPES >> kind) & 1 else words
 
     def sound_after(self, start: i64) -> i64:
-        """The first word from ``start`` at which reading can resume; the end where there is none.
+        """Return the first word from ``start`` at which reading can resume.
+
+        The end where there is none.
 
         It begins a plausible record that its arguments fill exactly, or three plausible records in
         a row, or fewer that end where the file does.

@@ -172,7 +172,7 @@ class JsonLines(Kernel):
         return self.log(start, size)
 
     def argument(self, at: i64) -> Fallible[i64]:
-        """Write the argument at word ``at``; gives the word behind it, or -1: it is not plain."""
+        """Write the argument at word ``at``; return the word behind it, or -1: it is not plain."""
         word = self.words[at]
         kind = word & 15
         self.out.literal(NAME)
@@ -220,7 +220,7 @@ class JsonLines(Kernel):
         return 1
 
     def text(self, start: i64, ref: i64) -> Fallible[i64]:
-        """Write the string at word ``start``; gives the word behind it, or -1: it is not plain."""
+        """Write the string at word ``start``; return the word behind it, or -1: it is not plain."""
         if ref == 0:
             self.out.literal(EMPTY_TEXT)
             return start

@@ -79,7 +79,7 @@ class PacketLines(Kernel):
         return FULL
 
     def number(self, at: i64, nbytes: i64) -> i64:
-        """The signed little-endian number of so many bytes."""
+        """Return the signed little-endian number of so many bytes."""
         value = self.data[at + nbytes - 1]
         if value >= 128:
             value -= 256
@@ -88,7 +88,7 @@ class PacketLines(Kernel):
         return value
 
     def record(self, at: i64) -> Fallible[i64]:
-        """Write the packet with its length at byte ``at``; gives its end, or 0: it is not plain."""
+        """Write the packet with its length at byte ``at``; return its end, 0 if it is not plain."""
         start = at + LENGTH
         if at < FIRST or start > self.total:
             return 0
@@ -136,7 +136,7 @@ class PacketLines(Kernel):
         return 0
 
     def tags(self, at: i64, end: i64) -> Fallible[i64]:
-        """Write the tags from byte ``at`` on; gives the byte behind them, or 0: not plain."""
+        """Write the tags from byte ``at`` on; return the byte behind them, or 0: not plain."""
         self.out.literal(TAGS)
         count = 0
         while at < end:

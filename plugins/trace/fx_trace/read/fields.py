@@ -139,7 +139,7 @@ class FieldReader(Kernel):
         return 0
 
     def fits(self, after: i64) -> flag:
-        """Whether the record goes on to word ``after``."""
+        """Return whether the record goes on to word ``after``."""
         self.need = after - self.start
         return after <= self.end
 
@@ -162,11 +162,11 @@ class FieldReader(Kernel):
         return 0
 
     def inline_words(self, ref: i64) -> i64:
-        """Words that a string reference has behind the header."""
+        """Return the number of words that a string reference has behind the header."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
 
     def text(self, at: i64, nbytes: i64, offset: i64, bad: i64) -> Fallible[i64]:
-        """Code of the bytes at word ``at``; ``bad`` is the finding where they are not UTF-8."""
+        """Return the code of the bytes at word ``at``; ``bad`` is the rule if not UTF-8."""
         if self.max_string and nbytes > self.max_string:
             self.note(STRING_OVER_LIMIT, offset, nbytes)
             nbytes = self.max_string
@@ -176,7 +176,7 @@ class FieldReader(Kernel):
         return code
 
     def string(self, ref: i64, at: i64, offset: i64, bad: i64) -> Fallible[i64]:
-        """Code of a string reference, whose bytes are at word ``at`` where it is inline."""
+        """Return the code of a string reference; inline bytes are at word ``at``."""
         if ref & INLINE:
             self.padded(at, ref & 0x7FFF)
             return self.text(at, ref & 0x7FFF, offset, bad)

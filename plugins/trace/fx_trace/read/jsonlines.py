@@ -83,7 +83,7 @@ class _Lines:
     def _events(self, at: int) -> int:
         """Return the lines of the events from byte ``at`` on whose parts are known.
 
-        Gives where they end.
+        Return where they end.
         """
         plain = self._plain
         plain.pos = at // 8

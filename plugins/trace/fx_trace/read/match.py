@@ -65,7 +65,7 @@ class OpenBegins(Rows):
         self.free = -1
 
     def push(self, top: i64, name: i64, category: i64) -> Fallible[i64]:
-        """Open one inside ``top``; gives its number."""
+        """Open one inside ``top``; return its number."""
         number = self.free
         if number >= 0:
             self.free = self.below[number]
@@ -80,7 +80,7 @@ class OpenBegins(Rows):
         return number
 
     def pop(self, top: i64) -> i64:
-        """Close the innermost one; gives the one that encloses it."""
+        """Close the innermost one; return the one that encloses it."""
         below = self.below[top]
         self.below[top] = self.free
         self.free = top
@@ -249,7 +249,7 @@ class Match(Kernel):
         return self.links.put(first, number, found | ONE << (kind - first))
 
     def begin(self, index: i64, kind: i64) -> status:
-        """A duration begins. Gives 0 where it steps back in time."""
+        """Begin a duration. Return 0 if it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
         end = OPEN_END
@@ -298,7 +298,7 @@ class Match(Kernel):
         return 1
 
     def finish_slice(self, index: i64) -> status:
-        """A duration ends. Gives 0 where it steps back in time."""
+        """End a duration. Return 0 if it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
         if self.natural:
@@ -332,7 +332,7 @@ class Match(Kernel):
         return 1
 
     def differs(self, end: i64, begin: i64) -> flag:
-        """Whether an end says another text than its begin: no text (code 0) says nothing."""
+        """Return whether an end says another text than its begin: no text (code 0) says nothing."""
         return (
             end != begin
             and end != 0
@@ -350,7 +350,7 @@ class Match(Kernel):
         return True
 
     def enclose_flow(self, index: i64) -> status:
-        """A point of a flow belongs to the slice around it. Gives 0 where it steps back in time."""
+        """Give a point of a flow to the slice around it. Return 0 if it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
         if self.natural:
@@ -371,7 +371,7 @@ class Match(Kernel):
         return 1
 
     def match_async(self, index: i64, kind: i64) -> status:
-        """An asynchronous begin or end. Gives 0 where it steps back in time."""
+        """Begin or end an asynchronous slice. Return 0 if it steps back in time."""
         now = self.time[index]
         if self.natural:
             if now < self.last_async:

@@ -109,7 +109,7 @@ class OtherRecords(FieldReader):
     # --- Records that set the stage --------------------------------------------------------------
 
     def metadata(self, word: i64) -> status:
-        """A metadata record."""
+        """Read a metadata record."""
         offset = self.start * 8
         kind = (word >> METADATA_KIND_AT) & 15
         number = (word >> PROVIDER_ID_AT) & LOW32
@@ -145,7 +145,7 @@ class OtherRecords(FieldReader):
         return 1
 
     def provider_event(self, number: i64, event: i64) -> status:
-        """Something that a provider reports: event 0 says that its buffer was full."""
+        """Read what a provider reports: event 0 says that its buffer was full."""
         if event:
             self.note(UNKNOWN_KIND, self.start * 8, event)
         else:
@@ -158,7 +158,7 @@ class OtherRecords(FieldReader):
         return 0
 
     def initialization(self, word: i64) -> status:
-        """A tick rate, and in files of Jane Street's a base tick and the wall time at it."""
+        """Read a tick rate, and in files of Jane Street's a base tick and the wall time at it."""
         size = self.end - self.start
         self.unused(word & UNUSED_INITIALIZATION)
         rate = self.words[self.start + 1]
@@ -173,7 +173,7 @@ class OtherRecords(FieldReader):
         return 1
 
     def string_record(self, word: i64) -> status:
-        """A string is registered at an index."""
+        """Register a string at an index."""
         index = (word >> STRING_INDEX_AT) & 0x7FFF
         length = (word >> STRING_LENGTH_AT) & 0x7FFF
         at = self.start + 1
@@ -191,7 +191,7 @@ class OtherRecords(FieldReader):
         return 1
 
     def thread_record(self, word: i64) -> status:
-        """A thread is registered at an index."""
+        """Register a thread at an index."""
         index = (word >> THREAD_INDEX_AT) & 0xFF
         at = self.start + 1
         self.unused(word & UNUSED_THREAD)
@@ -206,7 +206,7 @@ class OtherRecords(FieldReader):
     # --- Scheduling and logs ---------------------------------------------------------------------
 
     def scheduling(self, word: i64) -> status:
-        """A context switch or a wakeup."""
+        """Read a context switch or a wakeup."""
         kind = (word >> SCHED_KIND_AT) & 15
         self.subtype = kind
         if kind > SCHED_WAKEUP:
@@ -231,7 +231,10 @@ class OtherRecords(FieldReader):
         return 1
 
     def legacy_switch(self, word: i64) -> Fallible[i64]:
-        """A legacy context switch. Gives the word after what it needs; -1 where it does not fit."""
+        """Read a legacy context switch.
+
+        Return the word after what it needs; -1 where it does not fit.
+        """
         outgoing = (word >> LEGACY_OUTGOING_AT) & 0xFF
         incoming = (word >> LEGACY_INCOMING_AT) & 0xFF
         outgoing_at = self.start + 2
@@ -249,7 +252,7 @@ class OtherRecords(FieldReader):
         return after
 
     def switch(self, word: i64, kind: i64) -> Fallible[i64]:
-        """A context switch or wakeup by tids; as ``legacy_switch``."""
+        """Read a context switch or wakeup by tids, as ``legacy_switch``."""
         nargs = (word >> SWITCH_ARGS_AT) & 15
         at = self.start + 4 if kind == SCHED_SWITCH else self.start + 3
         after = self.args_end(at, nargs)
@@ -283,7 +286,7 @@ class OtherRecords(FieldReader):
         return 0
 
     def log(self, word: i64) -> status:
-        """A line that was logged."""
+        """Read a line that was logged."""
         length = (word >> LOG_LENGTH_AT) & 0x7FFF
         thread_ref = (word >> LOG_THREAD_AT) & 0xFF
         thread_at = self.start + 2
@@ -313,7 +316,7 @@ class OtherRecords(FieldReader):
     # --- Blobs and objects -----------------------------------------------------------------------
 
     def blob(self, word: i64) -> status:
-        """Bytes of some other format."""
+        """Read a blob: bytes of some other format."""
         ref = (word >> BLOB_NAME_AT) & 0xFFFF
         length = (word >> BLOB_LENGTH_AT) & 0x7FFF
         name_at = self.start + 1
@@ -332,7 +335,7 @@ class OtherRecords(FieldReader):
         return 1
 
     def add_blob(self, kind: i64, name: i64, start: i64, length: i64) -> status:
-        """A row of a blob."""
+        """Add a row of a blob."""
         if self.blobs.rows == self.blobs.room:
             self.blobs.grow()
         row = self.blobs.rows
@@ -346,7 +349,7 @@ class OtherRecords(FieldReader):
         return 0
 
     def userspace_object(self, word: i64) -> status:
-        """What a pointer of a process points to."""
+        """Read what a pointer of a process points to."""
         process = (word >> OBJECT_OWNER_AT) & 0xFF
         ref = (word >> OBJECT_NAME_AT) & 0xFFFF
         nargs = (word >> OBJECT_ARGS_AT) & 15
@@ -381,7 +384,7 @@ class OtherRecords(FieldReader):
         return 1
 
     def kernel_object(self, word: i64) -> status:
-        """What a koid stands for."""
+        """Read what a koid stands for."""
         ref = (word >> OBJECT_NAME_AT) & 0xFFFF
         nargs = (word >> OBJECT_ARGS_AT) & 15
         name_at = self.start + 2
@@ -398,7 +401,7 @@ class OtherRecords(FieldReader):
         return 1
 
     def add_object(self, kind: i64, type: i64, pid: i64, name: i64) -> status:
-        """A row of an object."""
+        """Add a row of an object."""
         if self.objects.rows == self.objects.room:
             self.objects.grow()
         row = self.objects.rows
@@ -418,7 +421,7 @@ class OtherRecords(FieldReader):
     # --- Profiler --------------------------------------------------------------------------------
 
     def profiler_record(self, word: i64) -> status:
-        """A module, a mapping or a backtrace of the CPU profiler."""
+        """Read a module, a mapping or a backtrace of the CPU profiler."""
         kind = (word >> PROFILER_KIND_AT) & 15
         self.subtype = kind
         if kind > PROFILER_BACKTRACE:
@@ -464,7 +467,7 @@ class OtherRecords(FieldReader):
         return 1
 
     def profiler_row(self, row: i64, kind: i64, word: i64, at: i64) -> status:
-        """What only one kind of profiler record has; its words begin at ``at``."""
+        """Read what only one kind of profiler record has; its words begin at ``at``."""
         self.profiler.module[row] = -1
         self.profiler.name[row] = -1
         self.profiler.build_id[row] = -1
@@ -499,7 +502,7 @@ class OtherRecords(FieldReader):
     # --- Large records ---------------------------------------------------------------------------
 
     def large(self, word: i64) -> status:
-        """A large blob, with or without metadata."""
+        """Read a large blob, with or without metadata."""
         form = (word >> LARGE_FORMAT_AT) & 15
         if (word >> LARGE_KIND_AT) & 15 or form > LARGE_WITHOUT_METADATA:
             self.note(UNKNOWN_KIND, self.start * 8, (word >> LARGE_KIND_AT) & 0xFF)

@@ -136,7 +136,7 @@ class PlainEvents(Kernel):
             self.threads[index] = self.out.add(text)
 
     def knows_string(self, index: int) -> bool:
-        """Whether the string of an index is known."""
+        """Return whether the string of an index is known."""
         return index < STRINGS and self.strings[index] >= 0
 
     def know_string(self, index: int, text: bytes) -> None:
@@ -223,7 +223,7 @@ class PlainEvents(Kernel):
         return 1
 
     def argument(self, at: i64, stop: i64) -> Fallible[i64]:
-        """Write the argument at a word; gives where it ends, -1 where it is unknown."""
+        """Write the argument at a word; return where it ends, -1 where it is unknown."""
         if at >= stop:
             return -1
         word = self.words[at]

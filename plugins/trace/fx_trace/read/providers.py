@@ -143,7 +143,7 @@ class Providers:
     # --- Providers -------------------------------------------------------------------------------
 
     def add_provider(self, number: i64, offset: i64) -> Fallible[i64]:
-        """The row of a provider that was not met before, with the rate of provider 0."""
+        """Return the row of a provider that was not met before, with the rate of provider 0."""
         if self.table.rows == self.table.room:
             self.table.grow()
         row = self.table.rows
@@ -170,7 +170,10 @@ class Providers:
         return row
 
     def introduce(self, number: i64, offset: i64) -> Fallible[i64]:
-        """The row of a provider that a record introduces; its tables are empty from here on."""
+        """Return the row of a provider that a record introduces.
+
+        Its tables are empty from here on.
+        """
         row = self.numbers.get(number, 0)
         if row < 0:
             row = self.add_provider(number, offset)
@@ -203,7 +206,7 @@ class Providers:
     # --- Clocks ----------------------------------------------------------------------------------
 
     def add_clock(self, rate: i64, base: i64, wall: i64) -> Fallible[i64]:
-        """The number of a clock, which is known by its rate and base tick."""
+        """Return the number of a clock, which is known by its rate and base tick."""
         clock = self.clock_map.get(rate, base)
         if clock >= 0:
             if wall != -1 and self.clocks.wall[clock] == -1:
@@ -282,7 +285,10 @@ class Providers:
         return 0
 
     def absent_string(self, index: i64, offset: i64) -> Fallible[i64]:
-        """Code of an indexed string that the cache lacks; reported where it is not registered."""
+        """Return the code of an indexed string that the cache lacks.
+
+        Reported where it is not registered.
+        """
         entry = self.absent_strings[index]
         if entry >> GENERATION_AT != self.generation:
             code = self.string_map.get(self.epoch, index)
@@ -307,7 +313,7 @@ class Providers:
 
     @with_gil
     def marker(self, index: i64) -> Fallible[i64]:
-        """Code of the text ``<str#N>``, which stands for a string that was never registered."""
+        """Return the code of ``<str#N>``, the text for a string that was never registered."""
         code = self.pool.enter(b"<str#%d>" % index)
         self.markers.put(index, 0, code)
         self.unnamed.put(code, 0, index)
@@ -322,7 +328,7 @@ class Providers:
         return 0
 
     def add_thread(self, pid: i64, tid: i64, offset: i64, gone: i64) -> Fallible[i64]:
-        """The id of a thread that was not mentioned before."""
+        """Return the id of a thread that was not mentioned before."""
         if self.known.rows == self.known.room:
             self.known.grow()
         thread = self.known.rows

@@ -70,19 +70,22 @@ class RecordBounds:
 
     @public
     def size_of(self, word: i64) -> i64:
-        """Words of the record with this header."""
+        """Return the number of words of the record with this header."""
         if word & 15 == RECORD_LARGE:
             return (word >> SIZE_AT) & LARGE_SIZE_BITS
         return (word >> SIZE_AT) & SIZE_BITS
 
     def zeros_end(self, at: i64) -> i64:
-        """The word after the zero words that begin at word ``at``."""
+        """Return the word after the zero words that begin at word ``at``."""
         while at < self.total and self.words[at] == 0:
             at += 1
         return at
 
     def sound_size(self, at: i64) -> i64:
-        """Words of the record at word ``at``; 0 where there can be none of a defined type."""
+        """Return the number of words of the record at word ``at``.
+
+        0 where there can be none of a defined type.
+        """
         if at >= self.total:
             return 0
         word = self.words[at]
@@ -94,7 +97,9 @@ class RecordBounds:
 
     @public
     def resume(self, at: i64) -> i64:
-        """The word where records follow again after damage at word ``at``; the end if none do.
+        """Return the word where records follow again after damage at word ``at``.
+
+        The end if none do.
 
         That is behind the contents of the record that was damaged, if a record begins there whose
         contents fill it exactly, or the words end; else the first word before which one such
@@ -113,7 +118,7 @@ class RecordBounds:
         return at
 
     def follows(self, at: i64) -> flag:
-        """Whether records follow at word ``at``."""
+        """Return whether records follow at word ``at``."""
         size = self.sound_size(at)
         if size == 0:
             return False
@@ -130,7 +135,7 @@ class RecordBounds:
         return size != 0
 
     def is_exact(self, at: i64) -> flag:
-        """Whether a record begins at word ``at`` whose contents fill it exactly."""
+        """Return whether a record begins at word ``at`` whose contents fill it exactly."""
         size = self.sound_size(at)
         if size == 0:
             return False
@@ -143,7 +148,7 @@ class RecordBounds:
         return False
 
     def contents_end(self, at: i64, form: i64) -> i64:
-        """The word behind the contents of a record of this form; 0 where it can be none."""
+        """Return the word behind the contents of a record of this form; 0 where it can be none."""
         word = self.words[at]
         row = form * FORM_WIDTH
         if (
@@ -196,7 +201,9 @@ class RecordBounds:
 
     @public
     def metadata_after(self, at: i64, end: i64, max_record: i64) -> i64:
-        """The first word from ``at``, where a record begins, with a metadata record; or ``end``.
+        """Return the first word from ``at``, where a record begins, with a metadata record.
+
+        Or ``end``.
 
         Records are framed as a scan of the words before ``end`` does.
         """
@@ -218,12 +225,12 @@ class RecordBounds:
         return at
 
     def is_framed(self, at: i64) -> flag:
-        """Whether a record of a type that is not defined has a size that fits."""
+        """Return whether a record of a type that is not defined has a size that fits."""
         size = self.size_of(self.words[at])
         return self.least[self.words[at] & 15] == 0 and 0 < size <= self.total - at
 
     def metadata_in(self, at: int, end: int, max_record: int) -> list[int]:
-        """The words from ``at`` to ``end`` at which metadata records begin."""
+        """Return the words from ``at`` to ``end`` at which metadata records begin."""
         found = []
         while at < end:
             at = self.metadata_after(at, end, max_record)
@@ -233,11 +240,14 @@ class RecordBounds:
         return found
 
     def inline_words(self, ref: i64) -> i64:
-        """Words that a string reference has behind the header."""
+        """Return the number of words that a string reference has behind the header."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
 
     def argument_words(self, word: i64) -> i64:
-        """Words that an argument with this header needs; 0 for types that are not defined."""
+        """Return the number of words that an argument with this header needs.
+
+        0 for types that are not defined.
+        """
         kind = word & 15
         if kind > ARG_BLOB:
             return 0

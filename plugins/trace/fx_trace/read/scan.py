@@ -170,7 +170,7 @@ class Scan(OtherRecords):
         self.koids = False
 
     def step(self) -> Fallible[i64]:
-        """Read on. Gives whether every record before the limit was read."""
+        """Read on. Return whether every record before the limit was read."""
         self.full = False
         while self.pos < self.limit and not self.full:
             word = self.words[self.pos]
@@ -191,7 +191,9 @@ class Scan(OtherRecords):
     # --- The plain event -------------------------------------------------------------------------
 
     def plain_event(self, word: i64) -> flag:
-        """The most frequent record by far; False, with nothing done, where this one is not plain.
+        """Read the most frequent record by far.
+
+        False, with nothing done, where this one is not plain.
 
         All of its references are indexed and known, its arguments have one or two words, and
         there is nothing to report.
@@ -352,7 +354,7 @@ class Scan(OtherRecords):
         return 0
 
     def sound_record(self, kind: i64, word: i64) -> Fallible[i64]:
-        """A record of a sound size. Gives what it counts as."""
+        """Read a record of a sound size. Return what it counts as."""
         start = self.start
         self.nargs = 0
         self.arg_table = -1
@@ -385,7 +387,7 @@ class Scan(OtherRecords):
         return 16 * kind + self.subtype
 
     def contents(self, kind: i64, word: i64) -> status:
-        """What is in a record. Gives 0, with nothing done, where it does not fit the record."""
+        """Read what is in a record. Return 0, with nothing done, if it does not fit."""
         if kind == RECORD_EVENT:
             return self.event(word)
         if kind == RECORD_STRING:

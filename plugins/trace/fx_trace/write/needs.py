@@ -221,11 +221,11 @@ class Needs(Kernel):
     # --- Needs -----------------------------------------------------------------------------------
 
     def inline_words(self, ref: i64) -> i64:
-        """Words that a string reference has behind the header."""
+        """Return the number of words that a string reference has behind the header."""
         return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
 
     def need_string(self, ref: i64) -> i64:
-        """Mark the record that registered a string; gives its word, or -1."""
+        """Mark the record that registered a string; return its word, or -1."""
         if ref == 0 or ref & INLINE:
             return -1
         at = self.registrations.string(ref)
@@ -279,7 +279,7 @@ class Needs(Kernel):
         return 0
 
     def args_end(self, at: i64, count: i64) -> i64:
-        """The word after the arguments at word ``at``; -1 where they overrun the record."""
+        """Return the word after the arguments at word ``at``; -1 where they overrun the record."""
         if at > self.end:
             return -1
         while count > 0:
@@ -304,7 +304,7 @@ class Needs(Kernel):
         return self.words[found + 1] if found >= 0 else 0
 
     def is_wanted(self, index: i64, at: i64) -> flag:
-        """Whether the thread of a reference, whose inline form is at word ``at``, is wanted."""
+        """Return whether a reference is to a wanted thread; an inline one is at word ``at``."""
         if index:
             found = self.registrations.thread(index)
             if found < 0:
@@ -316,7 +316,7 @@ class Needs(Kernel):
         return known >= 0 and self.threads[known] != 0
 
     def is_within(self, at: i64) -> flag:
-        """Whether the time at word ``at`` lies in the stretch of time."""
+        """Return whether the time at word ``at`` lies in the stretch of time."""
         now = self.words[at] ^ SIGN
         return self.bounds[2 * self.clock] <= now < self.bounds[2 * self.clock + 1]
 

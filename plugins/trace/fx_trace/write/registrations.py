@@ -54,7 +54,10 @@ class Registrations:
         self.providers.put(0, EPOCH_OF, 0)
 
     def lookup(self, table: PairMap, index: i64) -> i64:
-        """Where an index was registered, by the provider itself or else by provider 0; or -1."""
+        """Return where an index was registered, by the provider itself or else by provider 0.
+
+        Or -1.
+        """
         at = table.get(self.epoch, index)
         if at < 0 or at >= self.made:
             found = table.get(self.providers.get(0, EPOCH_OF), index)
@@ -64,7 +67,7 @@ class Registrations:
 
     @public
     def string(self, index: i64) -> i64:
-        """Where the string of an index from 1 to 32,767 was registered; or -1."""
+        """Return where the string of an index from 1 to 32,767 was registered; or -1."""
         entry = self.string_at[index]
         if entry >> GENERATION_AT == self.generation:
             return entry & WORD_MASK
@@ -72,7 +75,7 @@ class Registrations:
 
     @public
     def thread(self, index: i64) -> i64:
-        """Where the thread of an index from 1 to 255 was registered; or -1."""
+        """Return where the thread of an index from 1 to 255 was registered; or -1."""
         entry = self.thread_at[index]
         if entry >> GENERATION_AT == self.generation:
             return entry & WORD_MASK
@@ -115,7 +118,7 @@ class Registrations:
 
     @public
     def switch(self, kind: i64, number: i64) -> Fallible[flag]:
-        """Switch to the tables of a provider; gives whether its id is new."""
+        """Switch to the tables of a provider; return whether its id is new."""
         epoch = self.providers.get(number, EPOCH_OF)
         known = epoch >= 0
         again = kind == PROVIDER_INFO and self.providers.get(number, INTRODUCED) > 0

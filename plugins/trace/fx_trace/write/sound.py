@@ -96,7 +96,7 @@ class SoundRecords(Kernel):
         self.enter(at)
 
     def form_of(self, at: i64, end: i64) -> i64:
-        """The form whose contents fill the record from word ``at`` to ``end``; or -1."""
+        """Return the form whose contents fill the record from word ``at`` to ``end``; or -1."""
         kind = self.words[at] & 15
         form = self.records.first_form[kind]
         while form < self.records.first_form[kind + 1]:

@@ -169,7 +169,7 @@ class Matcher:
     def beyond(self, bound: int) -> tuple[int, int] | None:
         """Of the rows since rows were taken last, those whose time is beyond ``bound`` ticks.
 
-        Gives the least byte offset, and how many there are; None where there are none.
+        Return the least byte offset, and how many there are; None where there are none.
         """
         if self.range is None or self.range[1] <= bound:
             return None

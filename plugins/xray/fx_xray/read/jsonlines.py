@@ -98,7 +98,7 @@ class Lines(Kernel):
 
     @virtual
     def record(self, at: i64) -> Fallible[i64]:  # noqa: ARG002 (what each mode overrides)
-        """Write the record at byte ``at``, but for its end; gives its bytes, 0: not plain."""
+        """Write the record at byte ``at``, but for its end; return its bytes, 0: not plain."""
         return 0
 
     def begin(self, kind: i64, at: i64, nbytes: i64) -> status:
@@ -129,7 +129,7 @@ class Lines(Kernel):
         return 0
 
     def zero(self, start: i64, end: i64) -> flag:
-        """Whether bytes ``start`` to ``end`` are all zero."""
+        """Return whether bytes ``start`` to ``end`` are all zero."""
         while start < end:
             if self.data[start]:
                 return False
@@ -147,7 +147,7 @@ class BasicLines(Lines):
     """Writes the lines of records of basic mode, each of which says all by itself."""
 
     def record(self, at: i64) -> Fallible[i64]:
-        """Write the record at byte ``at``, but for its end; gives its bytes, 0: not plain."""
+        """Write the record at byte ``at``, but for its end; return its bytes, 0: not plain."""
         if at < HEADER_BYTES or self.size - at < BASIC_BYTES:
             return 0
         type = self.bytes.number(at, 2)
@@ -166,7 +166,7 @@ class BasicLines(Lines):
         return BASIC_BYTES
 
     def argument(self, at: i64) -> Fallible[i64]:
-        """Write the argument at byte ``at``; gives its bytes."""
+        """Write the argument at byte ``at``; return its bytes."""
         self.begin(CALL_ARGUMENT, at, BASIC_BYTES)
         self.member(FUNCTION_ID, self.bytes.signed32(at + 4))
         self.member(THREAD, self.bytes.number(at + 8, 4))
@@ -231,7 +231,7 @@ class FdrLines(Lines):
         self.has_process = 0
 
     def record(self, at: i64) -> Fallible[i64]:
-        """Write the record at byte ``at``, but for its end; gives its bytes, 0: not plain."""
+        """Write the record at byte ``at``, but for its end; return its bytes, 0: not plain."""
         if not self.trusted or at < HEADER_BYTES:
             return 0
         first = self.data[at]
@@ -253,7 +253,7 @@ class FdrLines(Lines):
         return 0
 
     def kind(self, first: i64) -> i64:
-        """The kind of the metadata record with this first byte; -1 of a function record."""
+        """Return the kind of the metadata record with this first byte; -1 of a function record."""
         if self.order == BIG:
             return first & 0x7F if first & 0x80 else NOTHING
         return first >> 1 if first & 1 else NOTHING
@@ -326,7 +326,7 @@ class FdrLines(Lines):
         return 0
 
     def function(self, at: i64) -> Fallible[i64]:
-        """Write the function record at byte ``at``; gives its bytes, 0: not plain."""
+        """Write the function record at byte ``at``; return its bytes, 0: not plain."""
         if at + FUNCTION_BYTES > self.limit:
             return 0
         word = self.bytes.number(at, 4)
@@ -349,7 +349,7 @@ class FdrLines(Lines):
         return FUNCTION_BYTES
 
     def argument(self, at: i64) -> Fallible[i64]:
-        """Write the argument at byte ``at``; gives its bytes."""
+        """Write the argument at byte ``at``; return its bytes."""
         if not self.open:
             self.open_buffer()
         self.settled = 1
@@ -359,7 +359,7 @@ class FdrLines(Lines):
         return METADATA_BYTES
 
     def clock(self, at: i64, kind: i64) -> Fallible[i64]:
-        """Write a record that says the time; gives its bytes, 0: not plain."""
+        """Write a record that says the time; return its bytes, 0: not plain."""
         if not self.open:
             self.open_buffer()
         start = at + 3 if kind == NEW_CPU else at + 1
@@ -384,7 +384,7 @@ class FdrLines(Lines):
         return METADATA_BYTES
 
     def event(self, at: i64, kind: i64) -> Fallible[i64]:
-        """Write the event at byte ``at`` and its payload; gives its bytes, 0: not plain."""
+        """Write the event at byte ``at`` and its payload; return its bytes, 0: not plain."""
         size = self.bytes.signed32(at + 1)
         start = at + METADATA_BYTES
         if size < 0 or start + size > self.limit:

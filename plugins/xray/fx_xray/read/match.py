@@ -98,7 +98,7 @@ class OpenCalls(Rows):
 
     @inline
     def row_of(self, node: i64) -> i64:
-        """The row of `slices` of a call."""
+        """Return the row of `slices` of a call."""
         return node if self.adopted else self.row[node]
 
     def push(self, thread: i64, function: i64, row: i64, tsc: i64, offset: i64) -> status:
@@ -153,7 +153,7 @@ class OpenCalls(Rows):
 
     @public
     def list_offsets(self, out: Array[i64]) -> i64:
-        """Put the offsets of all open calls into ``out``; gives how many there are."""
+        """Put the offsets of all open calls into ``out``; return how many there are."""
         count = 0
         for thread in range(len(self.top)):
             node = self.top[thread]

@@ -69,7 +69,7 @@ class Normalise(Kernel):
             index += 1
 
     def function(self, at: i64) -> i64:
-        """Normalise a function record; gives where the next one is."""
+        """Normalise a function record; return where the next one is."""
         word = self.bytes.number(at, 4)
         if self.order == BIG:
             word = (word >> 28 & 7) << 1 | (word & 0xFFFFFFF) << 4
@@ -82,7 +82,7 @@ class Normalise(Kernel):
         return at + 8
 
     def metadata(self, at: i64, kind: i64) -> i64:
-        """Normalise a metadata record; gives where the next record is."""
+        """Normalise a metadata record; return where the next record is."""
         self.out[at] = kind << 1 | 1
         if kind in (NEW_BUFFER, PID):
             self.reverse(at + 1, 4)

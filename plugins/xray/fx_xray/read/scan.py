@@ -129,7 +129,7 @@ class Bytes:
 
     @inline
     def word(self, at: i64) -> i64:
-        """The eight bytes from ``at`` on as a little-endian int64."""
+        """Return the eight bytes from ``at`` on as a little-endian int64."""
         if not cython.compiled:
             return int.from_bytes(self.data[at : at + 8], "little", signed=True)
         low: u64 = self.data[at]
@@ -149,7 +149,7 @@ class Bytes:
 
     @inline
     def number(self, at: i64, nbytes: i64) -> i64:
-        """The ``nbytes`` bytes from ``at`` on as a number; eight as int64."""
+        """Return the ``nbytes`` bytes from ``at`` on as a number; eight as int64."""
         value: u64 = 0
         index = 0
         while index < nbytes:
@@ -162,7 +162,7 @@ class Bytes:
 
     @inline
     def signed32(self, at: i64) -> i64:
-        """The four bytes from ``at`` on as a signed number."""
+        """Return the four bytes from ``at`` on as a signed number."""
         value = self.number(at, 4)
         return value - ((value >> 31) << 32)
 
@@ -267,7 +267,7 @@ class FdrScan(Kernel):
     # --- Where buffers end ---
 
     def begins(self, at: i64, kind: i64) -> flag:
-        """Whether the first byte of a kind of metadata record is at ``at``."""
+        """Return whether the first byte of a kind of metadata record is at ``at``."""
         if at >= self.size:
             return False
         if self.order == BIG:
@@ -275,7 +275,7 @@ class FdrScan(Kernel):
         return self.data[at] == kind << 1 | 1
 
     def sound_extents(self, at: i64) -> flag:
-        """Whether there are extents at ``at`` that do not run past the end of the file."""
+        """Return whether there are extents at ``at`` that do not run past the end of the file."""
         left = self.size - at - 16
         if left < 0 or not self.begins(at, BUFFER_EXTENTS):
             return False
@@ -283,7 +283,7 @@ class FdrScan(Kernel):
         return 0 <= nbytes <= left
 
     def next_extents(self, at: i64) -> i64:
-        """Where the next buffer begins that is valid; the end of the file if none does."""
+        """Return where the next buffer begins that is valid; the end of the file if none does."""
         start = at
         while start < self.size:
             if self.sound_extents(start):
@@ -355,7 +355,7 @@ class FdrScan(Kernel):
         return 0
 
     def buffer_end(self, end: i64) -> Fallible[i64]:
-        """Where the space of a version-1 buffer ends whose records end at ``end``."""
+        """Return where the space of a version-1 buffer ends whose records end at ``end``."""
         follows = self.begins(end, NEW_BUFFER)
         if self.by_extents:
             if follows or self.begins(end, BUFFER_EXTENTS):
@@ -457,7 +457,7 @@ class FdrScan(Kernel):
         return 0
 
     def may_follow(self, kind: i64) -> flag:
-        """Whether a kind of record may follow the one before it in the buffer."""
+        """Return whether a kind of record may follow the one before it in the buffer."""
         last = self.last
         if last == START:
             return kind == BUFFER_EXTENTS or kind == NEW_BUFFER
@@ -511,7 +511,7 @@ class FdrScan(Kernel):
         return 0
 
     def cut_time(self, kind: i64) -> i64:
-        """The biased time of a record whose second half was overwritten; LATEST: it was not.
+        """Return the biased time of a record whose second half was overwritten; LATEST: it was not.
 
         The low bits of its time are still there, and another record begins in its middle.
         """
@@ -533,7 +533,7 @@ class FdrScan(Kernel):
         return self.base + ahead
 
     def take_clock(self, kind: i64, tsc: i64) -> status:
-        """Take the time that a record says; gives the bytes that the record has."""
+        """Take the time that a record says; return the bytes that the record has."""
         nbytes = 16
         time = tsc ^ SIGN
         flags = self.blocks.flags[self.block]
@@ -874,5 +874,5 @@ class BasicScan(Kernel):
 
 
 def wrapped(value: int) -> int:
-    """The low 64 bits of a Python number as int64, which compiled code has by itself."""
+    """Return the low 64 bits of a Python number as int64, which compiled code has by itself."""
     return ((value - SIGN) & LOW64) + SIGN

@@ -116,7 +116,7 @@ class Nanoseconds(Kernel):
         return 0
 
     def distant(self, tick: i64, length: i64, start: i64) -> i64:
-        """The nanoseconds of a length that ends far away."""
+        """Return the nanoseconds of a length that ends far away."""
         ns = self.ns
         left = self.left
         end = tick + length
@@ -191,7 +191,7 @@ class Nanoseconds(Kernel):
             self.left = left
 
     def quotient(self, number: i64, rate: i64) -> i64:
-        """A number divided by a rate that is not 0; neither is negative."""
+        """Return a number divided by a rate that is not 0; neither is negative."""
         return number // rate
 
 

@@ -166,7 +166,7 @@ class Threads:
         return place
 
     def before(self, left: i64, right: i64) -> flag:
-        """Whether one thread comes before another."""
+        """Return whether one thread comes before another."""
         if self.head[left] == self.head[right]:
             return left < right
         return self.head[left] < self.head[right]
@@ -265,7 +265,7 @@ class FdrTimeline(Kernel):
         self.thread = 0
 
     def step(self) -> Fallible[i64]:
-        """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
+        """Fill ``events`` again; return how many there are: fewer than fit only at the end."""
         self.events.rows = 0
         while self.events.rows < self.events.room and self.threads.used:
             if 1 < self.threads.used <= FEW:
@@ -581,7 +581,7 @@ class BasicTimeline(Kernel):
         self.function = NOTHING
 
     def step(self) -> Fallible[i64]:
-        """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
+        """Fill ``events`` again; return how many there are: fewer than fit only at the end."""
         self.events.rows = 0
         while self.events.rows < self.events.room and self.threads.used:
             place = self.threads.choose()

@@ -400,7 +400,7 @@ class FdrPack(Kernel):
         return DONE
 
     def looks_cut(self, base: i64, tsc: i64, moved: flag) -> flag:
-        """Whether a reader takes a record of this time, behind ``base``, for one cut in half.
+        """Return whether a reader takes a record of this time for one that was cut in half.
 
         A reader does so where the time is far from the one before, its low bits are near it, and
         the second half of the record could be a record itself. The first record of a buffer is

@@ -54,7 +54,7 @@ class Selection(Kernel):
         self.kept = 0
 
     def choose(self, events: EventBuffer) -> memoryview:
-        """A byte for each event: 1 where it belongs; ``kept`` says how many do."""
+        """Return a byte for each event: 1 where it belongs; ``kept`` says how many do."""
         if len(self.keep) < events.rows:
             self.keep = full(events.room, "u1")
         self.events = events
@@ -73,7 +73,7 @@ class Selection(Kernel):
         return 0
 
     def belongs(self, index: i64, kind: i64) -> status:
-        """Whether an event belongs."""
+        """Return whether an event belongs."""
         thread = self.events.thread[index]
         if kind == ARGUMENT:
             return self.kept_call[thread] if self.events.size[index] >= 0 else 0
@@ -90,13 +90,13 @@ class Selection(Kernel):
         return self.next_instant()
 
     def next_instant(self) -> i64:
-        """Whether the next row of `instants` is marked."""
+        """Return whether the next row of `instants` is marked."""
         kept = self.instants[min(self.instant, self.last_instant)]
         self.instant += 1
         return kept
 
     def leave(self, thread: i64, function: i64) -> status:
-        """Whether the exit of a function belongs."""
+        """Return whether the exit of a function belongs."""
         node = self.open.find(thread, function)
         if node < 0:
             return self.next_instant()
