@@ -47,6 +47,7 @@ UNKNOWN_KIND = 103
 BAD_SIZE = 104
 RESERVED_BITS = 105
 NOT_UTF8 = 107
+UNDECLARED = 108
 EXPONENT = 0x7FF0000000000000
 HALF_EXPONENT = 0x7F800000
 HALF_SIGN = 0x80000000
@@ -401,7 +402,12 @@ class Program(Kernel):
                 self.slots[c] = value
             elif code == ops.PUTREF:
                 index = self.texts.get(self.tables[b], self.slots[a])
-                index = -2 - (self.slots[a] & LOW32) if index < 0 else self.codes_of[index]
+                if index < 0:
+                    if d:
+                        self.note(UNDECLARED, pos, self.slots[a])
+                    index = -2 - (self.slots[a] & LOW32)
+                else:
+                    index = self.codes_of[index]
                 self.cells[c * cells_room + row] = index
             elif code == ops.PUTPOS:
                 self.cells[c * cells_room + row] = at - pos if a else pos
@@ -421,6 +427,7 @@ class Program(Kernel):
                 self.out.literal(c)
                 index = self.texts.get(self.tables[b], self.slots[a])
                 if index < 0:
+                    self.note(UNDECLARED, pos, self.slots[a])
                     self.out.literal(d)
                     self.out.natural(self.slots[a])
                     self.out.literal(d + 1)

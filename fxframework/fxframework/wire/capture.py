@@ -479,7 +479,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
             if rows.table == name
             for column, value in rows.constants.items()
         }
-        return Table.of(self.schemas[name], self.strings, **{**constants, **cells})
+        return Table.of(self.schemas[name], self.strings, **{"row": 0, **constants, **cells})
 
     def _batches(self, name: str, rows: int) -> Iterator[Table]:
         passed = self.first_pass(whole=False)

@@ -457,7 +457,8 @@ class Compiler:
             self.show_number(field, prefix, shift, mask, sign)
         for column, _ in self.sinks.get(field, ()):
             if field.refers is not None:
-                out.op(ops.PUTREF, self.slot(field), out.tables[field.refers], column)
+                first = int(column == self.sinks[field][0][0])
+                out.op(ops.PUTREF, self.slot(field), out.tables[field.refers], column, first)
             else:
                 out.op(ops.PUT, shift, mask, column, sign)
 
@@ -478,7 +479,7 @@ class Compiler:
             out.op(ops.KNOWN, slot, names, 106)
         if field.below is not None:
             out.op(ops.EXPECT, out.calculate(field < field.below), 108, 0, slot)
-        if field.refers is not None:
+        if field.refers is not None and not self.looked_up(field):
             out.op(ops.KNOWN, slot, out.tables[field.refers], 108)
         if field.sets is not None:
             self.effects.append((ops.MOVE, out.slots[field.sets], slot))
@@ -486,6 +487,10 @@ class Compiler:
             total = out.new()
             out.op(ops.CALC, total, SYMBOLS["+"], out.slots[field.adds], slot)
             self.effects.append((ops.MOVE, out.slots[field.adds], total))
+
+    def looked_up(self, field: Field) -> bool:
+        """Return whether a line or a column looks the text up once, which reports it too."""
+        return self.out.lines or field in self.sinks
 
     def show_number(self, field: Number, prefix: str, shift: int, mask: int, sign: int) -> None:
         """Add what writes a number into JSON."""
@@ -613,14 +618,15 @@ class Compiler:
                 out.op(ops.PUTSLOT, nothing, 0, column)
             ends.append(out.op(ops.JUMP, 0))
             out.patch(skip, 1)
-        out.op(ops.KNOWN, index, table, 108)
+        if not self.looked_up(field):
+            out.op(ops.KNOWN, index, table, 108)
         out.op(ops.CONST, flag, 1)
         if out.lines:
             around = out.around(field.entry.table, field)
             out.op(ops.REF, index, table, shown, around)
             self.refs.append((field.name, index, flag))
         for column, _ in self.sinks.get(field, ()):
-            out.op(ops.PUTREF, index, table, column)
+            out.op(ops.PUTREF, index, table, column, int(column == self.sinks[field][0][0]))
         for end in ends:
             out.patch(end, 0)
 
