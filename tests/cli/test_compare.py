@@ -137,6 +137,16 @@ def test_outputs(pair: tuple[Path, Path], tmp_path: Path, name: str) -> None:
         assert data.startswith(b"digraph xrayDiff {")
 
 
+def test_distributions_of_very_many_names_are_left_out(
+    pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fxframework.analysis.runs.SHAPED", 5)
+    page = tmp_path / "x.html"
+    assert run_cli("compare", *pair, "-o", page).exit_code == CHANGED
+    text = page.read_text().partition('id="data">')[2].partition("</script>")[0]
+    assert json.loads(text)["shapes"]["names"] == []
+
+
 def test_an_anchor_is_a_name_of_both_sides(pair: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "x.html"
     done = run_cli("compare", *pair, "-o", page, "--anchor", "fresh")

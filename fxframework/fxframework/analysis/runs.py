@@ -28,6 +28,8 @@ DEEPEST = 256
 """Levels of the call tree; deeper calls are counted at the call above them."""
 BINS = 192
 """Bins of a distribution, four for each power of two nanoseconds."""
+SHAPED = 20_000
+"""Names up to which distributions are kept."""
 NOBODY = b"(no name)"
 TOP, ASYNC_TOP = -1, -2
 """Parents of names in ``Names``: of calls, and of asynchronous slices."""
@@ -152,6 +154,9 @@ class Side:
     def count(self, keys: I64, group: NDArray[np.int64], lengths: F64) -> None:
         """Add lengths to the distributions of groups, which are known as ``keys``."""
         more = len(self.names) - len(self._bins)
+        if len(self.names) > SHAPED:
+            self._bins = self._bins[:0]  # their number would decide the memory
+            return
         if more > 0:
             self._bins = np.pad(self._bins, ((0, more), (0, 0)))
         with np.errstate(divide="ignore"):
