@@ -76,7 +76,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
                 sources = building().Sources(packages)
                 built = building().compile_kernels(sources, work, say)
                 for name, header in sources.generated(work).items():
-                    build_data["force_include"][str(header)] = name
+                    build_data["force_include"][str(header)] = self.place(name)
         except (Exception, SystemExit) as problem:  # a compiler fails in many ways
             if wish == "require" or isinstance(problem, building().DeclarationError):
                 raise
@@ -91,7 +91,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
             return
         for module, file in built.items():
             target = "/".join((*module.split(".")[:-1], file.name))
-            build_data["force_include"][str(file)] = target
+            build_data["force_include"][str(file)] = self.place(target)
         build_data["pure_python"] = False
         build_data["tag"] = self.wheel_tag()
 
@@ -108,8 +108,16 @@ class KernelBuildHook(BuildHookInterface[Any]):
             return
         if not editable:
             place = self.work / place.name
-            build_data["force_include"][str(place)] = NOTE
+            build_data["force_include"][str(place)] = self.place(NOTE)
         place.write_text(f"{' '.join(text.split())}\n", "utf-8")
+
+    def place(self, target: str) -> str:
+        """Return what hatchling makes of a place in the wheel: it drops the leading folders."""
+        for name in self.build_config.packages:
+            folder, _, package = name.rpartition("/")
+            if target.startswith(f"{package}/") and folder:
+                return f"{folder}/{target}"
+        return target
 
     def wheel_tag(self) -> str:
         """The tag of a wheel with compiled kernels."""
