@@ -31,6 +31,7 @@ ELSEWHERE = {
     "docs/native.md": "tests/emulator/native runs its examples",
     "docs/plugin-contracts.md": "its command checks the plugin of docs/plugins/by-hand.md",
     "docs/plugins/by-hand.md": "test_docs makes its plugin",
+    "docs/plugins/module.md": "test_modules writes its modules",
     "docs/plugins/hooks.md": "its Python is signatures",
     "docs/plugins/worked.md": "its commands read files of other programs",
     **dict.fromkeys(TUTORIALS.values(), "test_tutorials follows it"),

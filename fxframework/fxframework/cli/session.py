@@ -87,6 +87,8 @@ class Session:
 
         Raises UsageError if there is no such file.
         """
+        if not files:
+            return
         before = plugin_files.listed(os.environ)
         plugin_files.add(files)
         if self._is_own:

@@ -444,7 +444,7 @@ def widen(name: str) -> Callable[[Capture], None]:
     extra = Column(name, "i8", "added by a test")
 
     def wider(given: Table) -> Table:
-        columns = {**_columns(given), name: np.arange(len(given), dtype=np.int64)}
+        columns = {**_columns(given), name: np.arange(1, len(given) + 1, dtype=np.int64)}
         return Table(given.schema.extended(extra), len(given), columns, given.pool)
 
     def prepare(capture: Capture) -> None:

@@ -1,0 +1,111 @@
+"""Exporters that are generators: ``exporter`` makes a descriptor of a function over batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fxframework.errors import PluginError, WriteRefusedError
+from fxframework.registry import EVERY_CAPTURE, Exporter
+
+if TYPE_CHECKING:
+    from fxframework.io.sink import Sink
+    from fxframework.model.capture import Capture
+    from fxframework.model.table import Table
+
+__all__ = ["exporter"]
+
+Batches = Callable[..., Iterable[str | bytes]]
+LOCATING = frozenset({"row", "offset"})
+"""Columns that only say where a row is."""
+
+
+def exporter(
+    name: str, *, accepts: Iterable[str], writes: Iterable[str] = (), **fields: Any
+) -> Callable[[Batches], Exporter]:
+    r"""Return a decorator that makes an exporter of a generator.
+
+    ``function(batches, options)`` gets the batches (``Table``) of the tables in ``accepts``, one
+    table after another, and yields texts, written as UTF-8, or bytes. ``writes`` names the columns
+    that it writes; values of others are counted as left out. A capture without rows is refused;
+    several captures are written one after the other. ``fields`` are those of ``Exporter``, such as
+    ``suffixes`` and ``options``. ::
+
+        @exporter("names", accepts={"instants"}, writes={"name"})
+        def names(batches, options):
+            for batch in batches:
+                yield "".join(f"{name}\n" for name in batch.texts("name"))
+
+    Register it as any exporter: ``fx_exporters`` returns ``names``. Raises PluginError if
+    ``accepts`` or ``writes`` is one string.
+    """
+    if isinstance(accepts, str) or isinstance(writes, str):
+        raise PluginError(
+            f"exporter {name!r}: accepts and writes are sets of names, not one string",
+            remedy='write accepts={"instants"}; a class may accept the captures of one format',
+        )
+    tables, written = frozenset(accepts), frozenset(writes) | LOCATING
+
+    def decorate(function: Batches) -> Exporter:
+        def open_(sink: Sink, options: Mapping[str, Any]) -> Generated:
+            """Open a session."""
+            return Generated(function, tables, written, sink, options)
+
+        return Exporter(name=name, accepts=tables, open=open_, **fields)
+
+    return decorate
+
+
+class Generated:
+    """A session of an exporter that is a generator."""
+
+    def __init__(
+        self,
+        function: Batches,
+        tables: frozenset[str],
+        written: frozenset[str],
+        sink: Sink,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._function = function
+        self._tables = tables
+        self._written = written
+        self._sink = sink
+        self._options = options
+        self._dropped: Counter[str] = Counter()
+        self._rows = 0
+
+    def write(self, capture: Capture) -> None:
+        """Write what the generator yields.
+
+        Raises WriteRefusedError for a capture without rows in the tables.
+        """
+        self._rows = 0
+        for chunk in self._function(self._batches(capture), self._options):
+            if not isinstance(chunk, str | bytes | bytearray | memoryview):
+                raise TypeError(f"the generator yields {chunk!r}, not a string or bytes")
+            self._sink.write(
+                chunk.encode(errors="surrogateescape") if isinstance(chunk, str) else chunk
+            )
+        if not self._rows and self._tables != EVERY_CAPTURE:
+            raise WriteRefusedError(
+                f"no rows in {', '.join(sorted(self._tables))}",
+                path=capture.name,
+                remedy="`fxf info` lists its tables",
+            )
+
+    def _batches(self, capture: Capture) -> Iterator[Table]:
+        from fxframework.kit.omitted import omitted_values
+
+        for table in (name for name in capture.tables if name in self._tables):
+            for batch in capture.batches(table):
+                self._rows += len(batch)
+                for column in batch.columns:
+                    if column not in self._written:
+                        self._dropped[f"{table}.{column}"] += omitted_values(batch, column)
+                yield batch
+
+    def close(self) -> Mapping[str, int]:
+        """Return the counts of values that were left out, by table and column."""
+        return +self._dropped
