@@ -52,7 +52,7 @@ ARGUMENTS = {
     "selectors": ["busy.inspect"],
     "instr-map": ["spellcheck.csv", "--format", "csv"],
     "batch": ["boot.fxt", "--out", "dataset", "--jobs", "1"],
-    "new-plugin": ["exporter", "beats"],
+    "new-plugin": ["format", "beats"],
 }
 """What each command is called with beside the option."""
 INPUTS = {

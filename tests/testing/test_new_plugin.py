@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +17,7 @@ from fxframework.errors import ExitCode, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.registry import Exporter
 from fxframework.templates import repository
-from fxframework.templates.repository import KINDS, Name, render, write
+from fxframework.templates.repository import KINDS, SMALL, Name, render, write
 from fxframework.testing.checkup import checkup
 from fxframework.testing.cli import run_cli
 
@@ -74,6 +76,37 @@ def test_files_are_whole(kind: str, name: str) -> None:
         if path.startswith(f"{named.package}/") and path.endswith(".py") and "/" in path[:-3]:
             folder = path.rpartition("/")[0]
             assert f"{folder}/__init__.py" in files, folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_small_format_is_a_module_and_its_test(name: str) -> None:
+    named = Name.parse(name)
+    module = named.words["prefix"]
+    files = render("format", named, small=True)
+    assert files.keys() == {f"{module}.py", f"test_{module}.py"}
+    for path, text in files.items():
+        assert ast.get_docstring(ast.parse(text, path)), path
+
+
+def test_a_small_format_passes_its_test(tmp_path: Path) -> None:
+    done = run_cli("new-plugin", "format", "drums", "--small", "--into", tmp_path)
+    assert done.exit_code == ExitCode.OK
+    folder = tmp_path / "drums"
+    assert {path.name for path in folder.iterdir()} == {"drums.py", "test_drums.py"}
+    assert f"fxf --plugin {folder / 'drums.py'} plugins --check drums" in done.stderr
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder]
+    tested = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stdout
+    checked = run_cli("--plugin", folder / "drums.py", "plugins", "--check", "drums")
+    assert checked.exit_code == ExitCode.OK, checked.text
+
+
+@pytest.mark.parametrize("kind", KINDS.keys() - SMALL.keys())
+def test_other_kinds_are_not_small(kind: str, tmp_path: Path) -> None:
+    done = run_cli("new-plugin", kind, "drums", "--small", "--into", tmp_path)
+    assert done.exit_code == ExitCode.USAGE
+    assert "no small template" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_names_share_nothing() -> None:

@@ -10,7 +10,7 @@ import click
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.errors import ExitCode, UsageError
-from fxframework.templates.repository import KINDS, Name, render, write
+from fxframework.templates.repository import KINDS, SMALL, Name, render, write
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -27,20 +27,27 @@ OURS = "fxframework"
     metavar="DIR",
     help="Folder for the repository. Default: here.",
 )
+@click.option("--small", is_flag=True, help="One module and its test, for `fxf --plugin`.")
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.argument("name", metavar="NAME")
-def command(session: Session, into: Path, kind: str, name: str) -> ExitCode:
+def command(session: Session, into: Path, small: bool, kind: str, name: str) -> ExitCode:
     """Create the repository of a new plugin: a small one that works, for you to change.
 
     KIND is `format` (a reader and a writer), `exporter`, `step` or `device` (for scenarios), or
     `kernel` (a format read by compiled code). The repository is the folder fx-NAME; it has tests
-    that pass, and a README that says how to run them.
+    that pass, and a README that says how to run them. With --small, a format is one module and its
+    test, in the folder NAME, and needs no installation.
     """
     session.whole("new-plugin")
     named = Name.parse(name)
     _check(session, named)
-    target = into / named.distribution
-    files = render(kind, named)
+    if small and kind not in SMALL:
+        raise UsageError(
+            f"there is no small template of the kind {kind!r}",
+            remedy="`fxf new-plugin format NAME --small`; docs/plugins/module.md has an exporter",
+        )
+    target = into / (named.words["prefix"] if small else named.distribution)
+    files = render(kind, named, small=small)
     write(files, target)
     if session.settings.json:
         body = {"kind": kind, "path": str(target), **named.words, "files": list(files)}
@@ -48,7 +55,12 @@ def command(session: Session, into: Path, kind: str, name: str) -> ExitCode:
         return ExitCode.OK
     for path in files:
         session.screen.print(str(target / path))
-    session.screen.note(f"next: pip install -e '{target}[test]' && pytest {target}")
+    module = target / f"{named.words['prefix']}.py"
+    session.screen.note(
+        f"next: fxf --plugin {module} plugins --check {module.stem} && pytest {target}"
+        if small
+        else f"next: pip install -e '{target}[test]' && pytest {target}"
+    )
     return ExitCode.OK
 
 

@@ -32,11 +32,15 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "kernel": ("common", "kernel"),
 }
 """Folders of templates by kind of plugin."""
+SMALL: Mapping[str, tuple[str, ...]] = {"format": ("format-small",)}
+"""Folders of the templates of one module and its test, by kind of plugin."""
 SUFFIX = ".in"
 PREFIX = "fx-"
 """Prefix of the names of distributions."""
 PACKAGE = "PACKAGE"
 """Placeholder for the name of the package in paths."""
+MODULE = "MODULE"
+"""Placeholder for the name of the one module in paths."""
 DOT = "dot-"
 """Placeholder for the dot of hidden files, so that templates are not hidden."""
 MOST = 32
@@ -88,13 +92,17 @@ class Name:
         }
 
 
-def render(kind: str, name: Name) -> dict[str, str]:
-    """Return the files of a repository by path. Raises KeyError for an unknown kind."""
+def render(kind: str, name: Name, *, small: bool = False) -> dict[str, str]:
+    """Return the files of a repository, or of a ``small`` plugin, by path.
+
+    Raises KeyError for an unknown kind.
+    """
     files: dict[str, str] = {}
     words = name.words
-    for folder in KINDS[kind]:
+    for folder in (SMALL if small else KINDS)[kind]:
         for path, text in _templates(resources.files(__package__) / folder):
-            place = path.removesuffix(SUFFIX).replace(PACKAGE, name.package).replace(DOT, ".")
+            place = path.removesuffix(SUFFIX).replace(PACKAGE, name.package)
+            place = place.replace(MODULE, words["prefix"]).replace(DOT, ".")
             files[place] = string.Template(text).substitute(words, API=API)
     return dict(sorted(files.items()))
 
