@@ -92,3 +92,20 @@ def test_files_and_their_dataset_have_the_same_oddities(runs: Path, tmp_path: Pa
         ]
     some = [runs / f"{number:02}.fxt" for number in (0, 1, 2, 3)]
     assert "none of 4 captures" in run_cli("odd", *some).text
+
+
+def test_captures_that_cannot_be_read_are_left_out(runs: Path, tmp_path: Path) -> None:
+    for path in runs.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "empty.fxt").touch()
+    done = run_cli("odd", tmp_path, "--json")
+    assert done.exit_code == ExitCode.FAILED
+    assert done.json()["captures"] == 12
+    assert len(done.json()["odd"]) == 2
+    assert "left out: " in done.stderr
+    assert "empty.fxt" in done.stderr
+    (tmp_path / "empty.fxt").unlink()
+    (tmp_path / "junk.fxt").write_bytes(b"hello" * 99)
+    done = run_cli("odd", tmp_path)
+    assert done.exit_code == ExitCode.NO_READER
+    assert "2 of 12 captures" in done.text

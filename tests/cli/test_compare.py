@@ -92,7 +92,10 @@ def test_runs_are_the_samples(tmp_path: Path) -> None:
     assert [len(found["before"]), len(found["after"])] == [5, 5]
     assert {one["name"] for one in found["calls"] if one["verdict"] == "slower"} == {"part 11"}
     pattern = run_cli("compare", "--with", tmp_path / "b" / "*.fxt", "--json", tmp_path / "a")
+    b = sorted((tmp_path / "b").iterdir())
     assert pattern.json()["calls"] == found["calls"]  # words after an option are BEFORE again
+    equals = run_cli("compare", tmp_path / "a", f"--with={b[0]}", *b[1:], "--json")
+    assert equals.json()["calls"] == found["calls"]
     pattern = run_cli("compare", tmp_path / "a" / "?.fxt", "--with", tmp_path / "b" / "*.fxt")
     assert pattern.exit_code == CHANGED
 
@@ -176,6 +179,67 @@ def test_what_cannot_be_compared(pair: tuple[Path, Path], tmp_path: Path) -> Non
     done = run_cli("compare", pair[0], tmp_path / "x.fxlog")
     assert done.exit_code == ExitCode.USAGE
     assert "BEFORE has calls and counters to compare, and AFTER has logs" in done.stderr
+
+
+def test_what_one_side_has_none_of_is_new_or_gone(tmp_path: Path) -> None:
+    """A side without any call, counter or instant differs from one that has some."""
+    from fx_trace.write.archive import Archive
+
+    def write(name: str, *kinds: str) -> Path:
+        with Archive(tmp_path / name) as archive:
+            app = archive.provider(1, "app")
+            for at in range(40):
+                if "calls" in kinds:
+                    app.duration_complete("c", "x", at * 10, at * 10 + 5)
+                if "counters" in kinds:
+                    app.counter("c", "x", {"used": at % 4}, timestamp=at * 10)
+                if "instants" in kinds:
+                    app.instant("c", "x", timestamp=at * 10)
+        return tmp_path / name
+
+    kinds = "calls", "counters", "instants"
+    whole = write("whole.fxt", *kinds)
+    for kind in kinds:
+        part = write(f"{kind}.fxt", *(one for one in kinds if one != kind))
+        for files, verdict in (((whole, part), "gone"), ((part, whole), "new")):
+            done = run_cli("compare", *files, "--json")
+            assert (done.exit_code, done.json()["verdicts"]) == (CHANGED, {verdict: 1}), done.text
+            assert done.json()[kind][0]["verdict"] == verdict
+        for suffix in ("html", "svg", "csv", "dot"):
+            out = tmp_path / f"{kind}.{suffix}"
+            assert run_cli("compare", whole, part, "-o", out).exit_code == CHANGED
+    assert run_cli("compare", part, part).exit_code == SAME
+
+
+def test_what_a_format_cannot_have_is_left_out(tmp_path: Path) -> None:
+    import logging
+
+    from fx_log.write.handler import LogHandler
+    from fx_trace.write.archive import Archive
+
+    handler = LogHandler(tmp_path / "x.fxlog")
+    handler.emit(logging.LogRecord("x", logging.INFO, "x.py", 1, "hello", None, None))
+    handler.close()
+    with Archive(tmp_path / "x.fxt") as archive:
+        app = archive.provider(1, "app")
+        app.duration_complete("c", "x", 10, 20)
+        app.log("hello", timestamp=10, thread=app.thread(1, 2, "main"))
+    done = run_cli("compare", tmp_path / "x.fxt", tmp_path / "x.fxlog", "--json")
+    assert done.json()["calls"] == []
+    assert "BEFORE alone has calls: not compared, as the format of AFTER has none" in done.stderr
+
+
+def test_a_share_of_no_change_is_not_shown(tmp_path: Path) -> None:
+    from fx_trace.write.archive import Archive
+
+    for name in ("a", "b"):
+        with Archive(tmp_path / f"{name}.fxt") as archive:
+            app = archive.provider(1, "app")
+            for at in range(40):
+                app.duration_complete("c", name, at * 10, at * 10 + 5)
+    text = run_cli("compare", tmp_path / "a.fxt", tmp_path / "b.fxt").text
+    assert "–  new callee" in text
+    assert "nan" not in text
 
 
 def test_losses_are_summed_up(pair: tuple[Path, Path], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ docs/compare.md says what is computed, and when not to believe it.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -157,11 +158,11 @@ def compared(
     sides = before, after
     _check(sides)
     names = reader.names
-    calls = all(any(run.figures is not None for run in side.runs) for side in sides)
+    calls = _comparable(sides, "figures")
     changes: Sequence[Change] = ()
     pace = None
     explained: Sequence[Cause] = ()
-    notes: list[str] = []
+    notes = _left_out(sides)
     if calls:
         single = len(before.runs) == len(after.runs) == 1
         tests = _Tests(names, sides, threshold, single=single)
@@ -195,22 +196,30 @@ def _check(sides: tuple[Side, Side]) -> None:
             path=odd.name,
             remedy="give its rate, such as -o cycle_frequency=2400000000",
         )
-    words = {"figures": "calls", "counters": "counters", "logs": "logs", "instants": "instants",
-             "entries": "properties"}  # fmt: skip
-    kinds = [
-        [
-            word
-            for kind, word in words.items()
-            if any(getattr(run, kind) is not None for run in side.runs)
-        ]
-        for side in sides
-    ]
+    kinds = [[word for what, word in Side.DATA.items() if side.has(what)] for side in sides]
     if not set(kinds[0]) & set(kinds[1]):
         texts = [" and ".join(each) or "nothing" for each in kinds]
         raise UsageError(
             f"BEFORE has {texts[0]} to compare, and AFTER has {texts[1]}",
             remedy="compare captures that have the same kinds of data; `fxf info` lists them",
         )
+
+
+def _comparable(sides: tuple[Side, Side], what: str) -> bool:
+    """Return whether a side has such data, and the other one could have."""
+    return all(side.can_have(what) for side in sides) and any(side.has(what) for side in sides)
+
+
+def _left_out(sides: tuple[Side, Side]) -> list[str]:
+    """Return what the format of one side alone has, which is not compared."""
+    return [
+        f"{one} alone has {word}: not compared, as the format of {other} has none"
+        for what, word in Side.DATA.items()
+        for (one, side), (other, lacks) in itertools.permutations(
+            zip(("BEFORE", "AFTER"), sides, strict=True)
+        )
+        if side.has(what) and not lacks.can_have(what)
+    ]
 
 
 # --- Tests ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["cause_text", "lines", "styled", "sums_up", "where_text"]
 
 WIDTH = 100
+MOST_SHARE = 10
+"""Share from which it says nothing: the whole changed by a tenth of its part."""
 LEAST = 24
 """Least width of a name."""
 HEAD, PLAIN = "head", ""
@@ -47,7 +50,7 @@ def styled(found: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[tuple[s
             (
                 ["change", "share", "reason", "path"],
                 *(
-                    [brief(one.change_ns, sign=True), f"{one.share:.0%}", cause_text(one),
+                    [brief(one.change_ns, sign=True), _percent(one.share), cause_text(one),
                      printable(" > ".join(one.path))]
                     for one in found.explained[: min(FEW, top)]
                 ),
@@ -75,6 +78,10 @@ def sums_up(found: Any) -> str:
 def cause_text(one: Cause) -> str:
     """Return the reason of a cause in words."""
     return WORDS[one.reason][one.change_ns < 0]
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if math.isfinite(share) and abs(share) < MOST_SHARE else "–"
 
 
 def _side(side: Side) -> str:

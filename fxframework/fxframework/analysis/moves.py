@@ -36,9 +36,9 @@ class Move:
 
 def moved_counters(sides: tuple[Side, Side], threshold: float, rate: float) -> Sequence[Move]:
     """Compare the levels of counters: means of runs, or of parts of the runs if there is one."""
-    found = [_by_key(side, "counters") for side in sides]
-    if not all(found):
+    if not all(side.can_have("counters") for side in sides):
         return ()
+    found = [_by_key(side, "counters") for side in sides]
     single = all(len(side.runs) == 1 for side in sides)
     made = []
     for key in sorted(found[0].keys() | found[1].keys()):
@@ -71,9 +71,9 @@ def moved_counts(
 
     ``labels`` are the kinds of names of their keys.
     """
-    found = [_by_key(side, what) for side in sides]
-    if not all(found):
+    if not all(side.can_have(what) for side in sides):
         return ()
+    found = [_by_key(side, what) for side in sides]
     single = all(len(side.runs) == 1 for side in sides)
     made = []
     for key in sorted(found[0].keys() | found[1].keys()):
@@ -100,9 +100,9 @@ def moved_entries(sides: tuple[Side, Side], threshold: float, rate: float) -> Se
 
     Of one run a side, every difference is reported; there is no sample to test.
     """
-    found = [_by_key(side, "entries") for side in sides]
-    if not all(found):
+    if not all(side.can_have("entries") for side in sides):
         return ()
+    found = [_by_key(side, "entries") for side in sides]
     single = all(len(side.runs) == 1 for side in sides)
     made = []
     for key in sorted(found[0].keys() | found[1].keys()):
@@ -152,7 +152,7 @@ def _ns(shown: Mapping[str, Any] | None) -> float:
 
 
 def _by_key(side: Side, what: str) -> dict[Any, None]:
-    """Return the keys of all runs of a side; empty if no run has such data."""
+    """Return the keys of all runs of a side."""
     return {key: None for run in side.runs for key in getattr(run, what) or ()}
 
 

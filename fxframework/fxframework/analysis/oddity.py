@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fxframework.analysis.runs import Reader, Side
 from fxframework.analysis.signals import counters_of, templates_of
 from fxframework.errors import UsageError
-from fxframework.kit.shown import brief
+from fxframework.kit.shown import amount, brief
 from fxframework.model.capture import Capture
 
 __all__ = ["LEAST", "Figure", "Odd", "Reason", "figures_of", "oddities"]
@@ -110,7 +110,7 @@ def oddities(captures: Mapping[str, Mapping[Figure, float]], top: int = 5) -> li
     """
     if len(captures) < LEAST:
         raise UsageError(
-            f"{len(captures)} captures: to be odd needs at least {LEAST} to compare with",
+            f"{amount(len(captures), 'capture')}: to be odd needs at least {LEAST} to compare with",
             remedy="name more captures, or compare two with `fxf compare`",
         )
     numbers: dict[Figure, int] = {}

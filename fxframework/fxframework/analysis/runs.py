@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -92,6 +92,12 @@ class Figures:
     noise: F64
     """Variance of the mean, relative to its square, if the calls are independent."""
 
+    @classmethod
+    def none(cls) -> Figures:
+        """Return the figures of no calls."""
+        whole, real = np.zeros(0, np.int64), np.zeros(0)
+        return cls(whole, whole, whole, whole, real, real, real, real, real)
+
 
 @attrs.frozen(eq=False)
 class Run:
@@ -100,7 +106,7 @@ class Run:
     name: str
     format: str
     figures: Figures | None
-    """None if the capture has no slices."""
+    """None if the format has no slices; likewise the others."""
     lengths: Sequence[F64]
     """Sorted lengths by group, in the order of ``figures``; empty if they were not kept."""
     tree: Figures | None
@@ -117,10 +123,24 @@ class Run:
 class Side:
     """The runs of one side."""
 
+    DATA: ClassVar = {"figures": "calls", "counters": "counters", "logs": "logs",
+                      "instants": "instants", "entries": "properties"}  # fmt: skip
+    """What runs have, with its word."""
+
     def __init__(self, names: Names) -> None:
         self.names = names
         self.runs: list[Run] = []
         self._bins = np.zeros((0, BINS), np.uint32)
+
+    def can_have(self, what: str) -> bool:
+        """Return whether the format of any run has such data."""
+        return any(getattr(run, what) is not None for run in self.runs)
+
+    def has(self, what: str) -> bool:
+        """Return whether any run has such data."""
+        if what == "figures":
+            return any(run.figures is not None and run.figures.keys.size for run in self.runs)
+        return any(getattr(run, what) for run in self.runs)
 
     def matrix(self, column: str, size: int, fill: float = np.nan) -> F64:
         """Return a figure of every run, shape (runs, ``size``), by number of ``Names``."""
@@ -196,6 +216,14 @@ class Reader:
         figures = tree = waits = None
         lengths: list[F64] = []
         timed = True
+
+        def signals(table: str, of: Callable[[Capture], Any]) -> Any:
+            if table in has:
+                return of(capture)
+            return {} if table in capture.schemas else None
+
+        if "slices" in capture.schemas:
+            figures = tree = Figures.none()
         if "slices" in has:
             figures, lengths, tree, timed = self._calls(capture, side, keep=keep)
             if "sched" in has:
@@ -207,9 +235,9 @@ class Reader:
                 figures=figures,
                 lengths=lengths,
                 tree=tree,
-                counters=counters_of(capture) if "counters" in has else None,
-                logs=templates_of(capture) if "logs" in has else None,
-                instants=instants_of(capture) if "instants" in has else None,
+                counters=signals("counters", counters_of),
+                logs=signals("logs", templates_of),
+                instants=signals("instants", instants_of),
                 entries=entries_of(capture),
                 waits=waits,
                 timed=timed,

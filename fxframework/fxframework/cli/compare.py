@@ -46,6 +46,8 @@ class CompareCommand(CaptureCommand):
             if word == WITH:
                 words = True
                 continue
+            if word.startswith(f"{WITH}="):
+                words, word = True, word.removeprefix(f"{WITH}=")
             words = words and (word == "-" or not word.startswith("-"))
             out += [WITH, word] if words else [word]
         if args and args[-1] == WITH:

@@ -13,7 +13,7 @@ from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable, worst
 from fxframework.cli.text import amount, printable
-from fxframework.errors import ExitCode
+from fxframework.errors import ExitCode, NoReaderError, UnreadableError
 
 if TYPE_CHECKING:
     from fxframework.analysis.oddity import Odd
@@ -42,8 +42,8 @@ def command(
 
     FILE is a capture, a folder or a quoted pattern; DATASET is what `fxf batch` made, whose tables
     are read instead of the captures. Rows, findings, calls by name (their number, time and p99),
-    messages and levels of counters are compared with the medians of all captures. The exit status
-    is 0, whatever is odd.
+    messages and levels of counters are compared with the medians of all captures. Captures that
+    cannot be read are left out. The exit status is 0, whatever is odd.
     """
     from fxframework.analysis.oddity import oddities
     from fxframework.dataset.query import is_dataset
@@ -86,10 +86,14 @@ def _read(
     with session.screen.working(f"reading {len(inputs)} captures") as working:
         for at, file in enumerate(inputs):
             working.count(at, len(inputs), 0, 0)
-            with session.open(file, several=True) as whole:
-                require_readable(whole)
-                figures[file] = figures_of(session.window(whole, names))
-                statuses.append(finished(session, whole))
+            try:
+                with session.open(file, several=True) as whole:
+                    require_readable(whole)
+                    figures[file] = figures_of(session.window(whole, names))
+                    statuses.append(finished(session, whole))
+            except (UnreadableError, NoReaderError) as error:
+                session.screen.note(f"left out: {error}")
+                statuses.append(error.exit_code)
     return figures
 
 
