@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "convert", "diff", "predict", "reference_of", "salvage", "sql", "verify"]
 
+EXPLAINED = "`fxf verify` lists findings, and `fxf explain CODE` says what other readers do"
+
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, Capture)
 """Types of a single input."""
 BY = {
@@ -141,11 +143,11 @@ def reference_of(host: Host, capture: Capture, name: str) -> Reference:
     if not known:
         raise UsageError(
             f"format {capture.format} has no reference reader to predict",
-            remedy="omit --as; `fxf plugins -v` lists the reference readers of each format",
+            remedy=f"omit --as; {EXPLAINED}",
         )
     raise UsageError(
         f"format {capture.format} has no reference reader {name!r}{did_you_mean(name, known)}",
-        remedy=f"reference readers of {capture.format}: {', '.join(known)}",
+        remedy=f"reference readers of {capture.format}: {', '.join(known)}; {EXPLAINED}",
     )
 
 

@@ -13,7 +13,6 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
-    Reference,
     StepKind,
     Writer,
     lazy,
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
     import click
 
 SUFFIXES = (".inspect", ".vmo")
-
-REFERENCES = (
-    ("ffx", "Fuchsia's reader in Rust, of ffx inspect and iquery", "rust"),
-    ("cpp", "Fuchsia's reader in C++", "cpp"),
-)
-"""Other readers of Inspect: name, program, and language."""
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -138,15 +131,6 @@ def fx_readers() -> Iterable[Reader]:
             sample=lazy("fx_inspect.sample:sample"),
             shapes=lazy("fx_inspect.shapes:shapes"),
             snapshot=lazy("fx_inspect.cli:snapshot"),
-            references=tuple(
-                Reference(
-                    name=name,
-                    title=title,
-                    quirks=lazy(f"fx_inspect.references.readers:{language}_quirks"),
-                    predict=lazy(f"fx_inspect.references.readers:predict_{language}"),
-                )
-                for name, title, language in REFERENCES
-            ),
         )
     ]
 

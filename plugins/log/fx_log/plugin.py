@@ -12,7 +12,6 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
-    Reference,
     StepKind,
     Writer,
     lazy,
@@ -292,14 +291,6 @@ def fx_readers() -> Iterable[Reader]:
             explain=lazy("fx_log.read.explain:explain_log"),
             sample=lazy("fx_log.sample:sample"),
             shapes=lazy("fx_log.shapes:shapes"),
-            references=(
-                Reference(
-                    name="ffx",
-                    title="ffx log, 2026",
-                    quirks=lazy("fx_log.references.ffx:quirks"),
-                    predict=lazy("fx_log.references.ffx:predict"),
-                ),
-            ),
         ),
         Reader(
             format="log-legacy",

@@ -27,13 +27,6 @@ FORMATS = ("trace", "trace-buffer")
 EVENTS = frozenset({"slices", "instants", "counters", "flows", "sched", "logs"})
 """Tables whose rows have a time."""
 
-REFERENCES = (
-    ("perfetto", "Perfetto's trace processor, v52", "perfetto"),
-    ("trace2json", "Fuchsia's trace2json, 2024 and later", "trace2json"),
-    ("rust-fxt", "Fuchsia's Rust crate fxt, 2026", "rust_fxt"),
-)
-"""Other readers of traces: the name, the program, and the module that models it."""
-
 
 def sniff(probe: Probe) -> Confidence:
     """CERTAIN for the magic number record with a record behind it, in either byte order.
@@ -113,14 +106,13 @@ def fx_readers() -> Iterable[Reader]:
             sample=lazy("fx_trace.sample:sample"),
             shapes=lazy("fx_trace.shapes:shapes"),
             yardsticks={"PyPI fxt": lazy("fx_trace.yardsticks:fxt_package")},
-            references=tuple(
+            references=(
                 Reference(
-                    name=name,
-                    title=title,
-                    quirks=lazy(f"fx_trace.references.{module}:quirks"),
-                    predict=lazy(f"fx_trace.references.{module}:predict"),
-                )
-                for name, title, module in REFERENCES
+                    name="perfetto",
+                    title="Perfetto's trace processor, v52",
+                    quirks=lazy("fx_trace.references.perfetto:quirks"),
+                    predict=lazy("fx_trace.references.perfetto:predict"),
+                ),
             ),
         ),
         Reader(
