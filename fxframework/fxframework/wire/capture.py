@@ -22,9 +22,9 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
-from fxframework.wire.columns import Rows
+from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.expressions import Expression, wrapped
-from fxframework.wire.fields import Float, Number, Span
+from fxframework.wire.fields import Number, Span
 from fxframework.wire.format import Format
 from fxframework.wire.programs import (
     CODES,
@@ -42,6 +42,8 @@ __all__ = ["DeclaredCapture", "ProgramState", "capture_class"]
 I64 = NDArray[np.int64]
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
+LINES = ("/lines",)
+"""The key of the program for record JSON; those for rows have the names of their tables."""
 ROWS = 1 << 14
 """Rows of a table that a program makes at a time; they stay in the processor's cache."""
 RELEASED = 8 << 20
@@ -242,8 +244,11 @@ class Run:
         schema = capture.schemas.get(name)
         made: Cells = {}
         columns = self.compiled.columns[name]
+        tables = [rows for rows in self.compiled.format.tables if rows.table == name]
+        mixed = differing(tables, name) if WHICH in columns else []
+        which = cells[room * (at + columns.index(WHICH)) :][:count] if mixed else None
         for number, column in enumerate(columns):
-            if column.endswith("/length"):
+            if column.endswith("/length") or column == WHICH:
                 continue
             place = room * (at + number)
             values = cells[place : place + count]
@@ -251,31 +256,36 @@ class Run:
             if kind in ("text", "bytes"):
                 lengths = cells[place + room : place + room + count]
                 made[column] = capture.spans(kind, values, lengths)
-            elif kind == "code":
-                made[column] = self._codes(name, column, values)
-            elif isinstance(source := self._source(name, column), Float):
-                single = source.nbytes == 4
-                bits = values.astype("u4").view("f4") if single else values.view("f8")
-                with np.errstate(invalid="ignore"):  # signalling NaN
-                    made[column] = bits.astype(kind)
+            elif which is not None and column in mixed:
+                made[column] = np.empty(count, np.int32 if kind == "code" else kind)
+                for each in tables:
+                    mine = which == each.number
+                    meaning = each.meaning(column)
+                    made[column][mine] = self._read(meaning, kind, values[mine])
             else:
-                made[column] = values.astype(kind)
+                meanings = (rows.meaning(column) for rows in tables)
+                made[column] = self._read(next(filter(None, meanings), None), kind, values)
         return capture.finish(self.context, name, made)
 
-    def _source(self, table: str, column: str) -> Any:
-        for rows in self.compiled.format.tables:
-            if rows.table == table and column in rows.sources:
-                return rows.sources[column]
-        return None
+    def _read(self, meaning: Any, kind: str, values: I64) -> NDArray[Any]:
+        """Return cells as a column of a kind; ``meaning`` is that of ``Rows``."""
+        how, what = meaning if isinstance(meaning, tuple) else (meaning, None)
+        if how == "constant":
+            if kind == "code" and isinstance(what, str):
+                what = self.capture.strings.intern(what.encode())
+            return np.full(values.size, what, np.int32 if kind == "code" else kind)
+        if how == "text of":
+            return self._codes(what, values)
+        if how == "float":
+            bits = values.astype("u4").view("f4") if what == 4 else values.view("f8")
+            with np.errstate(invalid="ignore"):  # signalling NaN
+                return bits.astype(kind)
+        return values.astype(np.int32 if kind == "code" else kind)
 
-    def _codes(self, table: str, column: str, values: I64) -> NDArray[np.int32]:
+    def _codes(self, names: TextTable, values: I64) -> NDArray[np.int32]:
         """Return codes of strings; a number that nothing declared gets the text that shows it."""
-        codes = values.astype(np.int32) if values.size == 0 or values.min() >= -1 else None
-        if codes is not None:
-            return codes
-        source = self._source(table, column)
-        referring: Any = source if isinstance(source, Number) else source.entry
-        names: TextTable = referring.refers if isinstance(source, Number) else referring.table
+        if values.size == 0 or values.min() >= -1:
+            return values.astype(np.int32)
         found = values.copy()
         missing = np.flatnonzero(values < -1)
         numbers, where = np.unique(values[missing], return_inverse=True)
@@ -520,9 +530,9 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
 
 def lines_of(format: Format) -> Compiled:
     """Return the program for record JSON, compiled once."""
-    made = format.compiled.get(())
+    made = format.compiled.get(LINES)
     if made is None:
-        made = format.compiled[()] = compile_lines(format)
+        made = format.compiled[LINES] = compile_lines(format)
     return made
 
 

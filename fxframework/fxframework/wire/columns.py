@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fxframework.errors import PluginError, did_you_mean
@@ -9,7 +10,10 @@ from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.expressions import Calculation, Constant, Expression, Named, expression
 from fxframework.wire.fields import Field, Float, Listed, Number, Octets, Span, Text
 
-__all__ = ["Always", "Rows"]
+__all__ = ["WHICH", "Always", "Rows", "bind_all", "differing"]
+
+WHICH = "/rows"
+"""The cell that tells which rows of a table these are, where columns differ in meaning."""
 
 
 class Always:
@@ -36,6 +40,8 @@ class Rows:
         self.known: dict[str, Column] = {}
         self.time: Expression | None = None
         """What gives the time in nanoseconds."""
+        self.number = 0
+        """Its place among the rows of its table."""
 
     @property
     def expressions(self) -> list[Expression]:
@@ -107,10 +113,22 @@ class Rows:
 
     def default(self, name: str) -> int:
         """Return the number in a column that the record does not fill."""
-        constant = self.constants.get(name)
-        if isinstance(constant, int):
-            return int(constant)
+        if name == WHICH:
+            return self.number
         return -1 if self.known.get(name) and self.known[name].kind == "code" else 0
+
+    def meaning(self, name: str) -> Any:
+        """Return what tells how to read the cells of a column; None if the record has none."""
+        source = self.sources.get(name)
+        if isinstance(source, Float):
+            return "float", source.nbytes
+        if isinstance(source, Number) and source.refers is not None:
+            return "text of", source.refers
+        if isinstance(source, Text) and source.entry is not None:
+            return "text of", source.entry.table
+        if source is not None:
+            return "integer"
+        return ("constant", self.constants[name]) if name in self.constants else None
 
     def schema(self, others: TableSchema | None) -> TableSchema:
         """Return the schema of the table; ``others`` is that of other records' rows in it."""
@@ -120,6 +138,37 @@ class Rows:
             base = TableSchema(self.table, doc, ())
         have = {column.name for column in base.all_columns}
         return base.extended(*(each for name, each in self.known.items() if name not in have))
+
+
+def bind_all(tables: Sequence[Rows], format: Any) -> None:
+    """Bind the rows of a format. Raises PluginError for columns that cannot be made."""
+    for each in tables:
+        each.bind(format)
+        same = [other for other in tables if other.table == each.table]
+        each.number = same.index(each)
+    for each in tables:
+        for name in differing(tables, each.table):
+            if name in each.constants and each.known[name].kind in ("text", "bytes"):
+                raise PluginError(
+                    f"{format.name}: rows of {each.table}: {name} of {each.record.__qualname__} is "
+                    f"a constant, but not that of other records in the table"
+                )
+
+
+def differing(tables: Sequence[Rows], table: str) -> list[str]:
+    """Return the columns of a table that its records do not fill in the same way.
+
+    A column that a record does not fill is null or zero, however its cells are read.
+    """
+    rows = [each for each in tables if each.table == table]
+    found = []
+    for name in dict.fromkeys(name for each in rows for name in each.given):
+        meanings = {each.meaning(name) for each in rows}
+        if not any(name in each.constants for each in rows):
+            meanings.discard(None)
+        if len(meanings) > 1:
+            found.append(name)
+    return found
 
 
 def column_of(name: str, source: Any) -> Column:

@@ -12,7 +12,7 @@ from fxframework.errors import Catalogue, PluginError, WriteRefusedError, refusa
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
 from fxframework.registry import lazy
-from fxframework.wire.columns import Rows
+from fxframework.wire.columns import Rows, bind_all
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.expressions import Expression, Register
 from fxframework.wire.fields import Number, Text
@@ -140,8 +140,7 @@ class Format:
         self.rules: Catalogue = catalogue(codes, title, rules)
         self.refusals = refusals(self.rules)
         self.tables = tuple(tables)
-        for rows in self.tables:
-            rows.bind(self)
+        bind_all(self.tables, self)
         self.registers, self.text_tables = self._state()
         self.compiled: dict[tuple[str, ...], Any] = {}
         """Programs that were made so far."""

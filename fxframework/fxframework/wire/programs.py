@@ -21,7 +21,7 @@ from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
 from fxframework.kernels.program import Program
-from fxframework.wire.columns import Rows
+from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.cursor import SIZE
 from fxframework.wire.expressions import (
     OPERATIONS,
@@ -806,10 +806,11 @@ def compile_rows(format: Format, tables: Sequence[str]) -> Compiled:
     out = Writer(format, lines=False, fields=rows)
     for each in rows:
         cells = out.columns.setdefault(each.table, ["offset"])
-        for name in each.sources:
+        mixed = differing(rows, each.table)
+        for name in [*each.sources, *mixed, *([WHICH] if mixed else [])]:
             if name not in cells:
                 cells.append(name)
-                if each.known[name].kind in ("text", "bytes"):
+                if name != WHICH and each.known[name].kind in ("text", "bytes"):
                     cells.append(f"{name}/length")
     return _compiled(out, format)
 

@@ -374,8 +374,9 @@ class Layout:
             cls = family.choose(family.numbers(c.data, c.at, c.big), c.known)
             if cls is None:
                 raise ShortError
-        size = family.size_at(c.data, c.at, c.big) or cls.layout.size
-        if size:
+        claimed = family.size is not None
+        size = family.size_at(c.data, c.at, c.big) or (0 if claimed else cls.layout.size)
+        if size or claimed:
             if not family.head <= size <= c.limit - c.at:
                 raise ShortError
             c.limit = c.at + size

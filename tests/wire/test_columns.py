@@ -1,0 +1,124 @@
+"""Records of several classes in one table: each fills the columns in its own way."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from tests.wire.support import check, opened
+
+from fxframework import wire
+from fxframework.errors import PluginError
+
+drums, rooms = wire.table("drum"), wire.table("room")
+
+
+class Line(wire.Record, size=16):
+    """Kind, number and value."""
+
+    _kind = wire.kind(wire.u8())
+
+
+class Drum(Line, kind=1):
+    number: int = wire.u8()
+    text: str = wire.text(8, pad=b"\0", defines=drums[number])
+
+
+class Single(Line, kind=2):
+    drum: str = wire.u8(refers=drums)
+    value: float = wire.f32()
+
+
+class Double(Line, kind=3):
+    room: str = wire.u8(refers=rooms)
+    value: float = wire.f64()
+
+
+class Whole(Line, kind=4):
+    _zero = wire.u8()
+    value: int = wire.i32()
+
+
+class Half(Line, kind=5):
+    name: str = wire.text(4, pad=b"\0")
+
+
+LINES = wire.Format(
+    "lines",
+    "Lines: for tests",
+    Line,
+    codes="LIN",
+    tables=[
+        wire.rows("counters", Single, name="drum", value="value", series=wire.always("f32")),
+        wire.rows("counters", Double, name="room", value="value", id=7),
+        wire.rows("counters", Whole, name=wire.always("whole"), value="value", id=9),
+        wire.rows("counters", Half, name="name", value=0.5),
+    ],
+)
+DATA = b"".join(
+    part.ljust(16, b"\0")
+    for part in (
+        struct.pack("<BB8s", 1, 1, b"snare"),
+        struct.pack("<BBf", 2, 1, 1.5),
+        struct.pack("<BBd", 3, 1, 2.5),
+        struct.pack("<BBi", 4, 0, -3),
+        struct.pack("<BBf", 2, 9, -0.0),
+        struct.pack("<B4s", 5, b"here"),
+        struct.pack("<BBd", 3, 2, float("inf")),
+    )
+)
+
+
+def test_columns_of_several_records() -> None:
+    table = opened(LINES, DATA).table("counters")
+    names = ["snare", "<room#1>", "whole", "<drum#9>", "here", "<room#2>"]
+    assert table.texts("name") == names
+    assert table.array("value").tolist() == [1.5, 2.5, -3.0, -0.0, 0.5, float("inf")]
+    assert table.array("id").tolist() == [0, 7, 9, 0, 0, 7]
+    assert table.texts("series") == ["f32", None, None, "f32", None, None]
+
+
+def test_batches_have_them_too() -> None:
+    capture = opened(LINES, DATA)
+    batches = list(capture.batches("counters", 2))
+    assert [each for batch in batches for each in batch.array("id").tolist()] == [0, 7, 9, 0, 0, 7]
+
+
+def test_a_text_of_one_record_alone_is_refused() -> None:
+    class Said(wire.Record, size=16):
+        text: str = wire.text(16)
+
+    class Other(Line, kind=9):
+        text: str = wire.text(4)
+
+    rows = [
+        wire.rows("logs", Other, message="text"),
+        wire.rows("logs", Whole, message=wire.always("whole")),
+    ]
+    with pytest.raises(PluginError, match="message of Whole is a constant, but not that of other"):
+        wire.Format("lines", "Lines", Line, codes="LIN", tables=rows)
+
+
+class Item(wire.Part):
+    """A part that says its size, which counts the header."""
+
+    _kind = wire.kind(wire.u8())
+    _size = wire.size(wire.u8())
+
+
+class Note(Item, kind=1):
+    text: str = wire.text()
+
+
+class Batch(wire.Record, size=8):
+    """Parts."""
+
+    items: tuple[Item, ...] = wire.listed(Item)
+
+
+@pytest.mark.parametrize("size", range(10))
+def test_sizes_of_parts_are_claims(size: int) -> None:
+    format = wire.Format("batches", "Batches: for tests", Batch, codes="BAT")
+    data = bytes([1, 2, 1, 6]) + b"text" + bytes([1, size]) + b"abcdef"
+    records, _ = check(format, data)
+    assert [each.record for each in records] == ["batch", "batch" if size == 8 else "damaged"]
