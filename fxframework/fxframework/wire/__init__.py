@@ -23,6 +23,7 @@ from it are the records, one per kind::
 fields), ``records`` (families, records, parts), ``expressions`` (lengths and conditions), ``state``
 (tables and registers), ``format`` (walks over records), ``programs`` (declarations as operations
 for the interpreter ``fxframework.kernels.program``), ``capture``, ``encoder``, ``plugins``.
+Records that cannot be declared are read by a function (``by_cursor``).
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from fxframework.wire.format import Format
     from fxframework.wire.plugins import reader, writer
+    from fxframework.wire.reading import by_cursor
     from fxframework.wire.records import OTHER, Part, Record
 
 __all__ = [
@@ -76,7 +78,7 @@ __all__ = [
     "Rows",
     "always",
     "bits",
-    "byte_order",
+    "by_cursor", "byte_order",
     "byte_sum",
     "byte_xor",
     "crc32",
@@ -111,6 +113,7 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.wire.declarations": "SIZE always bits byte_order byte_sum byte_xor crc32 f32 "
         "f64 field flag i8 i16 i32 i64 integer kind listed octets register rows size table text u8 "
         "u16 u32 u64",
+        "fxframework.wire.reading": "by_cursor",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",
