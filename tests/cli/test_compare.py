@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fxframework as fxf
-from fxframework.errors import ExitCode
+from fxframework.errors import ExitCode, UsageError
 from fxframework.testing.cli import run_cli
 
 SAME, CHANGED = ExitCode.OK, ExitCode.FAILED
@@ -262,6 +262,9 @@ def test_in_python(pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) 
     assert any(one.path == ("outer", "part 11") for one in paths.changes)
     with fxf.open(pair[0]) as capture:
         assert fxf.compare(capture, pair[0]).same
+    for threshold in (-1, -0.01, float("nan")):
+        with pytest.raises(UsageError, match="must be 0 or more"):
+            fxf.compare(*pair, threshold=threshold)
 
 
 def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:

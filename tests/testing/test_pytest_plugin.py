@@ -128,7 +128,9 @@ def test_runs_are_held_against_stored_ones(tmp_path: Path) -> None:
     test = """
         import random
 
+        import pytest
         from fx_trace.write.archive import Archive
+        from fxframework.errors import UsageError
 
         def record(path, seed, slow=1.0):
             now, rng = 0, random.Random(seed)
@@ -148,8 +150,16 @@ def test_runs_are_held_against_stored_ones(tmp_path: Path) -> None:
             run = record(tmp_path / "b.fxt", 3, slow=1.5)
             no_slower_than("golden/base.fxt", run, fail_on=("more",))
             no_slower_than("golden/base.fxt", run)
+
+        def test_nothing_is_stored(no_slower_than, tmp_path):
+            no_slower_than("absent.fxt", record(tmp_path / "c.fxt", 4))
+
+        def test_a_verdict_has_a_name(no_slower_than, tmp_path):
+            with pytest.raises(UsageError, match="did you mean"):
+                no_slower_than("golden/base.fxt", "x", fail_on="slow")
     """
     assert "1 passed" in run(tmp_path, "--fxf-update-golden", "-k", "fast", test=test)
     said = run(tmp_path)
-    assert "1 failed, 1 passed" in said
+    assert "2 failed, 2 passed" in said
+    assert "absent.fxt does not exist: `pytest --fxf-update-golden` stores a run" in said
     assert "changed by 5% or more, beyond noise: 1 slower" in said

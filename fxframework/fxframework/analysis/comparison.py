@@ -9,14 +9,14 @@ import functools
 import itertools
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import significance
-from fxframework.analysis.changes import Change, Measures, Pace, Ratio, table_of
+from fxframework.analysis.changes import VERDICTS, Change, Measures, Pace, Ratio, table_of
 from fxframework.analysis.explanation import Cause, causes
 from fxframework.analysis.moves import (
     Move,
@@ -27,10 +27,10 @@ from fxframework.analysis.moves import (
 )
 from fxframework.analysis.runs import Names, Reader, Side
 from fxframework.analysis.significance import TAILS, Estimate
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.table import Table
 
-__all__ = ["RATE", "THRESHOLD", "Comparison", "compared"]
+__all__ = ["ANY", "RATE", "THRESHOLD", "Comparison", "check_verdicts", "compared"]
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -55,6 +55,8 @@ PLAIN = 0.05
 """Greatest p of a figure that is named, of a name that changed."""
 FEW_RUNS = 4
 """Runs of a side from which their variance is trusted without that of their calls."""
+ANY = (*VERDICTS[:-1], "higher", "lower", "changed")
+"""The verdicts of calls, counters, messages and properties but ``same``."""
 WHOLE = 1 / 12
 """Variance of rounding to a whole number: the least variance of a count or a time."""
 
@@ -153,8 +155,14 @@ def compared(
 ) -> Comparison:
     """Compare two sides that a reader has read.
 
-    Raises UsageError if a side has no run, or if the sides have nothing in common to compare.
+    Raises UsageError if a side has no run, if the sides have nothing in common to compare, or for
+    a negative threshold.
     """
+    if not threshold >= 0:
+        raise UsageError(
+            f"the threshold is {threshold}, and must be 0 or more",
+            remedy="0.05 is a change of 5%",
+        )
     sides = before, after
     _check(sides)
     names = reader.names
@@ -180,6 +188,17 @@ def compared(
         entries=moved_entries(sides, threshold, RATE), waits=moved_waits(sides, threshold),
         pace=pace, notes=notes,
     )  # fmt: skip
+
+
+def check_verdicts(words: Iterable[str]) -> set[str]:
+    """Return verdicts on which to fail; ``none`` names none. Raises UsageError for another word."""
+    words = set(words)
+    for word in sorted(words - {*ANY, "none"}):
+        raise UsageError(
+            f"there is no verdict {word!r}{did_you_mean(word, ANY)}",
+            remedy=f"there are {', '.join(ANY)}, and none",
+        )
+    return words
 
 
 def _check(sides: tuple[Side, Side]) -> None:

@@ -17,7 +17,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable, worst
 from fxframework.cli.settings import key_value
 from fxframework.cli.text import amount
-from fxframework.errors import ExitCode, UsageError, did_you_mean
+from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 SIDES = ("BEFORE", "AFTER")
 WITH = "--with"
 OUTPUTS = (".html", ".svg", ".csv", ".parquet", ".dot")
-VERDICTS = ("slower", "faster", "more", "fewer", "new", "gone", "higher", "lower", "changed")
 COLOURS = {"slower": "red", "more": "red", "higher": "red", "new": "red", "faster": "green",
            "fewer": "green", "lower": "green", "gone": "green"}  # fmt: skip
 
@@ -186,14 +185,10 @@ def _out(session: Session, given: Sequence[str], common: Sequence[str]) -> str |
 
 def _fails(given: Sequence[str]) -> set[str]:
     """Return the verdicts for which the exit status is 1."""
+    from fxframework.analysis.comparison import ANY, check_verdicts
+
     words = [word for each in given for word in each.split(",") if word]
-    for word in words:
-        if word not in {*VERDICTS, "none"}:
-            raise UsageError(
-                f"there is no verdict {word!r}{did_you_mean(word, VERDICTS)}",
-                remedy=f"there are {', '.join(VERDICTS)}, and none",
-            )
-    return set(words or VERDICTS)
+    return check_verdicts(words) if words else set(ANY)
 
 
 def _map_option(session: Session) -> str:

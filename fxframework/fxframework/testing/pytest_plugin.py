@@ -7,7 +7,7 @@ fxframework on first use.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,8 +145,10 @@ def no_slower_than(request: pytest.FixtureRequest) -> Callable[..., Comparison]:
     those of ``fxframework.compare``, which it returns. With ``--fxf-update-golden``, a single run
     given as a path becomes the stored capture.
     """
+    import glob
     import shutil
 
+    from fxframework.analysis.comparison import check_verdicts
     from fxframework.verbs import compare
 
     update = request.config.getoption(UPDATE, default=False)
@@ -155,17 +157,20 @@ def no_slower_than(request: pytest.FixtureRequest) -> Callable[..., Comparison]:
         golden: str | Path,
         *runs: Any,
         threshold: float = 0.05,
-        fail_on: tuple[str, ...] = ("slower",),
+        fail_on: str | Sequence[str] = ("slower",),
         **options: Any,
     ) -> Comparison:
+        fails = check_verdicts([fail_on] if isinstance(fail_on, str) else fail_on)
         stored = request.path.parent / golden
         if update and len(runs) == 1 and isinstance(runs[0], str | Path):
             stored.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(runs[0], stored)
         if not runs:
             pytest.fail("no_slower_than needs at least one run", pytrace=False)
+        if not stored.exists() and not glob.has_magic(str(stored)):
+            pytest.fail(f"{stored} does not exist: `pytest {UPDATE}` stores a run", pytrace=False)
         found = compare(str(stored), list(runs), threshold=threshold, **options)
-        if any(change.verdict in fail_on for change in found.changes):
+        if not fails.isdisjoint(found.verdicts):
             pytest.fail(found.to_text(), pytrace=False)
         return found
 
