@@ -35,6 +35,7 @@ PYTHON_PAGES = (
     "docs/writing-xray.md",
     "docs/emulator.md",
     "docs/plugins/how-to.md",
+    "docs/reference/plugin.md",
 )
 MADE_UP = """
 __all__ = ["LIMIT", "Base", "Part", "two"]
@@ -154,6 +155,18 @@ def test_every_public_name_is_in_the_reference() -> None:
                         assert field.doc, f"{module}.{thing.name}.{field.name}: say what it means"
                     for method, _ in api.members(thing):
                         assert ast.get_docstring(method), f"{thing.name}.{method.name}"
+
+
+def test_every_name_for_plugins_has_an_example() -> None:
+    """That uses it."""
+    module = importlib.import_module("fxframework.plugin")
+    parts = page("docs/reference/plugin.md").split("\n## ")[1:]
+    assert sorted(part.partition("\n")[0].strip("`") for part in parts) == sorted(module.__all__)
+    for part in parts:
+        name = part.partition("\n")[0].strip("`")
+        code = BLOCK.search(part)
+        assert code is not None, name
+        assert re.search(rf"import .*\b{name}\b", code["code"]), name
 
 
 def test_the_reference_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
