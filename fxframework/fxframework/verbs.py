@@ -183,7 +183,7 @@ def sql(
             database = DatasetQueries(os.fspath(first))
         else:
             database = Database(
-                [stack.enter_context(_given(one, format, options)) for one in several]
+                [stack.enter_context(_given(one, format, options, several=True)) for one in several]
             )
         return stack.enter_context(database).query(query)
 
@@ -211,8 +211,8 @@ def diff(
     if by not in BY:
         raise UsageError(f"captures cannot be compared by {by!r}", remedy=f"by: {', '.join(BY)}")
     with (
-        _given(first, format, {**options, **(of_a or {})}) as a,
-        _given(second, format, {**options, **(of_b or {})}) as b,
+        _given(first, format, {**options, **(of_a or {})}, several=True) as a,
+        _given(second, format, {**options, **(of_b or {})}, several=True) as b,
     ):
         return compare(a, b, by=BY[by], show=show)
 
@@ -248,7 +248,7 @@ def compare(
     keep = all(len(each) == 1 for each in given)
     for side, inputs, own in zip(sides, given, ({}, of_after or {}), strict=True):
         for one in inputs:
-            with _given(one, format, {**options, **own}) as capture:
+            with _given(one, format, {**options, **own}, several=True) as capture:
                 reader.read(capture if select is None else capture.select(select), side, keep=keep)
     return compared(reader, *sides, threshold=threshold)
 
@@ -280,16 +280,20 @@ def _given(
     *,
     strict: bool = False,
     only: bool = False,
+    several: bool = False,
 ) -> Iterator[Capture]:
     """Yield a capture as it is, or open an input with those options that its reader has.
 
-    With ``only``, raise UsageError for other options.
+    With ``only``, raise UsageError for other options; with ``several`` inputs, for those that no
+    installed reader has.
     """
     if isinstance(what, Capture):
         yield what
         return
     host = default_host()
     with host.open(what, format=format, strict=strict, options=options, others=True) as capture:
-        if only:
-            check_options(host, options, [capture])
+        if only or several:
+            others = host.readers.items() if several else ()
+            more = [(f"reader {name}", reader.options) for name, reader in others]
+            check_options(host, options, [capture], *more)
         yield capture

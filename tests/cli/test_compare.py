@@ -265,6 +265,10 @@ def test_in_python(pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) 
     for threshold in (-1, -0.01, float("nan")):
         with pytest.raises(UsageError, match="must be 0 or more"):
             fxf.compare(*pair, threshold=threshold)
+    for words in ({"treshold": 0.1}, {"of_after": {"instr_mop": "x"}}):
+        with pytest.raises(UsageError, match=r"no option .* applies here"):
+            fxf.compare(*pair, **words)
+    assert not fxf.compare(*pair, instr_map="x").same  # an option of another reader
 
 
 def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_sample_of_a_format_is_not_foreign_for_its_reader(format: str) -> None
 COMMANDS = (
     ["info"], ["cat"], ["verify"], ["verify", "--as", "perfetto"], ["salvage", "{}", "out.fxt"],
     ["convert", "{}", "out.json"], ["convert", "--list"], ["diff", "{}", str(BOOT)],
-    ["diff", str(BOOT), "{}"], ["account"], ["stack"], ["graph"], ["graph-diff", "{}", str(BOOT)],
+    ["diff", str(BOOT), "{}"], ["account"], ["stack"], ["graph"],
     ["selectors"], ["watch", "--count", "1"], ["record"], ["explain", "{}@0"],
     ["sql", "{}", "select 1 from slices"],
 )  # fmt: skip
