@@ -99,6 +99,46 @@ def test_a_text_of_one_record_alone_is_refused() -> None:
         wire.Format("lines", "Lines", Line, codes="LIN", tables=rows)
 
 
+class Mood(wire.Record, size=16):
+    """A record that makes a row of two tables."""
+
+    time: int = wire.i64(unit="ns")
+    level: int = wire.u16()
+    text: str = wire.text(6, pad=b"\0")
+
+
+MOODS = wire.Format(
+    "moods",
+    "Moods: for tests",
+    Mood,
+    codes="MOO",
+    tables=[
+        wire.rows("instants", Mood, ts="time", name="text", scope=2),
+        wire.rows("counters", Mood, ts="time", name="text", series="text", value="level"),
+        wire.rows("moods", Mood, moods_text="text", moods_next=wire.field("level") + 1),
+    ],
+)
+
+
+def test_a_record_may_make_rows_of_several_tables() -> None:
+    rows = [(5 * number, number, f"m{number % 7}") for number in range(40_000)]
+    data = b"".join(struct.pack("<qH6s", time, level, text.encode()) for time, level, text in rows)
+    times, levels, texts = map(list, zip(*rows, strict=True))
+    check(MOODS, data[:160])
+    capture = opened(MOODS, data)
+    instants, counters, moods = map(capture.table, ("instants", "counters", "moods"))
+    assert instants.array("ts").tolist() == counters.array("ts").tolist() == times
+    assert instants.texts("name") == counters.texts("series") == moods.texts("moods_text") == texts
+    assert counters.array("value").tolist() == levels
+    assert moods.array("moods_next").tolist() == [level + 1 for level in levels]
+
+
+def test_two_rows_of_one_table_are_refused() -> None:
+    rows = [wire.rows("instants", Whole, ts="value"), wire.rows("instants", Whole, scope=2)]
+    with pytest.raises(PluginError, match="a record Whole makes two rows of instants"):
+        wire.Format("lines", "Lines", Line, codes="LIN", tables=rows)
+
+
 class Item(wire.Part):
     """A part that says its size, which counts the header."""
 

@@ -146,6 +146,10 @@ def bind_all(tables: Sequence[Rows], format: Any) -> None:
         each.bind(format)
         same = [other for other in tables if other.table == each.table]
         each.number = same.index(each)
+        if any(other.record is each.record for other in same[: each.number]):
+            raise PluginError(
+                f"{format.name}: a record {each.record.__qualname__} makes two rows of {each.table}"
+            )
     for each in tables:
         for name in differing(tables, each.table):
             if name in each.constants and each.known[name].kind in ("text", "bytes"):

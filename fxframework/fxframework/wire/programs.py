@@ -6,7 +6,7 @@ JSON, or rows. What a program cannot do, it leaves to the object decoder, record
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -207,6 +207,8 @@ class Compiler:
         """Name, slot and flag (-1: always there) of each reference."""
         self.needed: set[Expression] = set()
         self.sinks: dict[Field, list[tuple[int, str]]] = {}
+        self.tables: list[int] = []
+        """The tables of the record, if they are more than one."""
         self.behind = "", b""
         """A field, and what a line has behind it: the type of a part."""
 
@@ -238,6 +240,7 @@ class Compiler:
             return
         rows = [each for each in out.rows if each.record is cls]
         self.sinks = self._sinks(rows)
+        self.tables = [self._table(each) for each in rows] if len(rows) > 1 else []
         self.needed = self._needed(cls.layout, rows)
         try:
             self._record(cls, rows)
@@ -273,6 +276,8 @@ class Compiler:
         for table in layout.clears:
             out.op(ops.CLEAR, out.tables[table])
         for each in rows:
+            if self.tables:
+                out.op(ops.ROW, self._table(each))
             if each.table == COPIES:
                 out.op(ops.PUTPOS, 1, 0, self._column(each, "nbytes"))
             for name, source in each.sources.items():
@@ -295,14 +300,23 @@ class Compiler:
     def _sinks(self, rows: list[Rows]) -> dict[Field, list[tuple[int, str]]]:
         """Return the columns of each field, with their kinds."""
         found: dict[Field, list[tuple[int, str]]] = {}
-        if len(rows) > 1:
-            raise AssertionError("one table per class")
         for each in rows:
             for name, source in each.sources.items():
                 if isinstance(source, Field):
                     kind = each.known[name].kind
                     found.setdefault(source, []).append((self._column(each, name), kind))
         return found
+
+    def columns(self, field: Field) -> Iterator[tuple[int, str]]:
+        """Yield the columns of a field, with their kinds; go to the row of each first."""
+        for column, kind in self.sinks.get(field, ()):
+            if self.tables:
+                before = 0
+                for number, cells in enumerate(self.out.columns.values()):
+                    if before <= column < before + len(cells) and number in self.tables:
+                        self.out.op(ops.ROW, number)
+                    before += len(cells)
+            yield column, kind
 
     def _needed(self, layout: Layout, rows: list[Rows]) -> set[Expression]:
         """Return the fields whose values are used again, so that they need slots."""
@@ -360,7 +374,7 @@ class Compiler:
 
     def default(self, field: Field) -> None:
         """Add the column of a field that is absent."""
-        for column, kind in self.sinks.get(field, ()):
+        for column, kind in self.columns(field):
             slot = self.out.new()
             self.out.op(ops.CONST, slot, -1 if kind == "code" else 0)
             self.out.op(ops.PUTSLOT, slot, 0, column)
@@ -455,7 +469,7 @@ class Compiler:
         shown = field.public and field in layout.public
         if out.lines and shown:
             self.show_number(field, prefix, shift, mask, sign)
-        for column, _ in self.sinks.get(field, ()):
+        for column, _ in self.columns(field):
             if field.refers is not None:
                 first = int(column == self.sinks[field][0][0])
                 out.op(ops.PUTREF, self.slot(field), out.tables[field.refers], column, first)
@@ -533,7 +547,7 @@ class Compiler:
         if out.lines:
             code = ops.REAL if field.nbytes == 8 else ops.HALFREAL
             out.op(code, self.key(field, prefix), self.beside(field, "bits", b'"0x'))
-        for column, _ in self.sinks.get(field, ()):
+        for column, _ in self.columns(field):
             out.op(ops.PUT, 0, -1 if field.nbytes == 8 else 0xFFFFFFFF, column)
 
     def span(self, field: Span, prefix: str) -> None:
@@ -575,7 +589,7 @@ class Compiler:
 
     def put_span(self, field: Span) -> None:
         """Add the columns of a span."""
-        for column, kind in self.sinks.get(field, ()):
+        for column, kind in self.columns(field):
             code = ops.PUTCODE if kind == "code" else ops.PUTSPAN
             self.out.op(code, 0, 0, column)
 
@@ -602,7 +616,7 @@ class Compiler:
             out.op(ops.UTF8)
             if out.lines:
                 out.op(ops.TEXT, shown, self.beside(field, "bytes_hex", b'"'))
-            for column, _ in self.sinks.get(field, ()):
+            for column, _ in self.columns(field):
                 out.op(ops.PUTCODE, 0, 0, column)
             if field.aligned > 1:
                 self.align(field.aligned)
@@ -614,7 +628,7 @@ class Compiler:
                 out.op(ops.LIT, self.key(field, prefix, b'""'))
             nothing = out.new()
             out.op(ops.CONST, nothing, 0)
-            for column, _ in self.sinks.get(field, ()):
+            for column, _ in self.columns(field):
                 out.op(ops.PUTSLOT, nothing, 0, column)
             ends.append(out.op(ops.JUMP, 0))
             out.patch(skip, 1)
@@ -625,7 +639,7 @@ class Compiler:
             around = out.around(field.entry.table, field)
             out.op(ops.REF, index, table, shown, around)
             self.refs.append((field.name, index, flag))
-        for column, _ in self.sinks.get(field, ()):
+        for column, _ in self.columns(field):
             out.op(ops.PUTREF, index, table, column, int(column == self.sinks[field][0][0]))
         for end in ends:
             out.patch(end, 0)
