@@ -9,6 +9,7 @@ from tests.wire.support import check, opened
 
 from fxframework import wire
 from fxframework.errors import PluginError
+from fxframework.testing import Expected, Sample, check_capture
 
 drums, rooms = wire.table("drum"), wire.table("room")
 
@@ -78,6 +79,15 @@ def test_columns_of_several_records() -> None:
     assert table.texts("series") == ["f32", None, None, "f32", None, None]
 
 
+def test_expected_values_of_doubles_are_doubles() -> None:
+    values = [{"value": value} for value in (1.5, 2.5, -3, -0.0, 0.5, float("inf"))]
+    sample = Sample("x.lines", DATA, expected=Expected(values={"counters": values}))
+    check_capture(opened(LINES, DATA), sample)
+    values[1] = {"value": 2.25}
+    with pytest.raises(AssertionError, match=r"value is 2\.5, not 2\.25"):
+        check_capture(opened(LINES, DATA), sample)
+
+
 def test_batches_have_them_too() -> None:
     capture = opened(LINES, DATA)
     batches = list(capture.batches("counters", 2))
@@ -131,6 +141,12 @@ def test_a_record_may_make_rows_of_several_tables() -> None:
     assert instants.texts("name") == counters.texts("series") == moods.texts("moods_text") == texts
     assert counters.array("value").tolist() == levels
     assert moods.array("moods_next").tolist() == [level + 1 for level in levels]
+
+
+def test_a_table_without_times_does_not_keep_records_from_being_chosen_by_time() -> None:
+    data = b"".join(struct.pack("<qH6s", 5 * number, number, b"m") for number in range(10))
+    part = opened(MOODS, data).between(10, 22)
+    assert [record.offset for record in part.records()] == [32, 48, 64]
 
 
 def test_two_rows_of_one_table_are_refused() -> None:

@@ -552,7 +552,7 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
     base = format.capture or DeclaredCapture
     have_rows = {rows.record.record for rows in format.tables}
     row_table = format.tables[0].table if len({each.table for each in format.tables}) == 1 else None
-    timed = all(rows.time is not None for rows in format.tables)
+    timed = any(rows.time is not None for rows in format.tables)
     return type(
         f"{base.__name__}Of{format.name.title().replace('-', '')}",
         (base,),

@@ -134,6 +134,7 @@ class Walk:
         for rows in self.format.tables:
             if rows.record is cls and rows.time is not None:
                 record.ns = rows.time.value({**c.known, **self.state.registers})
+                break
         return record, c.notes
 
     def again(self, record: LosslessRecord) -> None:
