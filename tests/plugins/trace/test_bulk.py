@@ -326,7 +326,7 @@ def test_threads_that_are_not_listed_are_nobody() -> None:
 
 def test_codes_that_the_pool_lacks() -> None:
     pool = StringPool()
-    with pytest.raises(ValueError, match="the pool does not have"):
+    with pytest.raises(ValueError, match="not in the pool"):
         written({"instants": table("instants", pool, 1, name=[99], thread=[-1])}, pool)
 
 
