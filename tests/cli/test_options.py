@@ -66,6 +66,7 @@ INPUTS = {
 VALUES = {
     "--check": "replay", "--as": "perfetto",
     "--jobs": "1", "--engine": "pool", "--host": "lab", "--into": ".",
+    "--of-a": "max_findings=20", "--of-b": "max_findings=20",
     "--format": None, "--option": "max_findings=20", "--since": "1us", "--until": "30ms",
     "--color": "never", "--max-time": "600", "--max-memory": "20G", "--max-output": "20G",
     "--thread": "*", "--process": "*", "--category": "*", "--function": "*",

@@ -87,4 +87,3 @@ def test_other_indexes_are_the_same_and_other_values_are_not() -> None:
     assert not found.same
     assert found.records is not None
     assert found.records.only == ({"event": 1}, {"event": 1})
-    assert {one.key["name"] for one in found.names["slices"]} == {"n", "m"}
