@@ -137,15 +137,17 @@ class RecordBounds:
     def is_exact(self, at: i64) -> flag:
         """Return whether a record begins at word ``at`` whose contents fill it exactly."""
         size = self.sound_size(at)
-        if size == 0:
-            return False
+        return size != 0 and self.form_of(at, at + size) >= 0
+
+    def form_of(self, at: i64, end: i64) -> i64:
+        """Return the form whose contents fill the record from word ``at`` to ``end``; or -1."""
         kind = self.words[at] & 15
         form = self.first_form[kind]
         while form < self.first_form[kind + 1]:
-            if self.contents_end(at, form) == at + size:
-                return True
+            if self.contents_end(at, form) == end:
+                return form
             form += 1
-        return False
+        return -1
 
     def contents_end(self, at: i64, form: i64) -> i64:
         """Return the word behind the contents of a record of this form; 0 where it can be none."""

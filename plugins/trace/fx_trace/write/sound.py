@@ -77,7 +77,7 @@ class SoundRecords(Kernel):
                 break
             if self.max_record and 8 * size > self.max_record:
                 break
-            form = self.form_of(self.pos, self.pos + size)
+            form = self.records.form_of(self.pos, self.pos + size)
             if form < 0 or not self.is_resolved(self.pos, form):
                 break
             if kind == RECORD_STRING or kind == RECORD_THREAD:
@@ -94,16 +94,6 @@ class SoundRecords(Kernel):
     def register(self, at: int) -> None:
         """Enter what the framed record at word ``at`` registers: a string, thread or provider."""
         self.enter(at)
-
-    def form_of(self, at: i64, end: i64) -> i64:
-        """Return the form whose contents fill the record from word ``at`` to ``end``; or -1."""
-        kind = self.words[at] & 15
-        form = self.records.first_form[kind]
-        while form < self.records.first_form[kind + 1]:
-            if self.records.contents_end(at, form) == end:
-                return form
-            form += 1
-        return -1
 
     def is_resolved(self, at: i64, form: i64) -> flag:
         """Return whether all strings and threads that a record refers to are registered."""
