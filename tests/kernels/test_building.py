@@ -122,7 +122,15 @@ def project(tmp_path: Path) -> Path:
 def run(project: Path, what: str, **environment: str) -> subprocess.CompletedProcess[str]:
     out = project.parent / "out"
     out.mkdir(exist_ok=True)
-    removed = ("FXF_NATIVE", "FXF_SANITIZE", "CC", "LDSHARED", "CFLAGS", "LDFLAGS")
+    removed = (
+        "FXF_NATIVE",
+        "FXF_SANITIZE",
+        "CC",
+        "LDSHARED",
+        "CFLAGS",
+        "LDFLAGS",
+        "PYTHONDONTWRITEBYTECODE",
+    )
     kept = {name: value for name, value in os.environ.items() if name not in removed}
     return subprocess.run(
         [sys.executable, "-c", BUILD, what, str(out)],

@@ -69,7 +69,7 @@ class Constants:
     def _ask(self, module: str, name: str) -> int | float | str | None:
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-P", "-c", PROGRAM, str(Path(__file__).parents[1])],
+                [sys.executable, "-P", "-B", "-c", PROGRAM, str(Path(__file__).parents[1])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
