@@ -12,11 +12,13 @@ from pathlib import Path
 
 import attrs
 
-__all__ = ["ROOMS", "Thing", "modules", "room_text", "things"]
+__all__ = ["EXPORTS", "ROOMS", "Thing", "entry", "modules", "public", "room_text", "things"]
 
 ROOT = Path(__file__).resolve().parents[1] / "fxframework"
 ROOMS = ("model", "io", "registry", "findings", "errors", "testing")
 """Packages and modules of fxframework whose names are documented."""
+EXPORTS = ("kit", "wire")
+"""Packages of which what they export is documented: a section of a page for each name."""
 HIDDEN = {"fxframework.testing.contracts", "fxframework.testing.pytest_plugin"}
 """Whose names are those of `fxframework.testing`, or fixtures."""
 
@@ -69,10 +71,16 @@ def public(module: str) -> list[str]:
 def things(module: str) -> Iterator[Thing]:
     """The public names of a module, but those that another documented module defines."""
     for name in public(module):
-        home, node, doc = defined(module, name)
-        if home == module or home.startswith(tuple(HIDDEN)):
-            bases = tuple(map(ast.unparse, node.bases)) if isinstance(node, ast.ClassDef) else ()
-            yield Thing(module, name, node, doc, bases)
+        home = defined(module, name)[0]
+        if home == module or home.startswith((*HIDDEN, *(f"fxframework.{x}." for x in EXPORTS))):
+            yield thing(module, name)
+
+
+def thing(module: str, name: str) -> Thing:
+    """A public name of a module, wherever it is defined."""
+    _, node, doc = defined(module, name)
+    bases = tuple(map(ast.unparse, node.bases)) if isinstance(node, ast.ClassDef) else ()
+    return Thing(module, name, node, doc, bases)
 
 
 def defined(module: str, name: str) -> tuple[str, ast.AST, str]:
@@ -144,7 +152,8 @@ def shown(thing: Thing) -> list[ast.ClassDef]:
 @functools.cache
 def names() -> frozenset[str]:
     """All names that have an entry."""
-    return frozenset(name for room in ROOMS for module in modules(room) for name in public(module))
+    of_rooms = {name for room in ROOMS for module in modules(room) for name in public(module)}
+    return of_rooms.union(*(public(f"fxframework.{package}") for package in EXPORTS))
 
 
 def fields(thing: Thing) -> list[Field]:
@@ -178,9 +187,11 @@ def declared(node: ast.ClassDef) -> Iterator[Field]:
 
 
 def helped(value: ast.expr | None) -> str:
-    """What a limit says of itself."""
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "_limit":
-        text: str = ast.literal_eval(value.args[1])
+    """What a limit, or a parameter of a step, says of itself."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in {"_limit", "parameter"}:
+        given = {each.arg: each.value for each in value.keywords}
+        said = given["help"] if "help" in given else value.args[1]
+        text: str = ast.literal_eval(said)
         return f"{text[:1].upper()}{text[1:]}."
     return ""
 
@@ -192,6 +203,8 @@ def default(value: ast.expr) -> str:
         if "default" in given:
             return ast.unparse(given["default"])
         return f"{ast.unparse(given['factory'])}()" if "factory" in given else ""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "parameter":
+        return ast.unparse(value.args[0]) if value.args else ""
     if isinstance(value, ast.Call) and ast.unparse(value.func) in {"_named", "_suffixed"}:
         of = ast.literal_eval(value.args[0])
         return f"its {of}" if ast.unparse(value.func) == "_named" else f"its {of} as a suffix"
@@ -233,22 +246,27 @@ def room_text(room: str) -> str:
         said = list(things(module))
         if said:
             about = prose(ast.get_docstring(source(module)) or "")
-            parts.append(f"## `{module}`\n\n{about}\n\n" + "\n".join(map(thing_text, said)))
+            entries = [f"### `{thing.name}`\n\n{thing_text(thing)}" for thing in said]
+            parts.append(f"## `{module}`\n\n{about}\n\n" + "\n".join(entries))
     return "\n".join(parts)
 
 
+def entry(package: str, name: str) -> str:
+    """The reference of a name that a package exports."""
+    return thing_text(thing(f"fxframework.{package}", name))
+
+
 def thing_text(thing: Thing) -> str:
-    """A name with all that is public of it."""
-    head = f"### `{thing.name}`\n\n"
+    """All that is public of a name."""
     node = thing.node
     if isinstance(node, Function):
-        return f"{head}{code(signature(node))}\n{prose(thing.doc)}\n"
+        return f"{code(signature(node))}\n{prose(thing.doc)}\n"
     if isinstance(node, ast.ClassDef):
-        return head + class_text(node, thing)
+        return class_text(node, thing)
     assert isinstance(node, ast.Assign | ast.AnnAssign)  # noqa: S101 (what defined() gives)
     value = "" if node.value is None else ast.unparse(node.value)
     shown = f"{thing.name} = {value}" if len(value) <= 100 else f"{thing.name} = ..."
-    return f"{head}{code(shown)}\n{prose(thing.doc)}\n"
+    return f"{code(shown)}\n{prose(thing.doc)}\n"
 
 
 def class_text(node: ast.ClassDef, thing: Thing) -> str:

@@ -9,6 +9,7 @@ writes all of them again; with ``--check`` it changes nothing, and exits 1 where
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import inspect
 import json
@@ -556,6 +557,9 @@ def parts() -> dict[str, Callable[[], str]]:
     api = loaded("fxframework_api", DOCS / "api.py")
     for room in api.ROOMS:
         made[f"api {room}"] = lambda room=room: api.room_text(room)  # type: ignore[misc]
+    for package in api.EXPORTS:
+        for name in api.public(f"fxframework.{package}"):
+            made[f"api {package}.{name}"] = functools.partial(api.entry, package, name)
     for format in host.readers:
         made[f"tables {format}"] = lambda format=format: tables_of(  # type: ignore[misc]
             schemas(host, format)

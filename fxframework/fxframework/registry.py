@@ -343,7 +343,7 @@ class Writer:
     counts what the output format cannot represent."""
     salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
     """Writes the valid records of a capture of its own format, and yields each loss. The default
-    is ``fxframework.kit.salvage.salvage_records``."""
+    is ``fxframework.kit.salvage_records``."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 
@@ -424,7 +424,7 @@ class StepKind:
     title: str
     """What it does, in one line."""
     parameters: Callable[[], type]
-    """Returns the attrs class of its parameters (``fxframework.kit.steps``)."""
+    """Returns the attrs class of its parameters (``fxframework.kit.parameter``)."""
     run: Callable[..., Any]
     """``run(parameters, run)`` with such an object and a ``kit.steps.Run`` returns an Outcome, or
     None for success. If it raises, the step fails and the scenario ends."""

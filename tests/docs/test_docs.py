@@ -36,6 +36,8 @@ PYTHON_PAGES = (
     "docs/emulator.md",
     "docs/plugins/how-to.md",
     "docs/reference/plugin.md",
+    "docs/reference/kit.md",
+    "docs/reference/wire.md",
 )
 MADE_UP = """
 __all__ = ["LIMIT", "Base", "Part", "two"]
@@ -64,6 +66,7 @@ def two(a: int) -> int:
     '''Two.'''
 """
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 NEEDED = re.compile(r"^(?:import|from) (?P<package>pyarrow|duckdb|polars|pandas)\b", re.MULTILINE)
 
 
@@ -89,7 +92,8 @@ def everything() -> str:
 
 
 def blocks(name: str) -> Iterator[str]:
-    return (found["code"] for found in BLOCK.finditer(page(name)))
+    """Python of a page, but for what is generated: signatures."""
+    return (found["code"] for found in BLOCK.finditer(GENERATED.sub("", page(name))))
 
 
 def section(text: str, title: str) -> str:
@@ -148,25 +152,32 @@ def test_every_public_name_is_in_the_reference() -> None:
             for name in importlib.import_module(module).__all__:
                 home = api.defined(module, name)[0]
                 assert f"### `{name}`\n" in text or home.split(".")[1] != room, f"{module}.{name}"
-            for thing in api.things(module):
-                assert thing.doc, f"{module}.{thing.name} has no docstring"
-                if isinstance(thing.node, ast.ClassDef):
-                    for field in api.fields(thing):
-                        assert field.doc, f"{module}.{thing.name}.{field.name}: say what it means"
-                    for method, _ in api.members(thing):
-                        assert ast.get_docstring(method), f"{thing.name}.{method.name}"
+    modules = [module for room in api.ROOMS for module in api.modules(room)]
+    found = [thing for module in modules for thing in api.things(module)]
+    for package in api.EXPORTS:
+        home = f"fxframework.{package}"
+        found += [api.thing(home, name) for name in api.public(home)]
+    for thing in found:
+        assert thing.doc, f"{thing.module}.{thing.name} has no docstring"
+        if isinstance(thing.node, ast.ClassDef):
+            for field in api.fields(thing):
+                assert field.doc, f"{thing.module}.{thing.name}.{field.name}: say what it means"
+            for method, _ in api.members(thing):
+                assert ast.get_docstring(method), f"{thing.name}.{method.name}"
 
 
-def test_every_name_for_plugins_has_an_example() -> None:
+@pytest.mark.parametrize("room", ["plugin", "kit", "wire"])
+def test_every_name_for_plugins_has_an_example(room: str) -> None:
     """That uses it."""
-    module = importlib.import_module("fxframework.plugin")
-    parts = page("docs/reference/plugin.md").split("\n## ")[1:]
+    module = importlib.import_module(f"fxframework.{room}")
+    parts = GENERATED.sub("", page(f"docs/reference/{room}.md")).split("\n## ")[1:]
     assert sorted(part.partition("\n")[0].strip("`") for part in parts) == sorted(module.__all__)
     for part in parts:
         name = part.partition("\n")[0].strip("`")
         code = BLOCK.search(part)
         assert code is not None, name
-        assert re.search(rf"import .*\b{name}\b", code["code"]), name
+        assert re.search(rf"import .*\b{name}\b|\b{room}\.{name}\b", code["code"]), name
+        assert getattr(module, name) is not None
 
 
 def test_the_reference_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,6 +188,7 @@ def test_the_reference_follows_the_sources(tmp_path: Path, monkeypatch: pytest.M
     (package / "errors.py").write_text(MADE_UP)
     monkeypatch.setattr(api, "ROOT", tmp_path)
     monkeypatch.setattr(api, "ROOMS", ("errors",))
+    monkeypatch.setattr(api, "EXPORTS", ())
     assert api.modules("errors") == ["fxframework.errors"]
     limit, base, part, _ = api.things("fxframework.errors")
     assert (limit.name, limit.doc) == ("LIMIT", "The most.")
@@ -307,7 +319,8 @@ def test_python_blocks_run(
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["block"])
-    exec(compile(code, f"{name}, block {number}", "exec"), {"__name__": "__main__"})
+    block = compile(code, f"{name}, block {number}", "exec", dont_inherit=True)
+    exec(block, {"__name__": "__main__"})
     made_here = ("*.fxt*", "*.fxlog", "*.fxring", "*.xray")
     for made in (path for pattern in made_here for path in tmp_path.glob(pattern)):
         with fxf.open(made) as capture:

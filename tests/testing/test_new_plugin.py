@@ -101,7 +101,7 @@ def test_a_small_format_passes_its_test(tmp_path: Path) -> None:
     assert checked.exit_code == ExitCode.OK, checked.text
 
 
-@pytest.mark.parametrize("kind", KINDS.keys() - SMALL.keys())
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - SMALL.keys()))
 def test_other_kinds_are_not_small(kind: str, tmp_path: Path) -> None:
     done = run_cli("new-plugin", kind, "drums", "--small", "--into", tmp_path)
     assert done.exit_code == ExitCode.USAGE

@@ -49,7 +49,9 @@ class ShownRecord:
     """A record to show in a difference."""
 
     offset: int
+    """Byte offset in the (unpacked) file."""
     kind: str
+    """Its kind, as in JSON."""
     said: Mapping[str, Any]
     """Its JSON without offset, size, indexes and raw bytes."""
 

@@ -35,6 +35,7 @@ class LosslessRecord:
     nbytes: int = attrs.field(default=0, eq=False)
     """Size in bytes."""
     raw: bytes | memoryview | None = None
+    """Its bytes, where the fields would give others."""
 
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into a JSON object."""

@@ -25,6 +25,7 @@ class Loss:
     offset: int
     """Byte offset in the (unpacked) file."""
     nbytes: int
+    """Its size."""
     what: str
     """The kind of record, as record JSON names it."""
     message: str

@@ -104,6 +104,7 @@ class Stretch:
     first: int
     """Number of the first row within the table."""
     count: int
+    """Number of rows."""
     columns: Columns
     """All columns except `row`. Functions here must not refer to the capture: its own cached
     tables would keep it in memory."""

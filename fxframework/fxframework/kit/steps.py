@@ -129,6 +129,7 @@ class Outcome:
     """The result of a step."""
 
     status: Status = "ok"
+    """Whether the step did what it should."""
     message: str = ""
     """One line: why it failed or was skipped, or what it did."""
     facts: Mapping[str, Any] = attrs.field(factory=dict)

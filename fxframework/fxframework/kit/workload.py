@@ -105,7 +105,9 @@ class ArgumentType:
     """A type of arguments: the function that makes a value, and the TOML types it accepts."""
 
     make: Callable[[Any], Any]
+    """Makes the value that writers take."""
     of: tuple[type, ...] = (int, float, str)
+    """Types of the values in TOML."""
 
 
 _JSON: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "string"}
@@ -119,8 +121,10 @@ class Argument:
     """
 
     types: ClassVar[Mapping[str, ArgumentType]] = {}
+    """Types by the name that the table gives."""
 
     value: Any
+    """A bool, a number or a text; in a text ``{NAME}`` is the round of a loop."""
     type: ArgumentType | None = None
     """The type that converts the value in each round of a loop; None for a constant."""
 
@@ -253,6 +257,7 @@ class Loop:
 
     loop: int = parameter(help="how often", least=0)
     body: list[Any] = parameter(help=BODY)
+    """What is done each time."""
     as_: str = parameter("", help="name of the round, from 0: {NAME} in texts becomes its number")
 
     def do(self, stage: ActionContext[Any]) -> Activity:

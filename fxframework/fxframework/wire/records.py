@@ -607,7 +607,7 @@ def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
 @dataclass_transform(kw_only_default=True)
 @attrs.define(kw_only=True, slots=False)
 class Record(LosslessRecord):
-    """A record of a declared format. ``refs`` has the numbers of references, by field.
+    """A record of a declared format.
 
     The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
     ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
@@ -616,8 +616,10 @@ class Record(LosslessRecord):
     """
 
     layout: ClassVar[Layout]
+    """Its fields."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
+    """Numbers of references, by field."""
     ns: int | None = attrs.field(default=None, eq=False)
     """Its time in nanoseconds; None if it has none."""
 
@@ -688,9 +690,12 @@ class Part:
     """
 
     record: ClassVar[str] = ""
+    """Its kind, as in JSON."""
     layout: ClassVar[Layout]
+    """Its fields."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
+    """Numbers of references, by field."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__()

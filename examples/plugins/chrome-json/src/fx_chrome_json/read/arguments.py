@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_chrome_json.read.tasks import Codes
-from fxframework.kit.scanned import Columns, value_columns
+from fxframework.kit import Columns, value_columns
 from fxframework.model.schema import ARG_TYPES
 
 __all__ = ["ArgumentRows", "leaves"]

@@ -23,7 +23,7 @@ from fx_chrome_json.read.tables import SCHEMAS
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.kit.scanned import FirstPass
+from fxframework.kit import FirstPass
 from fxframework.model.clock import NS_MAX
 from fxframework.model.diagnostics import Found
 from fxframework.model.strings import StringPool

@@ -18,7 +18,7 @@ from fx_chrome_json.read.scan import Part, Scanner
 from fx_chrome_json.read.tables import SCHEMAS, STREAMED
 from fxframework.errors import Rule
 from fxframework.io.source import Source
-from fxframework.kit.scanned import Columns, ScannedCapture, Stretch
+from fxframework.kit import Columns, ScannedCapture, Stretch
 from fxframework.model.capture import OpenRequest
 from fxframework.model.table import Table
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fx_ftrace.read.lines import Event, fields
 from fxframework.io.limits import Limits
-from fxframework.kit.gather import Gathered
+from fxframework.kit import Gathered
 from fxframework.model.schema import STANDARD_TABLES
 
 __all__ = ["SCHEMAS", "Rows"]
