@@ -133,6 +133,7 @@ def began() -> list[re.Match[str]]:
 
 def prepared(folder: Path) -> Workshop:
     """An environment that has what this one has, and the plugins as their tutorials begin."""
+    pytest.importorskip("setuptools", "70.1")  # which makes wheels by itself
     workshop = Workshop(folder)
     venv.create(workshop.environment, with_pip=False, symlinks=True)
     (site,) = (workshop.environment / "lib").glob("python*/site-packages")
