@@ -25,7 +25,7 @@ NAMES["Writer"] = NAMES["Exporter"] = NAMES["Reader"]
 REQUIRED = ("open", "run", "sniff")
 """Fields that must be functions."""
 OPTIONAL = (
-    "rules", "explain", "sample", "shapes", "snapshot", "extract", "merge", "salvage", "parameters",
+    "rules", "explain", "sample", "snapshot", "extract", "merge", "salvage", "parameters",
 )  # fmt: skip
 """Fields that must be functions or None."""
 

@@ -291,13 +291,6 @@ class Reader:
     """Returns the record at a byte offset as annotated fields."""
     sample: Callable[[int], bytes] | None = None
     """Makes a typical file of about that many bytes, for `fxf bench`."""
-    shapes: Callable[[], Mapping[str, Callable[[int], bytes]]] | None = None
-    """Returns functions, by name, that make files of unusual shape of about that many bytes, for
-    `fxf bench --shapes`, which also measures the sample, the damaged sample and zeros."""
-    yardsticks: Mapping[str, Callable[[Path], float | None]] = attrs.field(factory=dict)
-    """Other programs that read the format, by name, for comparison in `fxf bench --stages`. Each
-    function reads a whole file and returns the CPU seconds used, or None if the program is
-    missing."""
     snapshot: Callable[[Path], LiveSnapshot] | None = None
     """Copies a file that another program is writing, for `fxf watch`; only for formats whose
     captures are states (``Capture.entries``). Raises FxError if no copy is consistent."""

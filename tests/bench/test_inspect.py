@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import fxframework
-from fx_inspect import shapes
 from fx_inspect.sample import sample
 from fxframework.cli import measures as bench
 from fxframework.host import Host
 
+from .shapes import inspect as shapes
 from .yardstick import Say, copied, decode, least
 
 MEGABYTES = int(os.environ.get("FXF_BENCH_MEGABYTES", "64"))

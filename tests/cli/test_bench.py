@@ -8,17 +8,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from fx_trace.sample import sample
-from fxframework.cli import bench_stages, main
+from fxframework.cli import main
 from fxframework.cli.bench import HEADER, SIZE
-from fxframework.cli.bench_growth import fitted_exponent
 from fxframework.cli.measures import peak_memory
 from fxframework.host import default_host
+from fxframework.registry import Reader
+
+from ..bench import __main__ as tool
+from ..bench import measuring
+from ..bench.measuring import own_shapes
 
 NAMES = ["copy", "tables slices, args", "record JSON", "memory, whole", "memory, batches"]
 
@@ -101,71 +104,60 @@ def test_memory_is_not_that_of_who_asks(tmp_path: Path) -> None:
     assert beside < alone + (100 << 20)
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of kilobytes."""
-    monkeypatch.setattr(bench_stages, "MEGABYTE", 20_000)
+SMALL = 20_000
 
 
-def run_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert main(["bench", "--runs", "1", "--json", *arguments]) == 0
-    run: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return run
+def readers(*formats: str) -> list[Reader]:
+    return [reader for reader in default_host().readers.values() if reader.format in formats]
 
 
-def test_stages_are_those_of_reading_and_what_it_can_become(
-    small: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    found = run_of(capsys, "--stages", "--size", "1")["stages"]
+def test_stages_are_those_of_reading_and_what_it_can_become() -> None:
     by_format: dict[str, list[str]] = {}
-    for one in found:
-        assert one["seconds"] > 0
-        assert one["ratio"] > 0
-        by_format.setdefault(one["format"], []).append(one["stage"])
-    assert {"inspect", "log", "trace", "xray", "xray-basic", "llvm-yaml"} <= by_format.keys()
+    for row in measuring.stages(default_host(), readers("trace", "log", "llvm-yaml"), SMALL, 1):
+        assert row.figures["ms"] > 0
+        assert row.figures["/copy"] > 0
+        by_format.setdefault(row.format, []).append(row.case)
+    assert by_format.keys() == {"log", "trace", "llvm-yaml"}
     for stages in by_format.values():
-        assert stages[: 1 + len(bench_stages.READING)] == ["copy", *bench_stages.READING]
+        assert stages[: 1 + len(measuring.READING)] == ["copy", *measuring.READING]
         assert len(set(stages)) == len(stages)
     assert {"to trace", "to perfetto", "to parquet"} <= set(by_format["trace"])
     assert "to otlp" not in by_format["trace"]  # there is nothing to export, which is noted
 
 
-def test_growth_is_fitted_and_compared(
-    small: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert fitted_exponent([1, 10, 100], [3, 30, 300]) == pytest.approx(1)
-    assert fitted_exponent([1, 2, 4], [1, 4, 16]) == pytest.approx(2)
-    run = run_of(capsys, "--growth", "8,1", "-f", "inspect")
-    stages = [one["stage"] for one in run["growth"]]
-    assert stages == list(bench_stages.READING)
-    assert all(len(one["sizes"]) == 2 and one["sizes"][0] < one["sizes"][1]
-               for one in run["growth"])  # fmt: skip
-    saved = tmp_path / "run.json"
-    for one in run["growth"]:
-        one["exponent"] = 1e9 if one["stage"] == "record JSON" else 1.0
-    saved.write_text(json.dumps(run))
-    assert main(["bench", "--runs", "1", "--growth", "1,8", "-f", "inspect", "--compare",
-                 str(saved)]) == 0  # fmt: skip
-    shown = capsys.readouterr()
-    assert "EXPONENT" in shown.out
-    worst = shown.out.partition("CHANGE")[2].splitlines()[1]
-    assert worst.split()[:3] == ["inspect", "record", "JSON"]
-    assert worst.endswith("*")
-    assert "figures are in both runs" in shown.err
+def test_growth_is_fitted() -> None:
+    assert measuring.fitted_exponent([1, 10, 100], [3, 30, 300]) == pytest.approx(1)
+    assert measuring.fitted_exponent([1, 2, 4], [1, 4, 16]) == pytest.approx(2)
+    rows = list(measuring.growth(default_host(), readers("inspect"), [SMALL, 8 * SMALL], 1))
+    assert [row.case for row in rows] == list(measuring.READING)
+    assert all(len(row.figures) == 3 and "/exponent" in row.figures for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["--growth", "1"], 2, "two or more"),
-        (["--growth", "x,2"], 2, "two or more"),
-        (["--stages", "--shapes"], 2, "exclude each other"),
-        (["--compare", "nosuch.json"], 1, "cannot be read"),
-        (["--compare", __file__], 1, "cannot be read"),
-    ],
-)
-def test_what_bench_refuses(
-    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["bench", *arguments]) == status
-    assert message in capsys.readouterr().err
+def test_shapes_are_those_of_every_format_and_its_own() -> None:
+    rows = list(measuring.shapes(default_host(), readers("xray"), SMALL, 1))
+    assert [row.case for row in rows][:2] == ["typical", "every 100th record damaged"]
+    assert set(own_shapes("xray")) < {row.case for row in rows}
+    assert all(row.figures["/copy"] > 0 and row.figures["/size"] > 0 for row in rows)
+    assert rows[1].figures["findings"] > rows[0].figures["findings"]
+
+
+def test_runs_are_saved_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = str(tmp_path / "run.json")
+    given = ["stages", "-f", "llvm-yaml", "--size", "0.01", "--runs", "1"]
+    assert tool.main([*given, "--save", saved]) == 0
+    rows = json.loads(Path(saved).read_text())
+    rows[3][2]["/copy"] = 1e9
+    Path(saved).write_text(json.dumps(rows))
+    capsys.readouterr()
+    assert tool.main([*given, "--compare", saved]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[len(rows)].split()[:2] == ["llvm-yaml", rows[3][1]]
+    assert shown[len(rows)].endswith("*")
+
+
+@pytest.mark.parametrize("option", ["--shapes", "--stages", "--growth", "--compare"])
+def test_what_is_gone_is_named(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", option]) == 2
+    shown = capsys.readouterr().err
+    assert f"`fxf bench {option}` is gone" in shown
+    assert "python -m tests.bench" in shown

@@ -97,12 +97,8 @@ FOREVER = {"--follow"}
 ELSEWHERE = {
     ("odd", "--instr-map"),
     ("odd", "--function"),
-    ("bench", "--shapes"),
-    ("bench", "--stages"),
-    ("bench", "--growth"),
-    ("bench", "--compare"),
 }
-"""Options that take no file, or another run (in ``test_bench``), or four files of one format."""
+"""Options that take no file, or four files of one format."""
 SERVERS = {"view"}
 """Commands that wait for a browser: in ``test_view``."""
 

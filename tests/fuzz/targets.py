@@ -40,6 +40,7 @@ except ImportError:  # it runs as a script
 __all__ = ["TARGETS", "Target", "found", "mutated"]
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
+SHAPES = Path(__file__).parents[1] / "bench" / "shapes"
 FOUND = Path(__file__).with_name("found")
 """Inputs on which something failed once, in a folder a target."""
 LARGEST = 4096
@@ -77,6 +78,16 @@ def found(name: str) -> list[Path]:
 # --- Seeds ----------------------------------------------------------------------------------------
 
 
+def _module(name: str, path: Path) -> Any:
+    """A module of another folder of tests."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
 def _captures(family: str, formats: tuple[str, ...]) -> list[bytes]:
     """Real captures of a family, cut off, and typical ones of each format."""
     captures = [
@@ -89,8 +100,9 @@ def _captures(family: str, formats: tuple[str, ...]) -> list[bytes]:
         reader = host().reader(format)
         if reader.sample is not None:
             captures.append(reader.sample(LARGEST)[:LARGEST])
-        if reader.shapes is not None:
-            captures += [make(1024)[:LARGEST] for make in reader.shapes().values()]
+        if (path := SHAPES / f"{format}.py").exists():
+            shapes = _module(f"fuzzed_shapes_{format}", path).shapes()
+            captures += [make(1024)[:LARGEST] for make in shapes.values()]
     return [seed for seed in captures if seed]
 
 
@@ -155,11 +167,7 @@ def _texts(*patterns: str) -> list[bytes]:
 def _programs() -> list[bytes]:
     """Small programs with a map of each kind, and a table of names."""
     path = CONFORMANCE.parent / "plugins" / "xray" / "programs.py"
-    spec = importlib.util.spec_from_file_location("fuzzed_programs", path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = sys.modules["fuzzed_programs"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
+    made = _module("fuzzed_programs", path)
     sleds = [made.Sled(0x2000 + 16 * place, 0x2000, place & 1) for place in range(4)]
     symbols = [made.Symbol(0x2000, 64, "_Z4workv"), made.Symbol(0x2040, 8, "main")]
     every: list[dict[str, Any]] = [

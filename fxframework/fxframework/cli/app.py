@@ -57,6 +57,12 @@ COMMANDS = {
 
 GONE = {"graph-diff": "fxf compare A B -o OUT.dot"}
 """Commands that earlier versions had, with what replaces them."""
+GONE_OPTIONS = {
+    ("bench", option): f"in a clone, `python -m tests.bench {instead}` measures this"
+    for option, instead in (("--shapes", "shapes"), ("--stages", "stages"), ("--growth", "growth"),
+                            ("--compare", "stages --compare RUN.json"))
+}  # fmt: skip
+"""Options that earlier versions had, by command, with what replaces them."""
 SYSTEM = "check the path, the permissions and the disk"
 """The remedy for errors of the operating system."""
 
@@ -288,5 +294,7 @@ def _usage(error: click.ClickException) -> UsageError:
     remedy = f"see `{where} --help`"
     if isinstance(error, click.NoSuchOption):
         name = error.option_name.lstrip("-")
+        if instead := GONE_OPTIONS.get((where.rpartition(" ")[2], error.option_name)):
+            return UsageError(f"`{where} {error.option_name}` is gone", remedy=instead)
         remedy += f"; options of readers and exporters are given with -o {name}=VALUE"
     return UsageError(text[:1].lower() + text[1:], remedy=remedy)

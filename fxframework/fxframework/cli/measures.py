@@ -63,8 +63,8 @@ def copied(data: Any, runs: int) -> float:
     """Return the seconds of copying the bytes to allocated memory."""
     import numpy as np
 
-    room = np.empty_like(data)
-    return best(runs, lambda: np.copyto(room, data))
+    memory = np.empty_like(data)
+    return best(runs, lambda: np.copyto(memory, data))
 
 
 def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Measure]:
@@ -76,8 +76,7 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
         del data
         summary = capture.summary()
         tables = tuple(name for name in TABLES if summary.rows.get(name))
-        records = summary.records
-        rows = 0
+    records, rows = summary.records, 0
 
     def decode() -> None:
         nonlocal rows
@@ -94,14 +93,12 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
         ),
     ]  # fmt: skip
     pace = _lines_per_second(host, path, format)
-    seconds = records / pace
     rate = f"{pace / 1e6:.2f} M records/s"
-    out.append(Measure("record JSON", seconds, seconds / copy_seconds, rate, "copy"))
+    out.append(Measure("record JSON", records / pace, records / pace / copy_seconds, rate, "copy"))
     for way in ("whole", "batches"):
         peak = peak_memory(path, format, tables, way)
-        out.append(
-            Measure(f"memory, {way}", None, peak / size, f"{peak / 2**20:.0f} MiB", "file size")
-        )
+        rate = f"{peak / 2**20:.0f} MiB"
+        out.append(Measure(f"memory, {way}", None, peak / size, rate, "file size"))
     return out
 
 
@@ -149,13 +146,8 @@ def peak_of(code: str, *given: str) -> int:
 
     ``given`` is ``sys.argv[1:]`` there.
     """
-    done = subprocess.run(  # noqa: S603 (our own interpreter and arguments)
-        [sys.executable, "-P", "-c", code + _PEAK, *given],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return int(done.stdout)
+    command = [sys.executable, "-P", "-c", code + _PEAK, *given]
+    return int(subprocess.check_output(command, text=True))  # noqa: S603 (our own interpreter)
 
 
 def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str) -> int:

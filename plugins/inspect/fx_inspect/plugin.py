@@ -129,7 +129,6 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_inspect.read.explain:explain"),
             sample=lazy("fx_inspect.sample:sample"),
-            shapes=lazy("fx_inspect.shapes:shapes"),
             snapshot=lazy("fx_inspect.cli:snapshot"),
         )
     ]

@@ -290,7 +290,6 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_log.read.explain:explain_log"),
             sample=lazy("fx_log.sample:sample"),
-            shapes=lazy("fx_log.shapes:shapes"),
         ),
         Reader(
             format="log-legacy",

@@ -104,8 +104,6 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
-            shapes=lazy("fx_trace.shapes:shapes"),
-            yardsticks={"PyPI fxt": lazy("fx_trace.yardsticks:fxt_package")},
             references=(
                 Reference(
                     name="perfetto",

@@ -235,8 +235,6 @@ def fx_readers() -> Iterable[Reader]:
             explain=lazy("fx_xray.read.explain:explain_fdr"),
             references=REFERENCES,
             sample=lazy("fx_xray.sample:sample"),
-            shapes=lazy("fx_xray.shapes:shapes"),
-            yardsticks={"llvm-xray fdr-dump": lazy("fx_xray.yardsticks:fdr_dump")},
         ),
         Reader(
             format="xray-basic",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from fx_inspect import shapes
+from ...bench.shapes import inspect as shapes
 
 INT, BUFFER, EXTENT, ARRAY, STRING = 4, 7, 8, 11, 14
 

@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 import pytest
 
-from fx_inspect import shapes
 from fx_inspect.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
+from ...bench.shapes import inspect as shapes
 from .trees import image, vectors
 
 

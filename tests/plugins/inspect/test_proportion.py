@@ -11,11 +11,11 @@ import pytest
 from fx_inspect import plugin
 from fx_inspect.export.presentation import REPEATED
 from fx_inspect.read.reader import InspectCapture, open_inspect
-from fx_inspect.shapes import SHAPES
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
+from ...bench.shapes.inspect import SHAPES
 from .shared_strings import SHARED
 
 EXPORTERS = {exporter.name: exporter for exporter in plugin.fx_exporters()}

@@ -24,12 +24,12 @@ from fx_log.read import reader
 from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
-from fx_log.shapes import shapes
 from fxframework.io.limits import Limits
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.testing.kernels import plain_kernels
 
+from ...bench.shapes.log import shapes
 from .logs import entry, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
 

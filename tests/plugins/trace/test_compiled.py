@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fx_trace.sample import sample
-from fx_trace.shapes import shapes
 from fxframework.testing.kernels import plain_kernels
+
+from ...bench.shapes.trace import shapes
 
 FILES = Path(__file__).parents[2] / "conformance" / "trace" / "files"
 

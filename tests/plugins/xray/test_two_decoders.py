@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from fx_xray.read import calls, log, reader
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
-from fx_xray.shapes import shapes
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 
+from ...bench.shapes.xray import shapes
 from . import model
 from .streams import basic_files, damaged, fdr_files
 from .traces import WHOLE

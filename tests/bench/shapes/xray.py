@@ -1,4 +1,4 @@
-"""Awkward traces of any size, which ``fxf bench --shapes`` measures."""
+"""Awkward traces of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces of awkward shapes, of any size: what `fxf bench --shapes` decodes beside the typical one.
+"""Traces of awkward shapes, of any size, beside the typical one.
 
 A shape repeats one record, or a few, so that it is a matrix of words; only the numbers differ.
 """

@@ -1,4 +1,4 @@
-"""VMOs of unusual shapes, of any size, which `fxf bench --shapes` measures.
+"""VMOs of unusual shapes, of any size.
 
 A shape repeats one block, or a few, as a matrix of words in which only the indexes differ.
 """

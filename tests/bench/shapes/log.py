@@ -1,4 +1,4 @@
-"""Unusual logs of any size, which ``fxf bench --shapes`` measures."""
+"""Unusual logs of any size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _text(name: str, value: str) -> bytes:
 
 
 def _shuffled(number: int) -> bytes:
-    time = random.Random(number).randrange(HOUR_NS)  # noqa: S311 (no secret)
+    time = random.Random(number).randrange(HOUR_NS)
     return record_bytes(Level.INFO, time, _PID + _MESSAGE)
 
 
