@@ -583,7 +583,7 @@ class SalvageReport:
     def add(self, loss: Loss, severity: Severity, *, keep: int | None) -> None:
         """Count a loss, and list it if fewer than ``keep`` are listed."""
         self.count += 1
-        self.lost_records += loss.nbytes > 0
+        self.lost_records += loss.nbytes > 0 and not loss.part
         self.lost_bytes += loss.nbytes
         self.lossy = self.lossy or severity >= Severity.DATA_LOSS
         if keep is None or len(self.losses) < keep:
@@ -680,7 +680,11 @@ class Salvage:
         if reader is None:
             source.close()
             return
-        with self.host.read(source, reader, budget=self.capture.request.budget) as made:
+        options = {} if report.merged else self.capture.request.options
+        # What decides how the bytes are read applies to the copy, unless the writer changed it.
+        options = {name: self.options.get(f"write_{name}") or it for name, it in options.items()}
+        budget = self.capture.request.budget
+        with self.host.read(source, reader, options=options, budget=budget) as made:
             report.written = made.summary().records
             made.scan()
             report.remaining = {

@@ -32,6 +32,8 @@ class Loss:
     """What is wrong with it, and what was done about it."""
     code: str = ""
     """The code of the finding about it, or the empty string."""
+    part: bool = False
+    """Whether it is part of a record, which is written without it."""
 
 
 def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[Loss]:

@@ -340,6 +340,7 @@ def fx_writers() -> Iterable[Writer]:
             accepts=frozenset({"logs"}),
             merge=lazy("fx_log.write.merge:open_merge"),
             extract=lazy("fx_log.write.extract:extract"),
+            salvage=lazy("fx_log.write.salvage:salvage"),
         ),
         Writer(
             format="log-legacy",
@@ -358,6 +359,7 @@ def fx_writers() -> Iterable[Writer]:
             accepts=frozenset({"logs"}),
             merge=lazy("fx_log.write.merge:open_stream_merge"),
             extract=lazy("fx_log.write.extract:extract"),
+            salvage=lazy("fx_log.write.salvage:salvage"),
         ),
         Writer(
             format="log-ring",
@@ -365,7 +367,7 @@ def fx_writers() -> Iterable[Writer]:
             suffixes=RING_SUFFIXES,
             open=lazy("fx_log.write.rewriter:open_ring_writer"),
             extract=lazy("fx_log.write.extract:extract"),
-            salvage=lazy("fx_log.write.extract:salvage"),
+            salvage=lazy("fx_log.write.salvage:salvage"),
             options=REDACTION,
         ),
     ]

@@ -10,7 +10,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from fx_log import layout as wire
 from fxframework.registry import Confidence
@@ -107,7 +107,6 @@ class TestLogWriter(WriterContract):
     format = "log"
     examples = 80
     may_be_empty = True
-    salvage_leaves: ClassVar[frozenset[str]] = frozenset({"FXL0109", "FXL0114", "FXL0115"})
 
     def samples(self) -> Iterable[Sample]:
         return _log_samples()

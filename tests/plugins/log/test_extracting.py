@@ -1,8 +1,7 @@
-"""Parts of logs in their own format, and what is sound of damaged ones."""
+"""Parts of logs in their own format."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +9,9 @@ import pytest
 import fxframework as fxf
 from fx_log import layout as wire
 from fx_log.read import records as fx
-from fx_log.write.extract import extract, salvage
+from fx_log.write.extract import extract
 from fxframework.io.sink import Sink
-from fxframework.kit.salvage import Loss
 from fxframework.model.selection import Selection
-from fxframework.testing.cli import run_cli
 
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .test_records import decode
@@ -29,13 +26,6 @@ def part(data: bytes, selection: Selection, format: str = "log", **options: Any)
     with fxf.open(data, format=format, **options) as capture:
         left_out = extract(capture, selection, sink, PLAIN)
     return sink.getvalue(), left_out
-
-
-def salvaged(data: bytes, format: str) -> tuple[bytes, list[Loss]]:
-    sink = Sink.memory()
-    with fxf.open(data, format=format) as capture:
-        losses = list(salvage(capture, sink, PLAIN))
-    return sink.getvalue(), losses
 
 
 def messages(data: bytes, format: str = "log", **options: Any) -> list[str | None]:
@@ -85,47 +75,18 @@ def test_a_part_of_a_ring_is_a_ring(tail: int) -> None:
     assert not decode(out, "log-ring")[1].counts
 
 
-RINGS = {
-    "an entry that holds no log": (ring([entry(text_log("a")), entry(b"\1" * 40)]), ["a"], 1),
-    "bytes behind a log": (ring([entry(text_log("a") + b"12345678")]), ["a"], 1),
-    "a length beyond the head": (
-        ring([entry(text_log("a")), b"\1\0\0\0\0\0\0\0\x64\0\0\0\0\0\0\0"]),
-        ["a"],
-        1,
-    ),
-    "a head that makes no sense": (ring([b"1234"]), [], 1),
-    "stale bytes": (ring([entry(text_log("a"))], tail=4096, rest=b"\2"), ["a"], 0),
-}
-
-
-@pytest.mark.parametrize("case", RINGS)
-def test_what_is_sound_of_a_ring_is_a_sound_ring(case: str) -> None:
-    data, kept, lost = RINGS[case]
-    out, losses = salvaged(data, "log-ring")
-    assert messages(out, "log-ring") == kept
-    assert len(losses) == lost
-    assert not decode(out, "log-ring")[1].counts
-    assert len(out) >= wire.RING_PAGE + wire.RING_MINIMUM
-
-
-def test_bytes_behind_a_log_are_a_loss_that_is_told() -> None:
+def test_bytes_behind_a_log_are_left_out_of_a_part_and_counted() -> None:
     data = ring([entry(text_log("a") + b"12345678")])
-    _, (loss,) = salvaged(data, "log-ring")
-    assert (loss.code, loss.message) == ("FXL0806", "8 bytes after the log of an entry; left out")
     _, left_out = part(data, Selection(), "log-ring")
     assert left_out == {"entries with bytes behind their records": 1}
 
 
-def test_a_container_whose_header_is_damaged_gets_a_fresh_one(tmp_path: Path) -> None:
+def test_a_part_of_a_container_whose_header_is_damaged_gets_a_fresh_one() -> None:
     sound = stream([packet("a", time=1), packet("b", time=2)])
     data = sound[:9] + b"\xff" + sound[10:]
     out, left_out = part(data, Selection(start_ns=2), "log-legacy-stream")
     assert out == stream([packet("b", time=2)])
     assert left_out == {"logs": 1, "damaged stretches": 1}
-    before, after = tmp_path / "a.fxllog", tmp_path / "b.fxllog"
-    before.write_bytes(data)
-    run_cli("salvage", before, after, "-f", "log-legacy-stream")
-    assert after.read_bytes() == sound
 
 
 def test_a_part_says_what_its_writer_reports() -> None:
@@ -143,13 +104,3 @@ def test_a_part_says_what_its_writer_reports() -> None:
         "logs without their component": 1,
         "keys to be redacted that were not there": 1,
     }
-
-
-def test_salvage_tells_what_was_redacted() -> None:
-    data = ring([entry(text_log("secret"))])
-    sink = Sink.memory()
-    options = {"redact_keys": "message", "redact_pattern": ""}
-    with fxf.open(data, format="log-ring") as capture:
-        losses = list(salvage(capture, sink, options))
-    assert [loss.code for loss in losses] == ["FXL0901"]
-    assert b"secret" not in sink.getvalue()

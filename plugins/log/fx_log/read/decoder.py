@@ -446,7 +446,7 @@ class StreamWalk(Walk):
     def header(self) -> LogFileRecord:
         """Return the header, or damage in its place."""
         data = self.view[: wire.STREAM_HEADER].tobytes()
-        if not data.startswith(StreamHeader().pack()[:12]) or len(data) < wire.STREAM_HEADER:
+        if not StreamHeader.begins(data):
             return self.damaged(rules.CONTAINER_HEADER, 0, len(data))
         header = StreamHeader(nbytes=len(data))
         if data[12:] != bytes(4):

@@ -21,12 +21,16 @@ from fx_log.read.numbers import (
     MAX_ENTRY_WORDS,
     MAX_STRING,
     MIN_WORDS,
+    MOST_TAGS,
     NUMBER_TYPES,
+    PACKET_TAGS,
     PADDING,
     RECORD_TYPE,
     RING_ENTRY,
+    SMALLEST_PACKET,
     SOUND_RUN,
     STRING,
+    TAG_BYTES,
 )
 from fx_log.rules import (
     ENTRY_PADDING_NOT_ZERO,
@@ -34,10 +38,15 @@ from fx_log.rules import (
     ENTRY_TOO_SMALL,
     ENTRY_TRAILING_BYTES,
     ENTRY_WITHOUT_RECORD,
+    LONG_TAG,
+    MANY_TAGS,
     NOT_A_RECORD,
     ODD_BYTES,
     OVER_MAX_RECORD,
+    PACKET_NOT_TERMINATED,
+    PACKET_TOO_SHORT,
     PACKET_TRUNCATED,
+    PAST_THE_END,
     RECORD_TOO_SMALL,
     RECORD_TRUNCATED,
     SUFFIX_TRUNCATED,
@@ -344,27 +353,54 @@ class PacketFramer(Framer):
         self.pos = min(self.pos, self.total)
 
     def advance(self) -> status:
-        """Move to the next packet. Return 1, or 0 at the end of the file."""
-        at = self.pos
-        if at >= self.total:
-            return 0
-        start = at
-        size = self.total
-        if not self.single:
-            start = at + 4
-            size = self.length(at) if start <= self.total else 0
-            if size > self.total - start:
-                self.damage(PACKET_TRUNCATED, at, size)
-                self.pos = self.total
-                return 0
-        self.start = start
-        self.size = size
-        self.offset = at
-        self.index = self.record
-        self.record += 1
-        self.pos = start + size
-        self.end = self.pos
-        return 1
+        """Move to the next sound packet. Return 1, or 0 at the end of the file."""
+        while self.pos < self.total:
+            at = self.pos
+            start = at
+            size = self.total
+            if not self.single:
+                start = at + 4
+                size = self.length(at) if start <= self.total else 0
+                if size > self.total - start:
+                    self.damage(PACKET_TRUNCATED, at, size)
+                    self.pos = self.total
+                    return 0
+            self.pos = start + size
+            fault = self.fault(start, self.pos)
+            if fault:
+                self.damage(fault, at, size)
+                continue
+            self.start = start
+            self.size = size
+            self.offset = at
+            self.index = self.record
+            self.record += 1
+            self.end = self.pos
+            return 1
+        return 0
+
+    def fault(self, start: i64, end: i64) -> i64:
+        """Return the finding about an unreadable packet; 0 for a sound one."""
+        if end - start < SMALLEST_PACKET:
+            return PACKET_TOO_SHORT
+        if self.data[end - 1]:
+            return PACKET_NOT_TERMINATED
+        at = start + PACKET_TAGS
+        tags = 0
+        while at < end:
+            size = self.data[at]
+            at += 1
+            if size == 0:
+                return PAST_THE_END if at >= end else 0
+            if tags == MOST_TAGS:
+                return MANY_TAGS
+            if size > TAG_BYTES:
+                return LONG_TAG
+            if at + size > end:
+                return PAST_THE_END
+            tags += 1
+            at += size
+        return PAST_THE_END
 
     def length(self, at: i64) -> i64:
         """Return the u32 at byte ``at``."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
 from fx_log.read.numbers import (
-    DAMAGED,
     DEBUG_LEVEL,
     FATAL_LEVEL,
     GIVEN_MESSAGE,
@@ -18,7 +17,6 @@ from fx_log.read.numbers import (
     LARGEST_PACKET,
     LEVEL_STEP,
     LOW32,
-    MOST_TAGS,
     NO_STRING,
     PACKET,
     PACKET_DROPPED,
@@ -28,20 +26,13 @@ from fx_log.read.numbers import (
     PACKET_TIME,
     RARE_DROPPED,
     RARE_VERBOSITY,
-    SMALLEST_PACKET,
-    TAG_BYTES,
     TRACE_LEVEL,
 )
 from fx_log.read.row_scan import RowScan
 from fx_log.rules import (
     LOGS_LOST,
-    LONG_TAG,
-    MANY_TAGS,
     OVER_A_DATAGRAM,
-    PACKET_NOT_TERMINATED,
     PACKET_NOT_UTF8,
-    PACKET_TOO_SHORT,
-    PAST_THE_END,
     SEVERITY_OF_ERAS,
     TIME_DECREASES,
     TRAILING_BYTES,
@@ -100,36 +91,8 @@ class PacketScan(RowScan):
             value = (value << 8) | self.data[at + place]
         return value
 
-    def fault(self, start: i64, end: i64) -> i64:
-        """Return the finding about an unreadable packet; 0 for a sound one."""
-        if end - start < SMALLEST_PACKET:
-            return PACKET_TOO_SHORT
-        if self.data[end - 1]:
-            return PACKET_NOT_TERMINATED
-        at = start + PACKET_TAGS
-        tags = 0
-        while at < end:
-            size = self.data[at]
-            at += 1
-            if size == 0:
-                return PAST_THE_END if at >= end else 0
-            if tags == MOST_TAGS:
-                return MANY_TAGS
-            if size > TAG_BYTES:
-                return LONG_TAG
-            if at + size > end:
-                return PAST_THE_END
-            tags += 1
-            at += size
-        return PAST_THE_END
-
     def packet(self, start: i64, end: i64) -> status:
-        """Decode the packet of bytes ``start`` to ``end``."""
-        fault = self.fault(start, end)
-        if fault:
-            self.notes.add(fault, self.framer.offset, self.framer.index, end - start)
-            self.framer.kinds[DAMAGED] += 1
-            return 0
+        """Decode the sound packet of bytes ``start`` to ``end``."""
         self.framer.kinds[PACKET] += 1
         if self.logs.rows == self.logs.room:
             self.logs.grow()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import attrs
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from fx_log import layout, rules
 from fx_log.layout import ArgType
-from fx_log.read.framing import FrameList, Framer
+from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.record_lines import LINES
+from fx_log.read.records import StreamHeader
 from fx_log.read.scan_pass import (
     Chunk,
     ScanPass,
@@ -68,6 +69,7 @@ __all__ = [
     "open_stream",
 ]
 
+AnyFramer = LogFramer | RingFramer | PacketFramer
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
@@ -243,9 +245,10 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
     def _frames(self) -> Iterator[Mapping[str, NDArray[Any]]]:
         """Yield the frames of all records in batches, undecoded."""
-        return _frames(self._framer())
+        return _frames(self.framer())
 
-    def _framer(self) -> Framer:
+    def framer(self) -> AnyFramer:
+        """Return a framer of the records, from the first one on."""
         return log_framer(self.source.data, self.request.limits, self.request.options)
 
     # --- The pass over the whole file -------------------------------------------------------------
@@ -349,28 +352,35 @@ class RingCapture(LogCapture):
         return None
 
     @property
-    def _capacity(self) -> int:
+    def capacity(self) -> int:
         """Bytes of the ring; 0 without one."""
         return max(0, self.source.size - layout.RING_PAGE)
 
     @property
-    def _used(self) -> int:
+    def used(self) -> int:
         """Bytes between tail and head; -1 if they are invalid."""
-        head, tail, capacity = self.head, self.tail, self._capacity
+        head, tail, capacity = self.head, self.tail, self.capacity
         if head % 8 or tail % 8 or capacity % 8 or not 0 <= head - tail <= capacity:
             return -1
         return head - tail
 
-    def _scan_pass(self) -> ScanPass:
-        capacity, size = self._capacity, self.source.size
-        used = max(self._used, 0) if size >= layout.RING_PAGE else 0
-        scanned = read_ring(
+    def framer(self) -> AnyFramer:
+        """Return a framer of the entries, from the oldest one on."""
+        return cast("RingFramer", self._entries().framer)
+
+    def _entries(self) -> ScanPass:
+        used = max(self.used, 0) if self.source.size >= layout.RING_PAGE else 0
+        return read_ring(
             self.source.data,
-            (layout.RING_PAGE, self._start, used),
+            (layout.RING_PAGE, self.start, used),
             self.strings.pool,
             self.request.limits,
             self.request.options,
         )
+
+    def _scan_pass(self) -> ScanPass:
+        capacity, size = self.capacity, self.source.size
+        scanned = self._entries()
         if size < layout.RING_PAGE:
             if size:
                 scanned.note(rules.INVALID_RING, 0, size)
@@ -380,25 +390,25 @@ class RingCapture(LogCapture):
             scanned.note(rules.RESERVED_BITS, 0)
         if capacity % layout.RING_PAGE or capacity < layout.RING_MINIMUM:
             scanned.note(rules.RING_SIZE, 0, capacity)
-        if self._used < 0:
+        if self.used < 0:
             scanned.note(rules.INVALID_RING, 0)
         scanned.count("ring_header")
-        if self._used < 0 and capacity:
+        if self.used < 0 and capacity:
             scanned.count("damaged")
         return scanned
 
     @property
-    def _start(self) -> int:
+    def start(self) -> int:
         """Byte of the ring where the oldest entry begins."""
-        return self.tail % self._capacity if self._capacity else 0
+        return self.tail % self.capacity if self.capacity else 0
 
     def _finish(self, scanned: ScanPass) -> None:
         """Count the space between head and tail as one more record."""
-        used, capacity = self._used, self._capacity
+        used, capacity = self.used, self.capacity
         if not 0 <= used < capacity:
             return
         ring = self.source.data[layout.RING_PAGE :]
-        begin = (self._start + used) % capacity
+        begin = (self.start + used) % capacity
         stop = begin + capacity - used
         if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
             scanned.note(rules.STALE_BYTES, layout.RING_PAGE + begin, capacity - used)
@@ -423,6 +433,10 @@ class LegacyCapture(LogCapture):
     def _scan_pass(self) -> ScanPass:
         return self._packets(-1)
 
+    def framer(self) -> AnyFramer:
+        """Return a framer of the packets."""
+        return cast("PacketFramer", self._scan_pass().framer)
+
     def _packets(self, start: int) -> ScanPass:
         """Return a pass over a container from byte ``start``, or (-1) of a single packet."""
         limits, options = self.request.limits, self.request.options
@@ -446,16 +460,12 @@ class StreamCapture(LegacyCapture):
             end = int(frames["ends"][-1])
         return end, self.source.read(0, layout.STREAM_HEADER)
 
-    def _framer(self) -> Framer:
-        return self._packets(layout.STREAM_HEADER).framer
-
     def _scan_pass(self) -> ScanPass:
         scanned = self._packets(layout.STREAM_HEADER)
         if not self.source.size:
             return scanned
         head = self.source.read(0, layout.STREAM_HEADER)
-        version = layout.STREAM_VERSION.to_bytes(4, "little")
-        if len(head) < layout.STREAM_HEADER or head[:12] != layout.STREAM_MAGIC + version:
+        if not StreamHeader.begins(head):
             scanned.note(rules.CONTAINER_HEADER, 0)
             scanned.count("damaged")
         else:

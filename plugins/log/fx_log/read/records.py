@@ -290,6 +290,11 @@ class StreamHeader(LogFileRecord):
         """Return the fields of a JSON object."""
         return {"version": form.within("version", wire.STREAM_VERSION, wire.STREAM_VERSION)}
 
+    @classmethod
+    def begins(cls, data: bytes) -> bool:
+        """Return whether these bytes begin with a header, whatever its reserved bits are."""
+        return len(data) >= wire.STREAM_HEADER and data.startswith(cls().pack()[:12])
+
     def pack(self) -> bytes:
         """Return the header's bytes."""
         return wire.STREAM_MAGIC + _LENGTH.pack(self.version) + bytes(4)

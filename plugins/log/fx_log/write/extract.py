@@ -1,4 +1,4 @@
-"""Extracts parts of logs in their own format: selected records, or all sound ones."""
+"""Extracts parts of logs in their own format: the selected records."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fx_log.read.reader import LogCapture
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.convert import BEHIND
-from fx_log.write.rewriter import open_any_writer
+from fx_log.write.rewriter import is_plain, open_any_writer
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture, Window
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 
-__all__ = ["extract", "salvage"]
+__all__ = ["extract"]
 
 I64 = NDArray[np.int64]
 _REPORTED = {
@@ -46,9 +46,8 @@ def extract(
     window = Window(capture, selection)
     left_out = window.offsets_left_out()
     behind = 0
-    plain = all(value in {"keep", "", True} for value in options.values())
     found = Diagnostics(RULES)
-    if capture.format == "log" and plain:
+    if capture.format == "log" and is_plain(options):
         for stretch in _kept(capture, left_out):
             for piece in capture.source.pieces(*stretch):
                 sink.write(piece)
@@ -62,17 +61,6 @@ def extract(
     counts = {"logs": int(left_out.size), "damaged stretches": damaged, BEHIND: behind}
     counts |= {what: found.counts.get(code, 0) for code, what in _REPORTED.items()}
     return {name: count for name, count in counts.items() if count}
-
-
-def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
-    """Write all sound records. Yield each loss, and finally the writer's reports.
-
-    Losses are damage and, in a ring, entries without a log and bytes after a log.
-    """
-    found = Diagnostics(RULES)
-    yield from _write(capture.checked_records(), capture.format, sink, options, found)
-    for finding in found:
-        yield Loss(0, 0, "finding", finding.message, finding.code)
 
 
 def _kept(capture: LogCapture, left_out: I64) -> Iterator[tuple[int, int]]:

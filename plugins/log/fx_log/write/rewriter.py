@@ -17,6 +17,7 @@ from fxframework.model.diagnostics import Diagnostics
 
 __all__ = [
     "LogRewriter",
+    "is_plain",
     "open_any_writer",
     "open_legacy_writer",
     "open_ring_writer",
@@ -144,6 +145,11 @@ def open_ring_writer(
     Its options are those of redaction.
     """
     return LogRewriter(sink, "log-ring", diagnostics, redactor=Redactor.of(options))
+
+
+def is_plain(options: Mapping[str, Any]) -> bool:
+    """Return whether a writer's options leave records as they are."""
+    return all(value in {"keep", "", True} for value in options.values())
 
 
 def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
