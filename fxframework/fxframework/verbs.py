@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.conversion import check_options, plan, plan_salvage
@@ -208,13 +208,23 @@ def diff(
     """
     from fxframework.kit.difference import compare
 
-    if by not in BY:
-        raise UsageError(f"captures cannot be compared by {by!r}", remedy=f"by: {', '.join(BY)}")
+    kinds = compared_by(by)
     with (
         _given(first, format, {**options, **(of_a or {})}, several=True) as a,
         _given(second, format, {**options, **(of_b or {})}, several=True) as b,
     ):
-        return compare(a, b, by=BY[by], show=show)
+        return compare(a, b, by=kinds, show=show)
+
+
+def compared_by(by: str) -> Collection[str]:
+    """Return what ``diff`` compares; UsageError for what is not one of ``BY``."""
+    if by not in BY:
+        raise UsageError(
+            f"captures cannot be compared by {by!r}",
+            remedy=f"by: {', '.join(BY)}; `fxf compare` shows what two runs did differently, "
+            "by name, path, process and others",
+        )
+    return BY[by]
 
 
 def compare(

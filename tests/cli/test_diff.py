@@ -108,7 +108,9 @@ def test_only_known_comparisons_can_be_chosen(host: Host, save: Save) -> None:
     for by in ("all", "record"):
         assert run_cli("diff", "--by", by, a, b, host=host).exit_code == DIFFERENT
     for by in ("colour", "name"):
-        assert run_cli("diff", "--by", by, a, b, host=host).exit_code == ExitCode.USAGE
+        result = run_cli("diff", "--by", by, a, b, host=host)
+        assert result.exit_code == ExitCode.USAGE
+        assert "by: record, entry, all; `fxf compare` shows" in result.stderr
 
 
 def test_quietly_only_the_status_tells(host: Host, save: Save, sample: Path) -> None:

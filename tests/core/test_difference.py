@@ -185,6 +185,53 @@ def test_a_window_knows_what_supports() -> None:
     assert found.same
 
 
+keys = st.sampled_from(
+    ["refs", "offset", "nbytes", "raw", "code", "record", "name", "v", 'a"b', "long name", ""]
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12)
+    | st.sampled_from(["", ',"refs":{', '"', "\\", "\n", ',"offset":1,"nbytes":2', "12345678"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+objects = st.dictionaries(keys, values, max_size=6).map(lambda one: {"record": "x", **one})
+
+
+@hypothesis.given(st.lists(st.tuples(objects, st.booleans()), max_size=6))
+def test_digests_are_those_of_the_contents(shown: list[tuple[dict[str, Any], bool]]) -> None:
+    # Some objects have the usual order of keys, in which the kernel digests them.
+    records = [
+        {"record": "x", "offset": 8, "nbytes": 8, **one, "refs": {"v": 1}} if usual else one
+        for one, usual in shown
+    ]
+    contents = [
+        difference._dumped(difference._contents(difference._dumped(one))) for one in records
+    ]
+    found = difference._compared(Telling(*records)).digests.tolist()
+    assert len(found) == len(contents)
+    for digest, said in zip(found, contents, strict=True):
+        assert digest == difference._digest_alone(said)
+    assert len(set(found)) == len(set(contents))
+
+
+def test_objects_are_made_of_what_differs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    loaded = difference._loaded
+
+    def counted(line: bytes) -> dict[str, Any]:
+        nonlocal made
+        made += 1
+        return loaded(line)
+
+    monkeypatch.setattr(difference, "_loaded", counted)
+    many = [toy.mark("m", at, at) for at in range(5_000)]
+    found = compared(many, [*many[:4_000], toy.mark("n", 1), *many[4_001:]], by=["record"])
+    assert found.records is not None
+    assert found.records.only == ({"mark": 1}, {"mark": 1})
+    assert made < 20
+
+
 few = st.lists(st.sampled_from([*MARKS, toy.record(7), toy.span("s", 1, 1)]), max_size=12)
 
 

@@ -14,7 +14,7 @@ from fxframework.cli.options import side_options
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, UsageError
-from fxframework.verbs import BY
+from fxframework.verbs import BY, compared_by
 
 if TYPE_CHECKING:
     from fxframework.cli.render import Screen
@@ -31,12 +31,22 @@ LONGEST = 200
 """Characters of a record that are shown without -v."""
 
 
+class _By(click.Choice[str]):
+    """What to compare; the error for anything else names the command that compares runs."""
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> str:
+        compared_by(value)
+        return str(value)
+
+
 @_command(
     captures=True, times=True, name="diff", short_help="Show what differs between two captures."
 )
 @click.option(
     "--by",
-    type=click.Choice(list(BY)),
+    type=_By(list(BY)),
     default="all",
     help="Compare records, entries, or all; all.",
 )

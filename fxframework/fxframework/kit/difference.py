@@ -8,9 +8,7 @@ differently is the matter of ``analysis.comparison``.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
+from fxframework.kernels.digests import LineDigests
 from fxframework.model.capture import Capture, Entry, Window
 
 __all__ = [
@@ -35,13 +34,7 @@ PIECE = 1 << 20
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
-
-# What the bulk path strips: the offset, size and indexes of a record. Quotes within a JSON string
-# are escaped, so these patterns cannot match inside one.
-_HEAD = b'{"record":"'
-_PLACE = re.compile(rb',"offset":\d+,"nbytes":\d+')
-_REFS = re.compile(rb',"refs":\{[^{}]*\}')
-_UNSTRIPPED = (b'"raw":', b'"offset":', b'"nbytes":', b'"refs":')
+I32 = NDArray[np.int32]
 
 
 @attrs.frozen
@@ -165,60 +158,135 @@ def _identical(a: Capture, b: Capture) -> bool:
 # --- By record -----------------------------------------------------------------------------------
 
 
+@attrs.frozen
+class _Compared:
+    """The compared records of a capture, each with a digest of its contents."""
+
+    digests: U64
+    """Shape (records,)."""
+    kinds: I32
+    """Indexes of ``names``, shape (records,)."""
+    names: Sequence[str]
+    lines: I64
+    """Numbers of their lines of JSON, shape (records,)."""
+    chunks: I64
+    """Number of the first line of each chunk of ``records_json``, and of all lines at the end."""
+
+
 def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifference:
-    supports = tuple(_support(capture) for capture in pair)
-    a, b = (_digests(capture, each) for capture, each in zip(pair, supports, strict=True))
+    sides = tuple(_compared(capture) for capture in pair)
+    a, b = (side.digests for side in sides)
     counts = a.size, b.size
     start = _common_prefix(a, b)
     if start == a.size == b.size:
         return RecordDifference(counts, ({}, {}), ((), ()), reordered=False, first=None)
     stop = min(_common_prefix(a[::-1], b[::-1]), min(counts) - start)
-    only = _surplus(a[start : a.size - stop], b[start : b.size - stop])
-    made = [
-        _read_records(capture, support, start, where + start, show)
-        for capture, support, where in zip(pair, supports, only, strict=True)
+    only = [start + each for each in _surplus(a[start : a.size - stop], b[start : b.size - stop])]
+    shown = [
+        _records_at(capture, side, [*where[:show].tolist(), start])
+        for capture, side, where in zip(pair, sides, only, strict=True)
     ]
     return RecordDifference(
         counts,
-        (made[0][0], made[1][0]),
-        (made[0][1], made[1][1]),
+        (_counts(sides[0], only[0]), _counts(sides[1], only[1])),
+        (tuple(filter(None, shown[0][:-1])), tuple(filter(None, shown[1][:-1]))),
         reordered=not (only[0].size or only[1].size),
-        first=(made[0][2], made[1][2]),
+        first=(shown[0][-1], shown[1][-1]),
     )
 
 
-def _support(capture: Capture) -> frozenset[bytes]:
-    """Return the kinds of records, as named in JSON, that only support others."""
+def _counts(side: _Compared, where: I64) -> Mapping[str, int]:
+    """Return the numbers of the records at these positions by kind, the greatest first."""
+    kinds, first, counts = np.unique(side.kinds[where], return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))
+    return {side.names[kinds[at]]: int(counts[at]) for at in order.tolist()}
+
+
+def _compared(capture: Capture) -> _Compared:
+    """Digest the contents of each record, except of those that only support others."""
     whole = capture.whole if isinstance(capture, Window) else capture
-    return frozenset(kind.encode() for kind in whole.support_records)
-
-
-def _digests(capture: Capture, support: Collection[bytes]) -> U64:
-    """Return a 64-bit digest of the contents of each record, except those of ``support``."""
-    parts = [np.zeros(0, np.uint64)]
+    names = _Names()
+    kernel = LineDigests()
+    digests, kinds, lines = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)], []
+    chunks = [0]
     nbytes = 0
     for chunk in capture.records_json():
         nbytes += len(chunk)
         capture.request.budget.check_output(
             nbytes, path=capture.source.name, what="text of the records to compare"
         )
-        made = bytearray()
-        text = _REFS.sub(b"", _PLACE.sub(b"", chunk))
-        marks = [mark for mark in _UNSTRIPPED if mark in text]
-        for line in text.split(b"\n"):
-            if line and _kind_of(line) not in support:
-                if not line.startswith(_HEAD) or any(mark in line for mark in marks):
-                    line = _dumped(_contents(line))
-                made += hashlib.blake2b(line, digest_size=8).digest()
-        parts.append(np.frombuffer(bytes(made), np.uint64))
-    return np.concatenate(parts)
+        digest, kind = _digested(kernel, chunk, names)
+        keep = np.flatnonzero(~np.isin(kind, names.numbers(whole.support_records)))
+        digests.append(digest[keep])
+        kinds.append(kind[keep])
+        lines.append(keep + chunks[-1])
+        chunks.append(chunks[-1] + digest.size)
+    return _Compared(
+        np.concatenate(digests), np.concatenate(kinds), names.names,
+        np.concatenate([np.zeros(0, np.int64), *lines]), np.array(chunks),
+    )  # fmt: skip
 
 
-def _kind_of(line: bytes) -> bytes:
-    """Return the kind of the record in a line of JSON."""
-    if line.startswith(_HEAD):
-        return line[len(_HEAD) : line.index(b'"', len(_HEAD))]
-    return str(_loaded(line).get("record")).encode()
+class _Names:
+    """The kinds of the records of a capture, numbered."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._of_kernel: dict[int, int] = {}
+
+    def number(self, name: str) -> int:
+        """Return the number of a kind."""
+        number = self._numbers.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
+        return number
+
+    def numbers(self, names: Collection[str]) -> Sequence[int]:
+        """Return the numbers of some kinds, as far as they occurred."""
+        return [self._numbers[name] for name in names if name in self._numbers]
+
+    def of_kernel(self, kinds: I32, line: Callable[[int], bytes]) -> I32:
+        """Return the numbers for those of the kernel; ``line`` gives the line of a row."""
+        found, rows, inverse = np.unique(kinds, return_index=True, return_inverse=True)
+        for kind, row in zip(found.tolist(), rows.tolist(), strict=True):
+            if kind >= 0 and kind not in self._of_kernel:
+                self._of_kernel[kind] = self.number(_loaded(line(row))["record"])
+        return np.array([self._of_kernel.get(kind, -1) for kind in found.tolist()], np.int32)[
+            inverse
+        ]
+
+
+def _digested(kernel: LineDigests, chunk: bytes, names: _Names) -> tuple[U64, I32]:
+    """Return the digest and the kind of each line of a chunk."""
+    if not chunk.endswith(b"\n"):
+        chunk += b"\n"
+    kernel.read_from(chunk)
+    kernel.run()
+    rows = kernel.lines.taken()
+    digest, starts = rows["digest"], rows["start"]
+
+    def line(row: int) -> bytes:
+        start = int(starts[row])
+        return chunk[start : chunk.index(b"\n", start)]
+
+    kind = names.of_kernel(rows["kind"], line)
+    for row in np.flatnonzero(kind < 0).tolist():
+        said = _contents(line(row))
+        kind[row] = names.number(str(said["record"]))
+        digest[row] = _digest_alone(_dumped(said))
+    return digest, kind
+
+
+def _digest_alone(contents: bytes) -> int:
+    """Return the digest of a record whose contents alone are given."""
+    kernel = LineDigests()
+    kernel.read_from(contents + b"\n")
+    kernel.run()
+    rows = kernel.lines.filled()
+    if rows["kind"][0] >= 0:
+        return int(rows["digest"][0])
+    return int.from_bytes(hashlib.blake2b(contents, digest_size=8).digest())
 
 
 def _loaded(line: bytes) -> dict[str, Any]:
@@ -288,38 +356,24 @@ def _surplus(a: U64, b: U64) -> tuple[I64, I64]:
     return found[0], found[1]
 
 
-def _read_records(
-    capture: Capture, support: Collection[bytes], first: int, where: I64, show: int
-) -> tuple[Mapping[str, int], tuple[ShownRecord, ...], ShownRecord | None]:
-    """Read the records at the positions ``where``, and the one at ``first``.
-
-    Returns the counts by kind, the first ``show`` records, and the record at ``first``. Positions
-    do not count the kinds in ``support``.
-    """
-    last = max(first, int(where[-1]) if where.size else 0)
-    wanted = bytearray(last + 1)
-    np.frombuffer(wanted, np.uint8)[where] = 1
-    kinds: Counter[str] = Counter()
-    shown: list[ShownRecord] = []
-    one = None
-    at = 0
-    for chunk in capture.records_json():
-        for line in chunk.split(b"\n"):
-            if not line:
-                continue
-            kind = _kind_of(line)
-            if kind in support:
-                continue
-            if at == first:
-                one = _shown(line)
-            if wanted[at]:
-                kinds[kind.decode()] += 1
-                if len(shown) < show:
-                    shown.append(_shown(line))
-            at += 1
-            if at > last:
-                return dict(kinds.most_common()), tuple(shown), one
-    return dict(kinds.most_common()), tuple(shown), one
+def _records_at(
+    capture: Capture, side: _Compared, where: Sequence[int]
+) -> list[ShownRecord | None]:
+    """Return the compared records at these positions; None for one after the last."""
+    inside = [at for at in where if at < side.lines.size]
+    wanted = side.lines[np.unique(np.array(inside, np.int64))]
+    found: dict[int, ShownRecord] = {}
+    last = int(wanted[-1]) if wanted.size else -1
+    pieces = capture.records_json() if wanted.size else ()
+    for first, stop, chunk in zip(side.chunks[:-1], side.chunks[1:], pieces, strict=False):
+        numbers = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, stop)]
+        if numbers.size:
+            lines = [line for line in chunk.split(b"\n") if line]
+            for number in numbers.tolist():
+                found[number] = _shown(lines[number - first])
+        if stop > last:
+            break
+    return [found[int(side.lines[at])] if at in inside else None for at in where]
 
 
 def _shown(line: bytes) -> ShownRecord:

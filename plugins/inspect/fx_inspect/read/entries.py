@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -76,8 +77,12 @@ def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
         except UnicodeDecodeError:
             return {"bytes_hex": data.hex()}
 
+    def numbers(slots: Sequence[int | float]) -> Any:
+        # The sum is finite only if every slot is.
+        return list(slots) if math.isfinite(sum(slots)) else [number(slot) for slot in slots]
+
     def array(_type: str, slots: Sequence[int | float], _format: int) -> Any:
-        return [number(slot) for slot in slots]
+        return numbers(slots)
 
     values: Values[Any] = Values(
         integer=lambda value: value,
@@ -86,7 +91,7 @@ def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
         string=string,
         data=lambda data: data.hex(),
         array=array,
-        histogram=lambda one: [number(slot) for slot in one.slots()],
+        histogram=lambda one: numbers(one.slots()),
         strings=lambda codes: [texts[code] for code in codes],
     )
 
