@@ -175,6 +175,46 @@ def test_findings_have_names() -> None:
     assert not found
 
 
+LAYOUTS = {"format.py", "layout.py"}
+"""The one file of a plugin that knows where a bit of a word lies."""
+BARE_BITS = {"inspect": 0, "log": 173, "trace": 367, "xray": 215}
+"""How many expressions of a plugin still take bits of a word by bare numbers. It only gets less."""
+
+
+def bare_bits(tree: ast.Module) -> list[str]:
+    """Expressions that shift or mask by a literal; ``1 << 20`` is a number, not bits of a word."""
+
+    def is_number(node: ast.expr) -> bool:
+        return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+    return [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.RShift | ast.LShift | ast.BitAnd)
+        and is_number(node.right)
+        and not (isinstance(node.op, ast.LShift) and is_number(node.left))
+    ]
+
+
+@pytest.mark.parametrize("plugin", BARE_BITS)
+def test_one_file_knows_where_a_bit_lies(plugin: str) -> None:
+    found = [
+        f"{name}:{each}"
+        for name in modules()
+        if name.startswith(f"plugins/{plugin}/") and Path(name).name not in LAYOUTS
+        for each in bare_bits(parsed(name))
+    ]
+    assert len(found) <= BARE_BITS[plugin], found
+
+
+def test_bare_bits_are_found() -> None:
+    for text in ("word >> 4", "word & 0xF", "order | kind << 8"):
+        assert bare_bits(ast.parse(text))
+    for text in ("ORDER.get(word)", "1 << 20", "word >> AT & MASK", "at // 8"):
+        assert not bare_bits(ast.parse(text))
+
+
 def test_literal_codes_are_found() -> None:
     codes = {"FXT0104": "STRING_NOT_REGISTERED"}
     for text in ('find("FXT0104")', "    STRING_NOT_REGISTERED = 104\n", "self.notes.add(104, 0)"):

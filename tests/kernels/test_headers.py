@@ -13,7 +13,7 @@ from fxframework.kernels.headers import Kernels, Module
 NAMES = "Array, Bytes, Column, Fallible, View, f64, flag, i32, i64, inline, public, status, u8, u64"
 HEAD = f"""from __future__ import annotations
 from typing import final
-from fx_some.numbers import BIG, HALF, LEAST, SMALL
+from fx_some.numbers import BIG, HALF, LEAST, ORDER, SMALL, WHOLE
 from fx_some import numbers
 from fxframework.kernels.annotations import {NAMES}, virtual, void, with_gil
 from fxframework.kernels.kernel import Kernel
@@ -25,6 +25,8 @@ class Kind(IntEnum):
     SMALL = 7
 BIG, HALF, LEAST = 2**64 - 1, 0.5, -(2**63)
 SMALL, = map(int, Kind)
+from fxframework.io.words import Bits
+ORDER, WHOLE = Bits("order", 4, 43), Bits("value", 0, 63)
 """
 
 
@@ -116,6 +118,24 @@ def test_constants_are_literals_of_64_bits(tmp_path: Path) -> None:
     assert found.sources[0] == "fx_some.numbers"
 
 
+def test_fields_of_words_are_shifts_and_masks(tmp_path: Path) -> None:
+    text = """    def f(self, n: i64) -> i64:
+        m = ORDER.get(self.data[n] + SMALL)
+        return numbers.ORDER.put(
+            ORDER.get(m)) | m
+    def g(self):
+        return ORDER.get(1)
+"""
+    found = module(tmp_path, CLASS + text)
+    assert "        m = ((self.data[n] + _SMALL) >> 4 & _0xffffffffff)\n" in found.staged
+    put = "((_0 | (\n((m) >> 4 & _0xffffffffff))) << 4)"
+    assert f"        return {put} | m\n" in found.staged
+    assert 'const long long _0xffffffffff "1099511627775LL"' in found.header
+    assert "        return ORDER.get(1)\n" in found.staged  # in a method of Python
+    assert '@cython.locals(m="long long")' in found.header
+    assert found.sources[0] == "fx_some.numbers"
+
+
 def test_columns_are_listed_once(tmp_path: Path) -> None:
     found = module(
         tmp_path,
@@ -191,6 +211,7 @@ REFUSED = {
     ),
     "f: parameters of C are by position": "def f(self, *, n: i64) -> void:\n        pass",
     "n is a parameter already": "def f(self, n: i64) -> void:\n        n: u64 = 0",
+    "WHOLE is a whole word": "def f(self) -> i64:\n        return WHOLE.get(self.at)",
     "the value of NONE cannot be computed": "def f(self) -> i64:\n        return numbers.NONE",
 }
 

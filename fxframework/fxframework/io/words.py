@@ -1,7 +1,8 @@
 """Words and bit fields, from which all formats are built.
 
-A field is declared once, as ``Bits``. It works on a Python int and on a numpy ``uint64`` array;
-kernels use its ``low`` and ``limit``, and ``WordLayout.explain`` displays it.
+A field is declared once, as ``Bits``. It works on a Python int and on a numpy ``uint64`` array; in
+kernels, ``get`` and ``put`` of a field in upper case are compiled to a shift and a mask.
+``WordLayout.explain`` displays it.
 """
 
 from __future__ import annotations
@@ -79,16 +80,17 @@ class Bits:
     """Names of the values of an enumeration."""
     reserved: bool = attrs.field(default=False, kw_only=True)
     """Whether it must be zero when written."""
+    limit: int = attrs.field(init=False, eq=False, repr=False)
+    """The greatest value; also the mask of the value after shifting."""
+
+    @limit.default
+    def _limit(self) -> int:
+        return (1 << self.width) - 1
 
     @property
     def width(self) -> int:
         """Bits in the field."""
         return self.high - self.low + 1
-
-    @property
-    def limit(self) -> int:
-        """The greatest value; also the mask of the value after shifting."""
-        return (1 << self.width) - 1
 
     @property
     def mask(self) -> int:

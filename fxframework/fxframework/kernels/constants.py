@@ -1,4 +1,4 @@
-"""Numbers that the names of modules stand for, computed when kernels are built.
+"""Numbers and fields that the names of modules stand for, computed when kernels are built.
 
 The statements that bind a name in a kernel are run, with all that they need. Modules that are no
 kernels are imported, without the ``__init__`` of their packages. Both happens in a process of its
@@ -56,17 +56,20 @@ class Constants:
 
     def __init__(self, kernels: Sources) -> None:
         self.kernels = kernels
-        self._values: dict[str, dict[str, int | float | str | None]] = {}
+        self._values: dict[str, dict[str, int | float | str | list[int] | None]] = {}
         self._process: subprocess.Popen[str] | None = None
 
-    def value(self, module: str, name: str) -> int | float | str | None:
-        """Return a number; None if the name is none, or why it cannot be computed."""
+    def value(self, module: str, name: str) -> int | float | str | list[int] | None:
+        """Return a number, or the lowest bit and the greatest value of a field.
+
+        None stands for other objects, a text says why the name cannot be computed.
+        """
         known = self._values.setdefault(module, {})
         if name not in known:
             known[name] = self._ask(module, name)
         return known[name]
 
-    def _ask(self, module: str, name: str) -> int | float | str | None:
+    def _ask(self, module: str, name: str) -> int | float | str | list[int] | None:
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-B", "-c", PROGRAM, str(Path(__file__).parents[1])],
@@ -149,7 +152,10 @@ class Statements:
             self.kernels.roots.update({top: Path(folder) for top, folder in roots.items()})
             try:
                 found = self.value(module, name)
+                low, limit = getattr(found, "low", None), getattr(found, "limit", None)
                 plain: object = found if isinstance(found, int | float) else None
+                if isinstance(low, int) and isinstance(limit, int):
+                    plain = [low, limit]
             except Exception as problem:  # noqa: BLE001 (what a module does when it is imported)
                 plain = f"{type(problem).__name__}: {problem}"
             print(json.dumps(plain), flush=True)  # noqa: T201

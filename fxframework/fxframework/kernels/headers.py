@@ -39,6 +39,8 @@ from fxframework.kernels.native import is_kernel
 
 __all__ = ["DeclarationError", "Kernels", "Module"]
 
+Edit = tuple[int, int, int, int, str]
+"""Where a piece of a source begins and ends (line, byte of the line), and what replaces it."""
 ANNOTATIONS = "fxframework.kernels.annotations"
 """The module of the names: importing it makes a module a kernel."""
 
@@ -378,6 +380,21 @@ class Module:
 
     def constant(self, node: ast.expr) -> int | float | None:
         """Return the number that a name, or the name of a module's, stands for; or None."""
+        value = self._value(node)
+        return None if isinstance(value, list) else value
+
+    def field(self, node: ast.expr) -> tuple[int, int] | None:
+        """Return the lowest bit and the greatest value of the field of a word, or None."""
+        value = self._value(node)
+        if not isinstance(value, list):
+            return None
+        low, limit = value
+        if limit > MOST:
+            raise self.error(node, f"{ast.unparse(node)} is a whole word, not bits of one")
+        return low, limit
+
+    def _value(self, node: ast.expr) -> int | float | list[int] | None:
+        """Return what a name in upper case, or such a name of a module's, stands for."""
         match node:
             case ast.Name(id=name) if name in self.assigned or name in self.imports:
                 module = self.name
@@ -426,7 +443,7 @@ class Module:
         """The source that Cython compiles; lines stay, but for those behind each class."""
         marks = [mark for each in self.classes.values() for mark in each.node.decorator_list]
         marks += [mark for _, method in self.bodies for mark in method.node.decorator_list]
-        edits: list[tuple[int, int, int, int, str]] = [
+        edits: list[Edit] = [
             (mark.lineno, mark.col_offset - 1, *_span(mark)[2:], "")
             for mark in marks
             if isinstance(mark, ast.Name) and (mark.id in self.types or mark.id == "final")
@@ -772,6 +789,8 @@ class Body:
     def _result(self, called: ast.expr, given: list[ast.expr]) -> Type | None:
         """Return the type of a call."""
         match called:
+            case ast.Attribute(value=named, attr="get" | "put") if self._field(named) is not None:
+                return WHOLE
             case ast.Name(id="len" | "int" | "bool"):
                 return WHOLE
             case ast.Name(id="float"):
@@ -802,15 +821,34 @@ class Body:
                     text = f"{self.method.name} cannot raise and calls {called.name}, which may: "
                     raise self.module.error(node, f"{text}declare status or Fallible[…]")
 
-    def _constant(self, node: ast.expr) -> int | float | None:
-        """Return the number that a name stands for, unless a variable has the name."""
+    def _is_global(self, node: ast.expr) -> bool:
+        """Return whether no variable has the name that an expression begins with."""
         inner = node.value if isinstance(node, ast.Attribute) else node
-        if isinstance(inner, ast.Name) and inner.id not in self.types:
-            return self.module.constant(node)
-        return None
+        return isinstance(inner, ast.Name) and inner.id not in self.types
 
-    def edits(self) -> Iterator[tuple[int, int, int, int, str]]:
-        """What is replaced: names of constants, and literals that C would take as narrower."""
+    def _constant(self, node: ast.expr) -> int | float | None:
+        """Return the number that a name stands for."""
+        return self.module.constant(node) if self._is_global(node) else None
+
+    def _field(self, node: ast.expr) -> tuple[int, int] | None:
+        """Return the lowest bit and the greatest value of the field that a name stands for."""
+        return self.module.field(node) if self._is_global(node) else None
+
+    def _bits(self, node: ast.Call, low: int, limit: int) -> Iterator[Edit]:
+        """What replaces ``FIELD.get(word)`` and ``FIELD.put(value)`` around their argument."""
+        method, given = node.func, node.args[0]
+        assert isinstance(method, ast.Attribute)  # noqa: S101
+        # A number of C that is narrower than a word is widened first.
+        zero = self.module.literal("0", 0)
+        begin, end = f"(({zero} | (", f")) << {low})"
+        if method.attr == "get":
+            begin, end = "((", f") >> {low} & {self.module.literal(f'{limit:#x}', limit)})"
+        first, start, last, stop = _span(given)
+        yield (node.lineno, node.col_offset, first, start, begin)
+        yield (last, stop, node.end_lineno or 0, node.end_col_offset or 0, end)
+
+    def edits(self) -> Iterator[Edit]:
+        """What is replaced: constants, fields, and literals that C would take as narrower."""
         self._collect()
         self.types |= dict.fromkeys(self.values, OBJECT)
         waiting: list[ast.AST] = list(self.method.node.body)
@@ -824,6 +862,12 @@ class Body:
                     else:
                         yield (*_span(target)[2:], *_span(given)[2:], "")
                     waiting += [value] if value is not None else []
+                    continue
+                case ast.Call(
+                    func=ast.Attribute(value=named, attr="get" | "put"), args=[word], keywords=[]
+                ) if (field := self._field(named)) is not None:
+                    yield from self._bits(node, *field)
+                    waiting.append(word)
                     continue
                 case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
                     value_ = self._constant(node)

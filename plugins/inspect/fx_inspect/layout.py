@@ -188,11 +188,20 @@ class BlockLayout:
 
 
 _Fields = tuple[Bits, ...]
-_BUFFER: _Fields = (
-    Bits("total_length", 0, 31, "bytes of the value"),
-    Bits("extent", 32, 59, "index of the first extent, or of the string reference"),
-    Bits("format", 60, 63, values=BUFFER_FORMATS),
-)
+TOTAL_LENGTH = Bits("total_length", 0, 31, "bytes of the value")
+BUFFER_EXTENT = Bits("extent", 32, 59, "index of the first extent, or of the string reference")
+BUFFER_FORMAT = Bits("format", 60, 63, values=BUFFER_FORMATS)
+ENTRY_TYPE = Bits("entry_type", 0, 3, values=ENTRY_TYPES)
+ARRAY_FORMAT = Bits("format", 4, 7, values=ARRAY_FORMATS)
+SLOT_COUNT = Bits("count", 8, 15, "slots")
+ARRAY_FIELDS = Bits("array", 0, 15, "entry type, format and count")
+LINK_CONTENT = Bits("content", 0, 19, "index of the name of what is linked")
+LINK_DISPOSITION = Bits("disposition", 60, 63, values=DISPOSITIONS)
+HEADER_MAGIC = Bits("magic", 32, 63, 'the bytes "INSP"')
+BEFORE_MAGIC = Bits("head", 0, 31, "of a header, up to its version")
+VMO_SIZE = Bits("vmo_size", 0, 31, "bytes")
+STRING_LENGTH = Bits("total_length", 0, 31, "bytes of the string")
+SLOT_STRING = Bits("string", 0, 31, "index of the string of a slot, of two in a word")
 _PAYLOADS: Mapping[BlockType, _Fields] = {
     BlockType.HEADER: (Bits("generation", 0, 63, "odd while the VMO is being changed"),),
     BlockType.NODE_VALUE: (Bits("reference_count", 0, 63, "values that have it as parent"),),
@@ -201,33 +210,64 @@ _PAYLOADS: Mapping[BlockType, _Fields] = {
     BlockType.UINT_VALUE: (Bits("value", 0, 63),),
     BlockType.DOUBLE_VALUE: (Bits("value", 0, 63, "bits of a double"),),
     BlockType.BOOL_VALUE: (Bits("value", 0, 63, "zero is false, anything else true"),),
-    BlockType.BUFFER_VALUE: _BUFFER,
+    BlockType.BUFFER_VALUE: (TOTAL_LENGTH, BUFFER_EXTENT, BUFFER_FORMAT),
     BlockType.ARRAY_VALUE: (
-        Bits("entry_type", 0, 3, values=ENTRY_TYPES),
-        Bits("format", 4, 7, values=ARRAY_FORMATS),
-        Bits("count", 8, 15, "slots"),
+        ENTRY_TYPE,
+        ARRAY_FORMAT,
+        SLOT_COUNT,
         Bits("reserved", 16, 63, reserved=True),
     ),
     BlockType.LINK_VALUE: (
-        Bits("content", 0, 19, "index of the name of what is linked"),
+        LINK_CONTENT,
         Bits("reserved", 20, 59, reserved=True),
-        Bits("disposition", 60, 63, values=DISPOSITIONS),
+        LINK_DISPOSITION,
     ),
-    BlockType.STRING_REFERENCE: (
-        Bits("total_length", 0, 31, "bytes of the string"),
-        Bits("inline", 32, 63, "its first bytes"),
-    ),
+    BlockType.STRING_REFERENCE: (STRING_LENGTH, Bits("inline", 32, 63, "its first bytes")),
 }
 
 
-def _headers(type: BlockType, *, start: int, width: int) -> _Fields:
-    """Return the fields after the type in a block's first word, with indexes of ``width`` bits."""
+@attrs.frozen
+class Head:
+    """Fields of the first word that lie elsewhere in the other layout."""
+
+    type: Bits
+    first: Bits
+    """The index after the type: of a parent, or of the next extent or free block."""
+    second: Bits
+    """The index of a name; of a string that values share, how many do."""
+    version: Bits
+    """In a header."""
+    name_length: Bits
+    """In a NAME."""
+
+
+def _head(type: Bits, width: int) -> Head:
+    """Return the fields where indexes have ``width`` bits."""
+    start = type.high + 1
     middle = start + width
+    return Head(
+        type,
+        Bits("first", start, middle - 1),
+        Bits("second", middle, middle + width - 1),
+        Bits("version", start, 31, "of the format"),
+        Bits("length", start, start + 11, "bytes of the name"),
+    )
+
+
+_TYPES_V0 = {number: name for number, name in TYPE_NAMES.items() if number < V0_TYPES}
+TYPE_V0 = Bits("type", 4, 7, "type of the block", values=_TYPES_V0)
+TYPE = Bits("type", 8, 15, "type of the block", values=TYPE_NAMES)
+RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
+"""Reserved bits in the first word of blocks of the new layout."""
+HEADS: Final[Mapping[str, Head]] = {"v0": _head(TYPE_V0, 28), "new": _head(TYPE, 24)}
+"""The fields of first words, by layout."""
+
+
+def _headers(type: BlockType, head: Head) -> _Fields:
+    """Return the fields after the type in a block's first word."""
+    start, middle = head.first.low, head.second.low
     if type == BlockType.HEADER:
-        return (
-            Bits("version", start, 31, "of the format"),
-            Bits("magic", 32, 63, 'the bytes "INSP"'),
-        )
+        return (head.version, HEADER_MAGIC)
     if type == BlockType.FREE:
         return (
             Bits("next_free", start, middle - 1, "index of the next free block of this order"),
@@ -242,8 +282,8 @@ def _headers(type: BlockType, *, start: int, width: int) -> _Fields:
         )
     if type == BlockType.NAME:
         return (
-            Bits("length", start, start + 11, "bytes of the name"),
-            Bits("reserved", start + 12, 63, reserved=True),
+            head.name_length,
+            Bits("reserved", head.name_length.high + 1, 63, reserved=True),
         )
     if type == BlockType.STRING_REFERENCE:
         return (
@@ -252,19 +292,17 @@ def _headers(type: BlockType, *, start: int, width: int) -> _Fields:
         )
     return (
         Bits("parent", start, middle - 1, "index of the parent; 0 is the root"),
-        Bits("name", middle, middle + width - 1, "index of the name"),
+        Bits("name", middle, head.second.high, "index of the name"),
     )
 
 
-def _layouts(section: str, *, type_bits: tuple[Bits, ...], types: int) -> dict[int, BlockLayout]:
-    start = type_bits[-1].high + 1
+def _layouts(section: str, head: Head, *between: Bits, types: int) -> dict[int, BlockLayout]:
     layouts = {}
     for type in BlockType:
         if type >= types:
             continue
-        width = 28 if start == 8 else 24
         name = type.name
-        fields = (ORDER, *type_bits, *_headers(type, start=start, width=width))
+        fields = (ORDER, *between, head.type, *_headers(type, head))
         rest = _PAYLOADS.get(type)
         layouts[int(type)] = BlockLayout(
             WordLayout(name, section, fields),
@@ -273,19 +311,12 @@ def _layouts(section: str, *, type_bits: tuple[Bits, ...], types: int) -> dict[i
     return layouts
 
 
-_TYPES_V0 = {number: name for number, name in TYPE_NAMES.items() if number < V0_TYPES}
-TYPE_V0 = Bits("type", 4, 7, "type of the block", values=_TYPES_V0)
-TYPE = Bits("type", 8, 15, "type of the block", values=TYPE_NAMES)
-RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
-"""Reserved bits in the first word of blocks of the new layout."""
-
 LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {
-    "v0": _layouts(
-        "Inspect VMO heap; docs, Inspect: Two layouts", type_bits=(TYPE_V0,), types=V0_TYPES
-    ),
+    "v0": _layouts("Inspect VMO heap; docs, Inspect: Two layouts", HEADS["v0"], types=V0_TYPES),
     "new": _layouts(
         "Inspect VMO format; docs, Inspect: What is read",
-        type_bits=(RESERVED_BITS, TYPE),
+        HEADS["new"],
+        RESERVED_BITS,
         types=NEW_TYPES,
     ),
 }
@@ -311,7 +342,7 @@ def is_legacy(head: bytes) -> bool:
     The first two bytes decide, not the version: a header of the new layout has its type in byte 1,
     one of version 0 in the upper half of byte 0. Anything else is read as new.
     """
-    return len(head) >= 2 and head[0] >> 4 == BlockType.HEADER and head[1] == 0
+    return len(head) >= 2 and TYPE_V0.get(head[0]) == BlockType.HEADER and head[1] == 0
 
 
 def layout_of(head: bytes) -> str:

@@ -9,6 +9,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_inspect.layout import (
+    ARRAY_EXPONENTIAL,
+    ARRAY_FORMAT,
+    BUFFER_EXTENT,
+    BUFFER_FORMAT,
+    BUFFER_STRING_REFERENCE,
+    HEADS,
+    SLOT_COUNT,
+    TYPE,
+    BlockType,
+)
+
 __all__ = ["NODES", "PROPERTIES", "sample", "scenario"]
 
 GROUP = 4096
@@ -29,10 +41,11 @@ NAMES = (
 )  # fmt: skip
 STATE = b"waiting for the peer"
 URL = b"fuchsia-pkg://fuchsia.com/n-0000000#meta/netstack.cm"
-(
-    NODE, INT, UINT, DOUBLE, BUFFER, ARRAY, BOOL, STRING,
-) = (3, 4, 5, 6, 7, 11, 13, 14)  # fmt: skip
-STRING_FORMAT = 2 << 60
+HEAD = HEADS["new"]
+NODE, INT, UINT = BlockType.NODE_VALUE, BlockType.INT_VALUE, BlockType.UINT_VALUE
+DOUBLE, BUFFER, ARRAY = BlockType.DOUBLE_VALUE, BlockType.BUFFER_VALUE, BlockType.ARRAY_VALUE
+BOOL, STRING = BlockType.BOOL_VALUE, BlockType.STRING_REFERENCE
+STRING_FORMAT = BUFFER_FORMAT.put(BUFFER_STRING_REFERENCE)
 BUCKETS, LATENCIES = 40, 30
 
 
@@ -52,7 +65,7 @@ def sample(nbytes: int) -> bytes:
     # The first node of a group is a child of another group's, the very first of the root.
     parents = (number[1:] - 1) // FAN
     first = shape.nodes[0]
-    words[1:, first] += ((parents + 1) * UNITS + first // 2) << np.uint64(16)
+    words[1:, first] += ((parents + 1) * UNITS + first // 2) << np.uint64(HEAD.first.low)
     children = np.bincount(parents.astype(np.int64), minlength=groups).astype(np.uint64)
     words[:, first + 1] += children + (NODES - 1)
     for node in range(NODES):
@@ -60,7 +73,9 @@ def sample(nbytes: int) -> bytes:
         # In both texts the digits are within one word.
         digits = _digits(numbers)
         words[:, shape.names[node] + 2] = digits << np.uint64(8) | np.uint64(ord("-"))
-        words[:, shape.urls[node] + 5] = digits | np.uint64(ord("#") << 56)
+        words[:, shape.urls[node] + 5] = digits | np.uint64(
+            int.from_bytes(b"#", "big") << 8 * DIGITS
+        )
         for value in range(4):
             words[:, shape.numbers[node] + 2 * value + 1] = numbers * (value + 3) % 1_000_003
     head = _head(groups * NODES, GROUP * (groups + 1))
@@ -91,7 +106,7 @@ def _digits(number: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _string(text: bytes, order: int, references: int) -> bytes:
-    head = order | STRING << 8 | references << 40
+    head = order | TYPE.put(STRING) | HEAD.second.put(references)
     return (struct.pack("<QI", head, len(text)) + text).ljust(16 << order, b"\0")
 
 
@@ -127,8 +142,8 @@ def _group() -> _Shape:
         nonlocal at
         word = at
         words[word : word + len(data) // 8] = np.frombuffer(data, "<u8")
-        weights[word] = (parent << 16) + (name << 40)
-        weights[word + 1] = content << 32
+        weights[word] = HEAD.first.put(parent) + HEAD.second.put(name)
+        weights[word + 1] = BUFFER_EXTENT.put(content)
         at += len(data) // 8
         return word
 
@@ -139,17 +154,18 @@ def _group() -> _Shape:
     urls = tuple(2 * NODES * (512 + 256) // 16 + 32 * node for node in range(NODES))
 
     def value(kind: int, node: int, name: int, payload: int, order: int = 0) -> bytes:
-        head = order | kind << 8 | nodes[node] // 2 << 16 | shared[NAMES[name]] << 40
+        head = order | TYPE.put(kind) | HEAD.first.put(nodes[node] // 2)
+        head |= HEAD.second.put(shared[NAMES[name]])
         return struct.pack("<QQ", head, payload)
 
     for node in range(NODES):
         slots = [0, 10, 2, *(17 * bucket % 13 for bucket in range(BUCKETS + 2))]
-        payload = UINT | 2 << 4 | len(slots) << 8
+        payload = UINT | ARRAY_FORMAT.put(ARRAY_EXPONENTIAL) | SLOT_COUNT.put(len(slots))
         data = value(ARRAY, node, 8, payload, 5) + struct.pack(f"<{len(slots)}Q", *slots)
         put(data.ljust(512, b"\0"), parent=True)
     for node in range(NODES):
         doubles = [0.25 * place for place in range(LATENCIES)]
-        payload = DOUBLE | len(doubles) << 8
+        payload = DOUBLE | SLOT_COUNT.put(len(doubles))
         data = value(ARRAY, node, 9, payload, 4) + struct.pack(f"<{len(doubles)}d", *doubles)
         put(data.ljust(256, b"\0"), parent=True)
     for _ in range(NODES):
@@ -158,7 +174,7 @@ def _group() -> _Shape:
         put(_string(b"node-0000000", 1, 1))
     for node in range(NODES):
         above = 0 if node == 0 else nodes[0] // 2
-        head = NODE << 8 | above << 16 | names[node] // 2 << 40
+        head = TYPE.put(NODE) | HEAD.first.put(above) | HEAD.second.put(names[node] // 2)
         put(struct.pack("<QQ", head, PROPERTIES), parent=node > 0, name=True)
     numbers = []
     for node in range(NODES):
@@ -167,10 +183,12 @@ def _group() -> _Shape:
             put(value(kind, node, name, 0), parent=True)
         bits = int.from_bytes(struct.pack("<d", 0.5 + node), "little")
         put(value(DOUBLE, node, 4, bits), parent=True)
-        put(value(BOOL, node, 5, node & 1), parent=True)
-        put(value(BUFFER, node, 6, STRING_FORMAT | shared[STATE] << 32), parent=True)
+        put(value(BOOL, node, 5, node % 2), parent=True)
+        put(value(BUFFER, node, 6, STRING_FORMAT | BUFFER_EXTENT.put(shared[STATE])), parent=True)
         put(
-            value(BUFFER, node, 7, STRING_FORMAT | urls[node] // 2 << 32), parent=True, content=True
+            value(BUFFER, node, 7, STRING_FORMAT | BUFFER_EXTENT.put(urls[node] // 2)),
+            parent=True,
+            content=True,
         )
     while at < GROUP // 8:
         order = (at & -at).bit_length() - 2

@@ -27,18 +27,15 @@ U8 = NDArray[np.uint8]
 NO_LIMIT = 1 << 62
 UNKNOWN, PADDING, DAMAGED = 253, 254, 255
 """Types of records other than blocks, as in the kernels."""
-VERSION_AT = {"v0": 8, "new": 16}
 
 
 def _parameters(name: str) -> I64:
     """Return a layout in the form of the kernels: positions of fields, and reserved bits."""
-    types = layout.LAYOUTS[name]
-    node, kind = types[layout.BlockType.NODE_VALUE], layout.TYPE_V0 if name == "v0" else layout.TYPE
-    _, parent = node.field("parent")
-    _, called = node.field("name")
+    types, head = layout.LAYOUTS[name], layout.HEADS[name]
     masks = [mask for type in range(len(types)) for mask in types[type].reserved_masks]
     version = 0 if name == "v0" else layout.MAX_VERSION
-    values = [kind.low, kind.limit, parent.low, parent.limit, called.low, len(types), version]
+    values = [head.type.low, head.type.limit, head.first.low, head.first.limit, head.second.low]
+    values += [len(types), version]
     return np.array([*values, *masks], np.uint64).view(np.int64)
 
 
@@ -162,13 +159,11 @@ class RawColumns:
         if not scan.count or scan.type[0] != layout.BlockType.HEADER:
             return None
         word, generation = (int(word) & U64_MAX for word in self.words[:2])
-        at = VERSION_AT["v0" if self.legacy else "new"]
-        version = word >> at & (1 << (32 - at)) - 1
-        size = int(self.words[2]) & 0xFFFFFFFF if scan.order[0] else None
+        size = layout.VMO_SIZE.get(int(self.words[2])) if scan.order[0] else None
         return {
-            "version": version,
+            "version": layout.HEADS["v0" if self.legacy else "new"].version.get(word),
             "generation": generation,
-            "locked": bool(generation & 1),
+            "locked": generation % 2 == 1,
             "frozen": generation == layout.FROZEN_GENERATION,
             "vmo_size": "not given" if size is None else size,
         }

@@ -191,7 +191,7 @@ class Walk:
             if at:
                 self.find(rules.SECOND_HEADER, at)
             else:
-                self.header(block, words[0] >> 32)
+                self.header(block, wire.HEADER_MAGIC.get(words[0]))
         elif number == BlockType.RESERVED:
             self.find(rules.RESERVED_BLOCK, at)
         elif number == BlockType.BOOL_VALUE and words[1] > 1:

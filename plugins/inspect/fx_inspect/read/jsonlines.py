@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fx_inspect.layout import (
+    ENTRY_TYPE,
+    HEADS,
+    MAX_ORDER,
+    ORDER,
+    SLOT_COUNT,
+    SLOT_STRING,
+    STRING_LENGTH,
+    UNIT,
+)
 from fx_inspect.read import codes
+from fxframework.io.words import WORD
 from fxframework.kernels.annotations import Bytes, Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -45,11 +56,8 @@ AS_SIGNED = 1
 AS_REAL = 2
 FIELD = 5
 
-MAX_ORDER = 7
-UNIT = 16
 ONE = 1
-LENGTH = 0xFFF
-LOW32 = 0xFFFFFFFF
+LENGTH = HEADS["new"].name_length.limit
 EXPONENT = 0x7FF0000000000000
 END = 0
 FULL = 1
@@ -131,7 +139,7 @@ class JsonLines(Kernel):
         """Write the block at a unit, and go behind it: 1, or 0 where it is not plain."""
         word = self.words[2 * unit]
         payload = self.words[2 * unit + 1]
-        order = word & 15
+        order = ORDER.get(word)
         type = (word >> self.type_at) & self.type_mask
         size = ONE << order
         if order > MAX_ORDER or size > self.units - unit or UNIT * size > self.max_record:
@@ -204,11 +212,11 @@ class JsonLines(Kernel):
 
     def contents(self, type: i64, start: i64, end: i64) -> Fallible[i64]:
         """Write what a block holds behind its fields; return the byte behind it, or -1."""
-        payload = self.words[(start >> 3) + 1]
+        payload = self.words[start // WORD + 1]
         at = start + UNIT
         if type == codes.NAME:
             at = start + 8
-            nbytes = min((self.words[start >> 3] >> self.length_at) & LENGTH, end - at)
+            nbytes = min((self.words[start // WORD] >> self.length_at) & LENGTH, end - at)
             if not self.utf8.valid(at, nbytes):
                 return -1
             self.out.literal(NAME_TEXT)
@@ -222,13 +230,13 @@ class JsonLines(Kernel):
             at = end
         elif type == codes.STRING:
             at = start + 12
-            nbytes = min(payload & LOW32, end - at)
+            nbytes = min(STRING_LENGTH.get(payload), end - at)
             self.out.literal(INLINE)
             self.out.hexadecimal(at, nbytes)
             self.out.literal(END_OF_BYTES)
             at += nbytes
         elif type == codes.ARRAY:
-            at = self.slots(payload & 15, (payload >> 8) & 0xFF, at, end)
+            at = self.slots(ENTRY_TYPE.get(payload), SLOT_COUNT.get(payload), at, end)
         return at
 
     def slots(self, entry: i64, count: i64, at: i64, end: i64) -> Fallible[i64]:
@@ -242,14 +250,14 @@ class JsonLines(Kernel):
         while at < stop:
             if at > first:
                 self.out.literal(COMMA)
-            word = self.words[at >> 3]
+            word = self.words[at // WORD]
             if entry == codes.INT:
                 self.out.signed(word)
             elif entry == codes.UINT:
                 self.out.natural(word)
             elif entry == codes.STRING:
-                self.out.natural((word >> (8 * (at & 4))) & LOW32)
-            elif not self.real(at >> 3):
+                self.out.natural(SLOT_STRING.get(word >> 8 * (at % WORD)))
+            elif not self.real(at // WORD):
                 return -1
             at += size
         self.out.literal(END_OF_SLOTS)

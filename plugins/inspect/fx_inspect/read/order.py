@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fx_inspect.layout import UNIT
 from fx_inspect.read.scan import Scan
 from fx_inspect.rules import (
     SAME_CHILDREN,
     SAME_PROPERTIES,
 )
+from fxframework.io.words import WORD
 from fxframework.kernels.annotations import Array, Fallible, View, flag, i32, i64, status, u8
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
@@ -15,7 +17,7 @@ from fxframework.kernels.pools import Pool
 
 __all__ = ["Arrangement", "Duplicates", "Paths", "TreeOrder"]
 
-UNIT = 16
+BYTE = 0xFF
 SLASH = 0x2F
 
 
@@ -257,7 +259,7 @@ class Paths(Kernel):
         begin = self.pool.starts[code]
         index = 0
         while index < nbytes:
-            word = self.pool.words[begin + (index >> 3)]
-            self.out[at + index] = (word >> (8 * (index & 7))) & 0xFF
+            word = self.pool.words[begin + index // WORD]
+            self.out[at + index] = (word >> 8 * (index % WORD)) & BYTE
             index += 1
         return 0

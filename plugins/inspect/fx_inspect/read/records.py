@@ -408,13 +408,13 @@ def _packed(block: Block) -> bytes:
     payload = b""
     if type == BlockType.HEADER:
         used |= {"magic", "vmo_size"}
-        if block.layout == "v0" and fields["version"] & 0xFF:
+        if block.layout == "v0" and fields["version"] % 256:
             raise refusal(
                 rules.CONTRADICTION,
                 f"HEADER: with version {fields['version']} "
                 "the bytes are not those of a version 0 header",
             )
-        words[0] |= int.from_bytes(_magic(fields), "little") << 32
+        words[0] |= wire.HEADER_MAGIC.put(int.from_bytes(_magic(fields), "little"))
         size = fields.get("vmo_size")
         if size is not None:
             if not order:

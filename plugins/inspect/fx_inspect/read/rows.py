@@ -255,14 +255,14 @@ class TreeRows:
             return made[0]
 
         def numbers(wanted: int) -> I64:
-            if not seen >> wanted & 1:
+            if not seen & 1 << wanted:
                 return np.broadcast_to(np.int64(0), stop - at)
             slots = SlotValues(words, units.data, types, starts, wanted, (at, stop))
             slots.run()
             return np.asarray(slots.values)
 
         def codes() -> I32:
-            if not seen >> tables.STRING_ARRAY & 1:
+            if not seen & 1 << tables.STRING_ARRAY:
                 return np.broadcast_to(np.int32(-1), stop - at)
             slots = SlotStrings(
                 raw.scan, words, units.data, types, starts, raw.string_codes.data, (at, stop)

@@ -6,6 +6,18 @@ int64, with their bits as they are in the file.
 
 from __future__ import annotations
 
+from fx_inspect import layout
+from fx_inspect.layout import (
+    BEFORE_MAGIC,
+    HEADER_MAGIC,
+    MAX_ORDER,
+    MAX_VMO,
+    ORDER,
+    RESERVED_BITS,
+    TYPE,
+    UNIT,
+    VMO_SIZE,
+)
 from fx_inspect.read import codes
 from fx_inspect.rules import (
     BLOCK_OVER_LIMIT,
@@ -46,12 +58,9 @@ from fxframework.kernels.notes import Notes
 
 __all__ = ["Scan"]
 
-LOW32 = 0xFFFFFFFF
-MAGIC = 0x50534E49
+TYPE_AT = TYPE.low
+MAGIC = int.from_bytes(layout.MAGIC, "little")
 FROZEN_GENERATION = -2
-MAX_ORDER = 7
-MAX_VMO = 128 << 20
-UNIT = 16
 ONE = 1
 NOT_LOOKED = 0
 LEADING = 1
@@ -157,7 +166,7 @@ class Scan(Kernel):
             if end > unit + 1:
                 self.padding_bytes += UNIT * (end - unit)
                 return self.enter(unit, codes.PADDING, 0, end)
-        order = word & 15
+        order = ORDER.get(word)
         size = ONE << order
         type = (word >> self.type_at) & self.type_mask
         if size > self.units - unit:
@@ -250,11 +259,11 @@ class Scan(Kernel):
     def free(self, unit: i64, order: i64) -> flag:
         """Return whether a free block of an order begins at a unit; padding is free units."""
         if unit < self.units and self.starts[unit] == codes.FREE + 1:
-            return self.words[2 * unit] & 15 == order
+            return ORDER.get(self.words[2 * unit]) == order
         low = 0
         high = self.count
         while high - low > 1:
-            middle = (low + high) >> 1
+            middle = (low + high) // 2
             if self.unit[middle] <= unit:
                 low = middle
             else:
@@ -264,14 +273,14 @@ class Scan(Kernel):
     def fits(self, unit: i64) -> i64:
         """Return the units of the block at a unit; 0 if none can begin there."""
         word = self.words[2 * unit]
-        order = word & 15
+        order = ORDER.get(word)
         size = ONE << order
         if order > MAX_ORDER or size > self.units - unit:
             return 0
         if (word >> self.type_at) & self.type_mask >= self.types:
             return 0
         # In the later layout the bits between the order and the type are zero.
-        if self.type_at == 8 and (word >> 4) & 15 != 0:
+        if self.type_at == TYPE_AT and RESERVED_BITS.get(word) != 0:
             return 0
         return size
 
@@ -315,22 +324,22 @@ class Scan(Kernel):
         """Report findings about the header."""
         word = self.words[0]
         generation = self.words[1]
-        magic = (word >> 32) & LOW32
+        magic = HEADER_MAGIC.get(word)
         if magic != MAGIC:
             self.notes.add(OTHER_MAGIC, 0, 0, magic)
-        version = (word >> self.index_at) & (LOW32 >> self.index_at)
+        version = BEFORE_MAGIC.get(word) >> self.index_at
         if version > self.max_version:
             self.notes.add(UNKNOWN_VERSION, 0, 0, version)
         elif version == 0 and self.max_version > 0:
             self.notes.add(VERSION_ZERO_IN_NEW_LAYOUT, 0, 0, 0)
-        if generation & 1 != 0:
+        if generation % 2 != 0:
             self.notes.add(LOCKED, 0, 0, generation)
         elif generation == FROZEN_GENERATION:
             self.notes.add(FROZEN_VMO, 0, 0, 0)
-        order = word & 15
+        order = ORDER.get(word)
         if order > 0:
-            size = self.words[2] & LOW32
-            if size < UNIT << order or size > MAX_VMO or size & 15 != 0:
+            size = VMO_SIZE.get(self.words[2])
+            if size < UNIT << order or size > MAX_VMO or size % UNIT != 0:
                 self.notes.add(NO_SIZE, 0, 0, size)
             elif size > self.nbytes:
                 self.notes.add(SHORTER_THAN_ITS_SIZE, 0, 0, size)

@@ -5,6 +5,7 @@ Also where those of each property begin among those of all, as its text does.
 
 from __future__ import annotations
 
+from fx_inspect.layout import SLOT_STRING
 from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, u8, u32
@@ -12,8 +13,6 @@ from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 
 __all__ = ["PropertyPlaces", "SlotPlaces", "SlotRanges", "SlotStrings", "SlotValues"]
-
-LOW32 = 0xFFFFFFFF
 
 
 class PropertyPlaces(Kernel):
@@ -211,7 +210,7 @@ class SlotStrings(Kernel):
 
     def string(self, begin: i64, slot: i64) -> i64:
         """Return the code of a slot; 0, the empty string, for one that refers to no string."""
-        unit = (self.words[begin + (slot >> 1)] >> (32 * (slot & 1))) & LOW32
+        unit = SLOT_STRING.get(self.words[begin + slot // 2] >> 32 * (slot % 2))
         if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == codes.STRING + 1:
             return self.code[self.scan.numbers[unit]]
         return 0

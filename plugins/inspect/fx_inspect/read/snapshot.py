@@ -22,8 +22,10 @@ from fx_inspect.layout import (
     MAGIC,
     MAX_VERSION,
     MAX_VMO,
+    ORDER,
     SIZE_AT,
     SWAPPED_MAGIC,
+    VMO_SIZE,
     BlockType,
     is_legacy,
 )
@@ -88,7 +90,7 @@ class MappedFile:
         """Load the word at byte ``offset`` (a multiple of 8), in one load."""
         if offset % WORD or not 0 <= offset <= self.size - WORD:
             raise ValueError(f"no word at byte {offset} of {self.size}")
-        return self._words[offset >> 3]
+        return self._words[offset // WORD]
 
     def read(self, offset: int, n: int) -> bytes:
         """Return ``n`` bytes from ``offset``."""
@@ -174,7 +176,7 @@ class Snapshot:
     def _of_bytes(cls, data: bytes) -> Snapshot:
         _check_header(data[:HEADER_BYTES], None)
         generation = _generation(data)
-        if generation & 1:
+        if generation % 2:
             raise _failed(
                 rules.NO_CONSISTENT_SNAPSHOT, "the VMO was being changed when it was copied", None
             )
@@ -196,7 +198,7 @@ class Snapshot:
             generation = memory.load_u64(GENERATION_AT) if memory.size >= HEADER_BYTES else 0
             head = memory.read(0, min(HEADER_BYTES_SIZE, memory.size))
             _check_header(head[:HEADER_BYTES], path)
-            if generation & 1:
+            if generation % 2:
                 continue
             size = _size(head, memory.size)
             if not HEADER_BYTES <= size <= memory.size:
@@ -222,8 +224,8 @@ def _generation(data: bytes) -> int:
 def _size(head: bytes, nbytes: int) -> int:
     """Return the number of bytes to copy of a memory of ``nbytes``."""
     size = nbytes
-    if not is_legacy(head) and head[0] & 0xF == 1:
-        size = int.from_bytes(head[SIZE_AT : SIZE_AT + 4], "little")
+    if not is_legacy(head) and ORDER.get(head[0]) == 1:
+        size = VMO_SIZE.get(int.from_bytes(head[SIZE_AT : SIZE_AT + WORD], "little"))
         if size < HEADER_BYTES_SIZE:
             return 0
     return min(size, MAX_VMO)

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from fx_inspect.layout import (
+    BUFFER_EXTENT,
+    BUFFER_FORMAT,
+    HEADS,
+    ORDER,
+    STRING_LENGTH,
+    TOTAL_LENGTH,
+    UNIT,
+)
 from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fx_inspect.rules import (
@@ -22,9 +31,7 @@ from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["Interning", "TextColumnFill", "TextCopy", "Texts"]
 
-LOW32 = 0xFFFFFFFF
-LOW28 = 0xFFFFFFF
-UNIT = 16
+NAME_LENGTH = HEADS["new"].name_length.limit
 STRING_AT = 12
 PAYLOAD_AT = 8
 BY_BYTE = 48
@@ -65,10 +72,10 @@ class TextCopy:
             size = nbytes
         elif type == codes.STRING:
             begin = UNIT * unit + STRING_AT
-            size = min(nbytes, (UNIT << (header & 15)) - STRING_AT)
+            size = min(nbytes, (UNIT << ORDER.get(header)) - STRING_AT)
             extent = (header >> self.scan.index_at) & self.scan.index_mask
         else:
-            extent = (self.words[2 * unit + 1] >> 32) & LOW28
+            extent = BUFFER_EXTENT.get(self.words[2 * unit + 1])
         while True:
             if size <= BY_BYTE:
                 self.bytes(begin, size, at)
@@ -80,7 +87,7 @@ class TextCopy:
                 return 0
             header = self.words[2 * extent]
             begin = UNIT * extent + PAYLOAD_AT
-            size = min(nbytes, (UNIT << (header & 15)) - PAYLOAD_AT)
+            size = min(nbytes, (UNIT << ORDER.get(header)) - PAYLOAD_AT)
             extent = (header >> self.scan.index_at) & self.scan.index_mask
 
     def bytes(self, begin: i64, size: i64, at: i64) -> i64:
@@ -152,7 +159,7 @@ class Texts(Kernel):
 
     def name(self, record: i64, unit: i64) -> status:
         """Look at a NAME."""
-        nbytes = (self.words[2 * unit] >> self.scan.index_at) & 0xFFF
+        nbytes = (self.words[2 * unit] >> self.scan.index_at) & NAME_LENGTH
         number = self.scan.numbers[unit]
         if nbytes > (UNIT << self.scan.order[record]) - PAYLOAD_AT:
             self.length[number] = -1
@@ -164,7 +171,7 @@ class Texts(Kernel):
 
     def string(self, record: i64, unit: i64) -> status:
         """Look at a STRING_REFERENCE."""
-        total = self.words[2 * unit + 1] & LOW32
+        total = STRING_LENGTH.get(self.words[2 * unit + 1])
         inline = min(total, (UNIT << self.scan.order[record]) - STRING_AT)
         number = self.scan.numbers[unit]
         if unit == 0:
@@ -184,12 +191,12 @@ class Texts(Kernel):
     def value(self, record: i64, unit: i64) -> status:
         """Look at a BUFFER_VALUE whose bytes are in extents."""
         payload = self.words[2 * unit + 1]
-        format = (payload >> 60) & 15
+        format = BUFFER_FORMAT.get(payload)
         if unit == 0 or format > codes.BYTES:
             return 0
-        total = payload & LOW32
+        total = TOTAL_LENGTH.get(payload)
         self.fault = 0
-        nbytes = self.follow(record, (payload >> 32) & LOW28, total)
+        nbytes = self.follow(record, BUFFER_EXTENT.get(payload), total)
         if self.fault != 0:
             self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
         else:
@@ -250,7 +257,7 @@ class Texts(Kernel):
                 self.twice[extent] = 1
             self.owner[extent] = record + 1
             header = self.words[2 * unit]
-            part = min((UNIT << (header & 15)) - PAYLOAD_AT, wanted - given)
+            part = min((UNIT << ORDER.get(header)) - PAYLOAD_AT, wanted - given)
             if part > self.left:
                 given += self.left
                 self.left = 0

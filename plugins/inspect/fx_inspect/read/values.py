@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from fx_inspect.layout import (
+    ARRAY_FIELDS,
+    ARRAY_FORMAT,
+    BUFFER_EXTENT,
+    BUFFER_FORMAT,
+    ENTRY_TYPE,
+    LINK_CONTENT,
+    LINK_DISPOSITION,
+    MAX_REFERENCES,
+    SLOT_COUNT,
+    SLOT_STRING,
+    SLOTS_AT,
+    UNIT,
+)
 from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fx_inspect.read.texts import Texts
@@ -35,12 +49,6 @@ from fxframework.kernels.notes import Notes
 
 __all__ = ["Validator", "Values"]
 
-LOW32 = 0xFFFFFFFF
-LOW28 = 0xFFFFFFF
-LOW20 = 0xFFFFF
-LOW16 = 0xFFFF
-UNIT = 16
-SLOTS_AT = 16
 NO_NODE = -1
 NOTHING = -2
 ONE = 1
@@ -199,8 +207,8 @@ class Values(Kernel):
     def read_link(self, record: i64, unit: i64) -> status:
         """Read a link."""
         payload = self.words[2 * unit + 1]
-        target = payload & LOW20
-        disposition = (payload >> 60) & 15
+        target = LINK_CONTENT.get(payload)
+        disposition = LINK_DISPOSITION.get(payload)
         fault = self.fault
         content = self.find_name(target)
         if fault != 0:
@@ -225,7 +233,7 @@ class Values(Kernel):
     def read_buffer(self, record: i64, unit: i64) -> status:
         """Read a string or bytes."""
         payload = self.words[2 * unit + 1]
-        format = (payload >> 60) & 15
+        format = BUFFER_FORMAT.get(payload)
         kind = codes.IS_BYTES if format == codes.BYTES else codes.IS_STRING
         if format < codes.STRING_REFERENCE:
             nbytes = self.buffer_length[self.scan.numbers[unit]]
@@ -235,7 +243,7 @@ class Values(Kernel):
                 self.fault = UNKNOWN_FORMAT
                 self.about = format
             return self.drop(record, unit)
-        target = (payload >> 32) & LOW28
+        target = BUFFER_EXTENT.get(payload)
         string = self.find_string(target)
         if string < 0:
             if self.fault == 0:
@@ -247,14 +255,14 @@ class Values(Kernel):
     def read_array(self, record: i64, unit: i64) -> status:
         """Read an array, which may be a histogram."""
         payload = self.words[2 * unit + 1]
-        entry = payload & 15
-        format = (payload >> 4) & 15
-        count = (payload >> 8) & 0xFF
+        entry = ENTRY_TYPE.get(payload)
+        format = ARRAY_FORMAT.get(payload)
+        count = SLOT_COUNT.get(payload)
         of_strings = entry == codes.STRING
         wrong = self.array_fault(entry, format, count, self.scan.order[record])
         if self.fault == 0 and wrong != 0:
             self.fault = wrong
-            self.about = payload & LOW16
+            self.about = ARRAY_FIELDS.get(payload)
         if of_strings and wrong != TOO_MANY_SLOTS:
             slot = self.read_slots(unit, count)
             if self.fault == 0 and slot >= 0:
@@ -276,7 +284,7 @@ class Values(Kernel):
         if entry != codes.STRING and (entry < codes.INT or entry > codes.DOUBLE):
             return UNKNOWN_ENTRIES
         room = (UNIT << order) - SLOTS_AT
-        if count > (room >> 2 if entry == codes.STRING else room >> 3):
+        if count > room // (4 if entry == codes.STRING else 8):
             return TOO_MANY_SLOTS
         return EMPTY_HISTOGRAM if count == 0 and format != codes.FLAT else 0
 
@@ -288,7 +296,7 @@ class Values(Kernel):
         wrong = -1
         slot = 0
         while slot < count:
-            target = (self.words[2 * unit + 2 + (slot >> 1)] >> (32 * (slot & 1))) & LOW32
+            target = SLOT_STRING.get(self.words[2 * unit + 2 + slot // 2] >> 32 * (slot % 2))
             string = self.find_string(target)
             if target != 0:
                 if string < 0:
@@ -474,6 +482,6 @@ class Validator(Kernel):
         elif type == codes.NAME:
             if refs > 1:
                 self.notes.add(NAME_USED_TWICE, UNIT * unit, record, refs)
-        elif (self.words[2 * unit] >> self.scan.name_at) & 0xFFFFFF != refs:
+        elif (self.words[2 * unit] >> self.scan.name_at) & MAX_REFERENCES != refs:
             self.notes.add(STRING_COUNT, UNIT * unit, record, refs)
         return 0

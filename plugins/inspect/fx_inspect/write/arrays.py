@@ -109,7 +109,9 @@ class NumberArray(Array[Number]):
         words = [self._kind.word(self._kind.check(value)) for value in values]
         words += [0] * (self._slots - len(words))
         order = order_of(8 * self._slots + wire.SLOTS_AT)
-        payload = self._kind.type | self._format << 4 | self._slots << 8
+        payload = (
+            self._kind.type | wire.ARRAY_FORMAT.put(self._format) | wire.SLOT_COUNT.put(self._slots)
+        )
         rest = struct.pack(f"<{len(words)}Q", *words)
         self._enter(name, BlockType.ARRAY_VALUE, payload, order, rest)
 
@@ -181,7 +183,7 @@ class StringArray(Array[str]):
         self._within(empty)
 
     def _make(self, name: str) -> None:
-        payload = BlockType.STRING_REFERENCE | self._slots << 8
+        payload = BlockType.STRING_REFERENCE | wire.SLOT_COUNT.put(self._slots)
         nbytes = 4 * self._slots
         rest = bytes(nbytes + padding(nbytes))
         order = order_of(nbytes + wire.SLOTS_AT)
@@ -211,8 +213,9 @@ class StringArray(Array[str]):
             at = self._at + wire.SLOTS_AT + 4 * slot
             word = state.load(at & -WORD)
             index = 0 if taken is None else taken.index
-            shift = 8 * (at & 7)
-            state.store(at & -WORD, word & ~(0xFFFFFFFF << shift) | index << shift)
+            shift = 8 * (at % WORD)
+            kept = word & ~(wire.SLOT_STRING.mask << shift)
+            state.store(at - at % WORD, kept | index << shift)
 
     def _release(self) -> None:
         for text in self._texts:

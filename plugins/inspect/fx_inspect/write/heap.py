@@ -28,10 +28,13 @@ from collections.abc import Iterator
 from typing import Literal
 
 from fx_inspect.layout import (
+    HEADER_MAGIC,
+    HEADS,
     MAGIC,
     MAX_BLOCK,
     MAX_ORDER,
     MAX_VMO,
+    ORDER,
     PAGE,
     SIZE_AT,
     UNIT,
@@ -92,7 +95,8 @@ class Heap:
         self.failed = 0
         """Number of allocations without room."""
         self._load, self._store = memory.load_u64, memory.store_u64
-        self._type_at, self._next_at = (4, 8) if version == 0 else (8, 16)
+        head = HEADS["v0" if version == 0 else "new"]
+        self._type_at, self._next_at = head.type.low, head.first.low
         self._blocks = bytearray()
         """For each 16 bytes, the order of the block that begins there."""
         self._heads = [NONE] * (MAX_ORDER + 1)
@@ -118,7 +122,7 @@ class Heap:
             raise ValueError(f"invalid block size {nbytes}: must be 0 to {MAX_BLOCK}")
         index = self.take(order)
         if index != NONE:
-            self._store(index << 4, order | BlockType.RESERVED << self._type_at)
+            self._store(index * UNIT, order | BlockType.RESERVED << self._type_at)
         return index
 
     def take(self, order: int) -> int:
@@ -162,8 +166,8 @@ class Heap:
                 break
             if not first:
                 # As in the reference, a merged half keeps its order in the memory.
-                at = index << 4
-                self._store(at, self._load(at) & ~0xF | order)
+                at = index * UNIT
+                self._store(at, self._load(at) & ~ORDER.mask | order)
             first = False
             self._unlink(buddy, order)
             blocks[index | buddy] = _INSIDE
@@ -206,7 +210,7 @@ class Heap:
 
     def _make_header(self) -> None:
         order = 1 if self.version == 2 else 0
-        at = self.take(order) << 4
+        at = self.take(order) * UNIT
         self._store(at + 8, 0)
         if order:
             self._sized = True
@@ -214,7 +218,8 @@ class Heap:
             self._store(at + SIZE_AT + WORD, 0)
         magic = int.from_bytes(MAGIC, "little")
         version = self.version << self._next_at
-        self._store(at, order | BlockType.HEADER << self._type_at | version | magic << 32)
+        word = order | BlockType.HEADER << self._type_at | version
+        self._store(at, word | HEADER_MAGIC.put(magic))
 
     def _push(self, index: int, order: int) -> None:
         """Insert a free block at the head of its list."""
@@ -225,7 +230,7 @@ class Heap:
             self._before[head] = index
         self._heads[order] = index
         self._blocks[index] = _FREE | order
-        self._store(index << 4, order | (head << self._next_at if head > 0 else 0))
+        self._store(index * UNIT, order | (head << self._next_at if head > 0 else 0))
 
     def _unlink(self, index: int, order: int) -> None:
         """Remove a free block from its list."""
@@ -238,7 +243,7 @@ class Heap:
         else:
             self._next[before] = following
             link = following << self._next_at if following > 0 else 0
-            self._store(before << 4, order | link)
+            self._store(before * UNIT, order | link)
 
     def _grow(self) -> bool:
         """Add blocks of the highest order. Return False if the heap cannot grow."""
@@ -259,7 +264,7 @@ class Heap:
 
     def _extend(self, size: int) -> None:
         """Link new blocks of the highest order, in ascending order, before the existing ones."""
-        self._blocks.extend(bytes([_INSIDE]) * ((size - self.size) >> 4))
-        for index in range((size >> 4) - _HIGHEST, (self.size >> 4) - 1, -_HIGHEST):
+        self._blocks.extend(bytes([_INSIDE]) * ((size - self.size) // UNIT))
+        for index in range(size // UNIT - _HIGHEST, self.size // UNIT - 1, -_HIGHEST):
             self._push(index, MAX_ORDER)
         self.size = size

@@ -45,7 +45,7 @@ class Lazy(Value):
         return "" if self._content is None else self._content.text
 
     def _make(self, name: str, disposition: int) -> None:
-        self._enter(name, BlockType.LINK_VALUE, disposition << 60)
+        self._enter(name, BlockType.LINK_VALUE, wire.LINK_DISPOSITION.put(disposition))
 
     def _entered(self) -> None:
         state = self._state

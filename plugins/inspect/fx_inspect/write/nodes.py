@@ -99,7 +99,7 @@ class Node(Container):
     def create_bytes(self, name: str, value: bytes | bytearray | memoryview = b"") -> BytesProperty:
         """Create a property of bytes."""
         made = BytesProperty(self._state, self, checked_bytes(value))
-        made._enter(name, BlockType.BUFFER_VALUE, wire.BUFFER_BYTES << 60)
+        made._enter(name, BlockType.BUFFER_VALUE, wire.BUFFER_FORMAT.put(wire.BUFFER_BYTES))
         return made
 
     # --- arrays ---

@@ -150,9 +150,9 @@ class State:
         self.view()
         self.store, self.load, self.write = memory.store_u64, memory.load_u64, memory.write
         self.take, self.free = self.heap.take, self.heap.free
-        self.type_at, self.parent_at = (4, 8) if version == 0 else (8, 16)
-        self.name_at = self.parent_at + (28 if version == 0 else 24)
-        self.parent_mask = ((1 << self.name_at) - 1) & ~((1 << self.parent_at) - 1)
+        head = wire.HEADS["v0" if version == 0 else "new"]
+        self.type_at, self.parent_at, self.name_at = head.type.low, head.first.low, head.second.low
+        self.parent_mask = head.first.mask
         self.strings: dict[str, Text] = {}
         """Shared strings (version 2), by text."""
         self.links: dict[str, Callable[[], Any]] = {}
@@ -225,7 +225,7 @@ class State:
             part = data[done : done + wire.ORDER_SIZE(order) - 8]
             done += len(part)
             word = order | BlockType.EXTENT << self.type_at
-            at, index = index << 4, NONE
+            at, index = index * wire.UNIT, NONE
             if done < len(data):
                 order = order_of(min(len(data) - done + 8, wire.MAX_BLOCK))
                 index = self.take(order)
@@ -285,7 +285,7 @@ class State:
         if index == NONE:
             return None
         word = order | BlockType.NAME << self.type_at | len(given) << self.parent_at
-        self.write(index << 4, _WORD.pack(word) + given + bytes(padding(len(given))))
+        self.write(index * wire.UNIT, _WORD.pack(word) + given + bytes(padding(len(given))))
         return Text(index, text, word, (), 0)
 
     def take_string(self, given: bytes | Text, text: str) -> Text | None:
@@ -295,7 +295,7 @@ class State:
         if found is None:
             return self.new_string(given if isinstance(given, bytes) else text.encode(), text)
         found.count += 1
-        self.store(found.index << 4, found.word | found.count << 40)
+        self.store(found.index * wire.UNIT, found.word | found.count << self.name_at)
         return found
 
     def new_string(self, data: bytes, text: str) -> Text | None:
@@ -304,7 +304,7 @@ class State:
         index = self.take(order)
         if index == NONE:
             return None
-        word = order | _STRING_REFERENCE << 8
+        word = order | _STRING_REFERENCE << self.type_at
         blocks: Sequence[int] = ()
         done = len(data)
         inline = data
@@ -316,9 +316,10 @@ class State:
                 return None
             blocks, done = chain
             done += len(inline)
-            word |= blocks[0] << 16
+            word |= blocks[0] << self.parent_at
         self.write(
-            index << 4, _HEAD(word | 1 << 40, done) + inline + bytes(padding(len(inline) + 12))
+            index * wire.UNIT,
+            _HEAD(word | 1 << self.name_at, done) + inline + bytes(padding(len(inline) + 12)),
         )
         entry = self.strings[text] = Text(index, text, word, blocks, 1)
         return entry
@@ -327,7 +328,7 @@ class State:
         """Remove a user of a string; free the string after its last user."""
         if text.count > 1:
             text.count -= 1
-            self.store(text.index << 4, text.word | text.count << 40)
+            self.store(text.index * wire.UNIT, text.word | text.count << self.name_at)
             return
         if text.count:
             del self.strings[text.text]

@@ -27,7 +27,7 @@ from fx_inspect.write.state import (
     utf8,
 )
 from fxframework.errors import refusal
-from fxframework.io.words import U64_MAX
+from fxframework.io.words import U64_MAX, WORD
 from fxframework.kit.json_fields import bits_of
 
 __all__ = [
@@ -43,7 +43,8 @@ __all__ = [
     "checked_bytes",
 ]
 
-GENERATION = wire.GENERATION_AT >> 3
+_SHARED = wire.BUFFER_FORMAT.put(wire.BUFFER_STRING_REFERENCE)
+GENERATION = wire.GENERATION_AT // WORD
 """Index of the generation's word."""
 
 Number = TypeVar("Number", int, float)
@@ -66,7 +67,7 @@ class Value:
         self._parent: Container = self if parent is None else parent  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        where = f"block {self._at >> 4}" if self.exists else "not in the VMO"
+        where = f"block {self._at // wire.UNIT}" if self.exists else "not in the VMO"
         return f"<{type(self).__name__} {reprlib.repr(self.name)}: {where}>"
 
     @property
@@ -77,7 +78,7 @@ class Value:
     @property
     def block(self) -> int | None:
         """Index of the block, or None."""
-        return self._at >> 4 if self._at else None
+        return self._at // wire.UNIT if self._at else None
 
     @property
     def exists(self) -> bool:
@@ -118,7 +119,7 @@ class Value:
                 parent._count += 1
                 state.store(parent._at + 8, parent._count)
             word = state.load(self._at) & ~state.parent_mask
-            state.store(self._at, word | (parent._at >> 4) << state.parent_at)
+            state.store(self._at, word | parent._at // wire.UNIT << state.parent_at)
             self._parent = parent
             old._child_left()
 
@@ -150,7 +151,7 @@ class Value:
         state.release(self._text)
         self._text = None
         at, self._at = self._at, 0
-        state.free(at >> 4)
+        state.free(at // wire.UNIT)
 
     # --- called outside of a period ---
 
@@ -175,12 +176,12 @@ class Value:
                 parent._count += 1
                 state.store(parent._at + 8, parent._count)
             self._text = text
-            self._at = at = index << 4
+            self._at = at = index * wire.UNIT
             state.store(
                 at,
                 order
                 | type << state.type_at
-                | parent._at >> 4 << state.parent_at
+                | parent._at // wire.UNIT << state.parent_at
                 | text.index << state.name_at,
             )
             state.store(at + 8, payload)
@@ -210,7 +211,7 @@ class Container(Value):
             state.store(self._at + 8, self._count)
         else:
             at, self._at = self._at, 0
-            state.free(at >> 4)
+            state.free(at // wire.UNIT)
 
     def _remove(self) -> None:
         """Free block and name; with children the block becomes a tombstone instead."""
@@ -223,7 +224,7 @@ class Container(Value):
         state.release(self._text)
         self._text = None
         self._tombstone = True
-        order = state.load(self._at) & 0xF
+        order = wire.ORDER.get(state.load(self._at))
         state.store(self._at, order | BlockType.TOMBSTONE << state.type_at)
 
 
@@ -246,7 +247,7 @@ class _Scalar(Value):
                 state.end()
             else:
                 words[GENERATION] = state.generation + 1
-                words[at >> 3] = word
+                words[at // WORD] = word
                 generation = (state.generation + 2) & U64_MAX
                 words[GENERATION] = state.generation = generation
 
@@ -286,7 +287,7 @@ class IntProperty(_NumberProperty[int]):
             if words is not None and not state.depth and self._text is not None:
                 generation = state.generation
                 words[1] = generation + 1
-                words[(self._at >> 3) + 1] = value & U64_MAX
+                words[self._at // WORD + 1] = value & U64_MAX
                 words[1] = state.generation = (generation + 2) & U64_MAX
                 return
         self._set(value & U64_MAX)
@@ -350,7 +351,10 @@ class _Buffer(Value):
         blocks, done = state.extents(data) or ([], 0)
         self._extents = blocks
         first = blocks[0] if blocks else 0
-        state.store(self._at + 8, done | first << 32 | self._format << 60)
+        state.store(
+            self._at + 8,
+            done | wire.BUFFER_EXTENT.put(first) | wire.BUFFER_FORMAT.put(self._format),
+        )
 
     def _release(self) -> None:
         self._state.free_all(self._extents)
@@ -428,7 +432,11 @@ class StringProperty(_Buffer):
         if taken is None:
             return False
         old, self._value = self._value, taken
-        state.store(self._at + 8, taken.index << 32 | wire.BUFFER_STRING_REFERENCE << 60)
+        state.store(
+            self._at + 8,
+            wire.BUFFER_EXTENT.put(taken.index)
+            | wire.BUFFER_FORMAT.put(wire.BUFFER_STRING_REFERENCE),
+        )
         if old is not None:
             state.release(old)
         return True
