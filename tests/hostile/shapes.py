@@ -555,8 +555,8 @@ def yaml_bad_items(nbytes: int) -> bytes:
 
 @shape("llvm-yaml")
 def yaml_endless_strings(nbytes: int) -> bytes:
-    """Records in brackets, each with a string that does not end."""
-    return YAML[:-1] + b" [ " + b'{"\\"},' * (nbytes // 7)
+    """Records, each with a string that does not end."""
+    return YAML + b'  - {"\\"}\n' * (nbytes // 11)
 
 
 HEADER = b'{"fxframework":"records","version":1,"format":"trace"}\n'

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import InstrumentationMap, SledKind, read_map
 from fx_xray.read.symbols import Symbols
-from fx_xray.read.yaml_text import OddYamlError, entry_of, quoted
+from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import FxError, UnreadableError, UsageError
 
 from .programs import Program, Sled, Symbol
@@ -492,7 +492,7 @@ def test_any_name_gives_a_name(name: str) -> None:
 def test_quoted_scalars_are_read_back(text: str) -> None:
     printable = all(char in "\t\n\r\x85" or char >= " " for char in text)
     try:
-        entry = entry_of(f"{{ a: {quoted(text)}, b: 1 }}".encode())
+        ((_, entry),) = nodes(f"{{ a: {quoted(text)}, b: 1 }}".encode())
     except OddYamlError:
         # LLVM writes what is not printable as it is.
         assert not printable or any(char >= "\x7f" for char in text)
@@ -506,15 +506,19 @@ def test_llvm_puts_quotes_where_it_must() -> None:
     assert shown == ["main", "'f(int)'", "'it''s'", "''", "'12'", "'0x1F'", '"a\\nb"', '"ä"']
 
 
-def test_values_are_texts_and_lists_of_texts() -> None:
-    entry = entry_of(b"{ a: 1, args: [ 2, '3' ], deep: { x: [ 1, [ 2 ] ] }, odd: [[1], 2] }")
-    assert entry == {"a": "1", "args": ["2", "3"], "odd": ["2"]}
+def test_values_are_texts_and_aliases_are_nothing() -> None:
+    ((_, entry),) = nodes(
+        b"{ a: &x 1, args: [ 2, '3' ], deep: { x: [ 1, [ 2 ] ] }, b: *x, [c]: 1 }"
+    )
+    assert entry == {"a": "1", "args": ["2", "3"], "deep": {"x": ["1", ["2"]]}, "b": None}
+    assert [item for _, item in nodes(b"[1, [2], {a: b}]", items=True)] == ["1", ["2"], {"a": "b"}]
+    assert list(nodes(b"", items=True)) == []
 
 
-@pytest.mark.parametrize("text", ["", "a", "[1]", "{ a: ", "*x", "{a: 1"])
-def test_what_is_no_mapping_is_said(text: str) -> None:
+@pytest.mark.parametrize("text", ["a", "{ a: 1 }", "[1", "*x", "[" * 40, "[ \x00 ]"])
+def test_what_is_no_list_is_said(text: str) -> None:
     with pytest.raises(OddYamlError):
-        entry_of(text.encode())
+        list(nodes(text.encode(), items=True))
 
 
 def test_a_compressed_program_is_read(written: Any) -> None:

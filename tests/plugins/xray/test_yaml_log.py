@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import tracemalloc
 from collections.abc import Iterable
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -237,29 +237,12 @@ def test_a_record_that_makes_no_sense_leaves_the_others_alone(item: str) -> None
         assert (finding.offset, finding.record) == (len(HEADER + LINE), 2)
 
 
-FLOW = LINE.strip().removeprefix("- ")
-
-
-@pytest.mark.parametrize("between", [", ", ",\n    ", ","])
-@pytest.mark.parametrize("start", ["[ ", "\n  [\n", "["])
-def test_records_in_brackets(start: str, between: str) -> None:
-    other = FLOW.replace(" ", "  ").replace("enter", "exit").replace("'7'", "'a''}, {b'")
-    records = between.join([FLOW, "{ type: 0 }", other])
-    with opened(HEADER.rstrip() + f" {start}{records} ]\n...\n") as capture:
-        found = shown(capture)
-        kinds = ["file_header", "function", "damaged", "function", "end"]
-        assert [record["record"] for record in found] == kinds
-        assert found[3] == found[1] | {"kind": "exit", "function": "a'}, {b"}
-        assert codes(capture) == {"FXX0702": 1}
-        assert len(capture.table("slices")) == 1
-
-
-@pytest.mark.parametrize("middle", ["12", "{ {", "'"])
-def test_what_is_not_a_record_in_brackets_leaves_the_others_alone(middle: str) -> None:
-    with opened(HEADER.rstrip() + f" [{FLOW}, {middle} }}, {FLOW}]") as capture:
-        kinds = ["file_header", "function", "damaged", "function", "end"]
-        assert [record["record"] for record in shown(capture)] == kinds
-        assert codes(capture)["FXX0702"] == 1
+@pytest.mark.parametrize("start", ["[ ", "[", " [ # a comment\n"])
+def test_records_in_brackets_are_refused(start: str) -> None:
+    """Nothing writes them; they were read once."""
+    with opened(HEADER.rstrip() + f"{start}{LINE.strip().removeprefix('- ')} ]\n...\n") as capture:
+        assert [record["record"] for record in shown(capture)] == ["damaged"]
+        assert codes(capture) == {"FXX0701": 1}
 
 
 @pytest.mark.parametrize(
@@ -341,21 +324,21 @@ PLAIN = "\n".join(
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=6)), max_size=5),
     st.sampled_from(["\n", "\r\n", "\n\n", "\n...\n"]),
-    st.sampled_from([64, 1000, 1 << 18]),
 )
-def test_lines_are_those_of_the_records(edits: Any, end: str, piece: int) -> None:
+def test_remembered_beginnings_change_nothing(edits: Any, end: str) -> None:
     data = bytearray((HEADER + f"{PLAIN}\n{PLAIN}{end}{PLAIN}{end}").encode())
     for place, put in edits:
         at = int(place * len(data))
         data[at : at + len(put)] = put
     for limits in ({}, {"max_record": 120}):
-        with pytest.MonkeyPatch.context() as patch, opened(bytes(data), options=limits) as first:
-            patch.setattr(yaml_log, "PIECE", piece)
-            lines = b"".join(first.records_json())
-        with opened(bytes(data), options=limits) as second:
-            expected = [orjson.dumps(record.to_json()) + b"\n" for record in second.records()]
-            assert lines == b"".join(expected)
-            assert list(first.diagnostics) == list(second.diagnostics)
+        found = []
+        for line in (yaml_log._LINE, re.compile(rb"(?!)")):
+            with pytest.MonkeyPatch.context() as patch, opened(bytes(data), options=limits) as text:
+                patch.setattr(yaml_log, "_LINE", line)
+                records = [record.to_json() for record in text.records()]
+                findings = [(each.code, each.offset, each.record) for each in text.diagnostics]
+                found.append((records, findings))
+        assert found[0] == found[1]
 
 
 @settings(max_examples=60, deadline=None)

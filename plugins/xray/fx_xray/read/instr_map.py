@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fx_xray.read.demangling import demangle
 from fx_xray.read.elf_stream import Stream
-from fx_xray.read.yaml_text import OddYamlError, items, quoted
+from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
 
@@ -555,7 +555,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
     faults: list[Fault] = []
     words = {kind.word: int(kind) for kind in SledKind}
     try:
-        for offset, entry in items(data):
+        for offset, entry in nodes(data, items=True):
             try:
                 id = number(entry["id"], 1 << 32)
                 function = number(entry["function"])
