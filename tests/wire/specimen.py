@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
+
 from fxframework import wire
+from fxframework.errors import Rule, Severity
+from fxframework.wire.cursor import Builder, Cursor, ShortError
 
 words = wire.table("word")
 clock = wire.register(name="clock")
@@ -184,4 +190,83 @@ ITEMS = wire.Format(
         wire.rows("instants", Short, ts="value", ticks="value"),
         wire.rows("instants", Long, ts="value", ticks=7),
     ],
+)
+
+
+# --- Values of several kinds, findings of the author's, items that do not fit ---------------------
+
+SMALL = Rule("NTE0201", Severity.INFO, "a small number", "Notes", "Numbers are large.")
+STRAY = Rule("NTE0202", Severity.WARNING, "stray bits", "Notes", "Bits are zero.")
+TOO_LONG = Rule("NTE0203", Severity.DATA_LOSS, "a text that does not fit", "Notes", "Texts fit.")
+MANY = Rule("NTE0204", Severity.DATA_LOSS, "too many tags", "Notes", "At most 3.")
+WIDE = Rule("NTE0411", Severity.ERROR, "a text is too long", "Notes", "Texts are short.")
+inline = wire.table("inline", closed=True)
+
+
+def inline_text(reference: Any, bit: int) -> Any:
+    return wire.text(
+        refers=inline[reference], inline=bit, empty=0, align=4,
+        rules={104: TOO_LONG, 105: STRAY, 108: TOO_LONG, 404: WIDE},
+    )  # fmt: skip
+
+
+class Value(wire.Part, word=4, order=("name", "type", "value"), rules={105: STRAY}):
+    """A named value; what does not fit is kept as bytes."""
+
+    type: str = wire.bits(0, 3, values={0: "nothing", 1: "number", 2: "text", 3: "flag"},
+                          rules={106: 0})  # fmt: skip
+    _words = wire.bits(4, 10, equals=wire.SIZE >> 2, rules={106: SMALL})
+    _name = wire.bits(11, 15)
+    _text = wire.bits(16, 23)
+    _flag = wire.finding(SMALL, (type == 3) & (_text == 0), value=_words + 1)
+    name: str = inline_text(_name, 0x10)
+    value: Any = wire.choice(
+        type,
+        {0: None, 1: wire.i32(), 2: inline_text(_text, 0x80), 3: wire.flag_of(_text)},
+        other=wire.octets(_words * 4 - wire.AT, rules={104: TOO_LONG}),
+    )
+    note: str = attrs.field(default="")
+
+    @classmethod
+    def recover(cls, c: Cursor, problem: ShortError) -> Value:
+        at = c.at
+        c.at = min(c.limit, at + 4)
+        c.notes.append((problem.number, at, 0))
+        return cls(type=15, name="", value=bytes(c.data[at : c.at]), note="lost", offset=at)
+
+    def put(self, b: Builder) -> None:
+        if self.note:
+            b.out += self.value
+        else:
+            super().put(b)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"note": self.note, "value": self.value.hex()} if self.note else super().to_json()
+
+    @classmethod
+    def parse(cls, form: Any) -> dict[str, Any]:
+        if "note" not in form:
+            return super().parse(form)
+        note, value = form.text("note"), form.octets("value")
+        return {"type": 15, "name": "", "value": value, "note": note}
+
+
+class Thing(wire.Record, word=4, order=("time", "level", "tags", "values")):
+    """A record of things: numbers in another order in JSON, tags, and values to the end."""
+
+    _kind = wire.bits(0, 3, equals=5)
+    _size = wire.size(wire.bits(4, 15))
+    level: int = wire.bits(16, 23, default=7)
+    time: int = wire.i64(unit="ns")
+    tags: tuple[str, ...] = wire.texts(wire.u8(), most=3, longest=9, many=(MANY, WIDE), default=())
+    values: tuple[Value, ...] = wire.listed(Value, default=())
+
+
+NOTES = wire.Format(
+    "notes",
+    "Notes: for tests",
+    Thing,
+    codes="NTE",
+    rules=[SMALL, STRAY, TOO_LONG, MANY, WIDE],
+    tables=[wire.rows("instants", Thing, ts="time")],
 )

@@ -35,17 +35,21 @@ from fxframework.kit.lazy import lazy_names
 if TYPE_CHECKING:
     from fxframework.wire.columns import Rows
     from fxframework.wire.declarations import (
+        AT,
         SIZE,
         always,
         bits,
         byte_order,
         byte_sum,
         byte_xor,
+        choice,
         crc32,
         f32,
         f64,
         field,
+        finding,
         flag,
+        flag_of,
         i8,
         i16,
         i32,
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
         size,
         table,
         text,
+        texts,
         u8,
         u16,
         u32,
@@ -70,6 +75,7 @@ if TYPE_CHECKING:
     from fxframework.wire.records import OTHER, Part, Record
 
 __all__ = [
+    "AT",
     "OTHER",
     "SIZE",
     "Format",
@@ -81,11 +87,14 @@ __all__ = [
     "by_cursor", "byte_order",
     "byte_sum",
     "byte_xor",
+    "choice",
     "crc32",
     "f32",
     "f64",
     "field",
+    "finding",
     "flag",
+    "flag_of",
     "i8",
     "i16",
     "i32",
@@ -100,6 +109,7 @@ __all__ = [
     "size",
     "table",
     "text",
+    "texts",
     "u8",
     "u16",
     "u32",
@@ -110,9 +120,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fxframework.wire.declarations": "SIZE always bits byte_order byte_sum byte_xor crc32 f32 "
-        "f64 field flag i8 i16 i32 i64 integer kind listed octets register rows size table text u8 "
-        "u16 u32 u64",
+        "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor choice "
+        "crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer kind listed octets "
+        "register rows size table text texts u8 u16 u32 u64",
         "fxframework.wire.reading": "by_cursor",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",

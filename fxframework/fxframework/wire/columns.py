@@ -8,7 +8,8 @@ from typing import Any
 from fxframework.errors import PluginError, did_you_mean
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.expressions import Calculation, Constant, Expression, Named, expression
-from fxframework.wire.fields import Field, Float, Listed, Number, Octets, Span, Text
+from fxframework.wire.fields import Field, Float, Number, Octets, Span, Text
+from fxframework.wire.lists import Listed
 
 __all__ = ["WHICH", "Always", "Rows", "bind_all", "differing"]
 

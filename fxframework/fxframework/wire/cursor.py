@@ -8,10 +8,12 @@ from fxframework.io.words import FieldView, explain_stretch, hex_and_ascii
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.state import State
 
-__all__ = ["SIZE", "Builder", "Cursor", "RefusalError", "ShortError", "limits_of", "order_of"]
+__all__ = ["AT", "SIZE", "Builder", "Cursor", "RefusalError", "ShortError", "limits_of", "order_of"]
 
 SIZE = Register(name="SIZE")
-"""The size of the record in bytes, for ``equals=``."""
+"""The size of the record, or of the part, in bytes."""
+AT = Register(name="AT")
+"""Bytes of the record, or of the part, before the field."""
 
 
 def order_of(big: bool) -> Literal["big", "little"]:
@@ -20,7 +22,11 @@ def order_of(big: bool) -> Literal["big", "little"]:
 
 
 class ShortError(Exception):
-    """The fields of a record do not fit into it."""
+    """The fields of a record do not fit into it, by the rule with this number."""
+
+    def __init__(self, number: int = 104) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class RefusalError(Exception):
@@ -60,6 +66,8 @@ class Cursor:
         self.spans: dict[Any, tuple[int, int]] = {}
         """Place and size of spans of bytes that were read."""
         self.views = views
+        self.odd = False
+        """Whether the fields may not encode to the same bytes."""
         self.section = ""
         self.layout: Any = None
 
@@ -85,10 +93,10 @@ class Cursor:
             low = (stray & -stray).bit_length() - 1
             self.bits("reserved", low, stray.bit_length() - 1, stray >> low, "should be zero")
 
-    def align(self, unit: int) -> None:
+    def align(self, unit: int, field: Any = None) -> None:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
         end = min(self.at + -(self.at - self.start) % unit, self.limit)
-        self.pad_to(end)
+        self.pad_to(end, field)
 
     def align_from(self, start: int, unit: int) -> None:
         """Go to the next multiple of ``unit`` from byte ``start``."""
@@ -96,17 +104,26 @@ class Cursor:
         self.align(unit)
         self.start = start
 
-    def pad_to(self, end: int) -> None:
+    def pad_to(self, end: int, field: Any = None) -> None:
         """Go to byte ``end``; report bytes that are not zero."""
         at = self.at
         if end > at:
             if any(self.take(end - at)):
-                self.note(105, 0, at)
+                self.odd = True
+                self.note(105, 0, at, field)
             self.stretch("padding", at)
 
-    def note(self, number: int, value: int, offset: int | None = None) -> None:
-        """Report a finding by the number of its rule."""
-        self.notes.append((number, self.origin if offset is None else offset, wrapped(value)))
+    def note(self, number: int, value: int, offset: int | None = None, field: Any = None) -> None:
+        """Report a finding by the number of its rule.
+
+        What a field, or else the family, has a rule of its own for is reported by that one, at the
+        start of the record or the part.
+        """
+        rules = self.layout.family.rules if field is None or not field.rules else field.rules
+        if number in rules:
+            number, offset = rules[number], self.start
+        if number:
+            self.notes.append((number, self.origin if offset is None else offset, wrapped(value)))
 
     # --- Annotated fields -----------------------------------------------------------------------
 

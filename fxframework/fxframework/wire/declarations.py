@@ -7,24 +7,30 @@ from typing import Any
 
 from fxframework.errors import PluginError
 from fxframework.model.schema import Column
+from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.columns import Always, Rows
-from fxframework.wire.cursor import SIZE
+from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
-from fxframework.wire.fields import Bits, Float, Integer, Listed, Mark, Number, Octets, Text
+from fxframework.wire.fields import Bits, Float, Integer, Mark, Number, Octets, Text
+from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.state import TextTable
 
 __all__ = [
+    "AT",
     "SIZE",
     "always",
     "bits",
     "byte_order",
     "byte_sum",
     "byte_xor",
+    "choice",
     "crc32",
     "f32",
     "f64",
     "field",
+    "finding",
     "flag",
+    "flag_of",
     "i8",
     "i16",
     "i32",
@@ -38,6 +44,7 @@ __all__ = [
     "size",
     "table",
     "text",
+    "texts",
     "u8",
     "u16",
     "u32",
@@ -54,7 +61,8 @@ def bits(low: int, high: int, *, of: int | None = None, **options: Any) -> Any:
     Options of all numbers: ``values`` (names of an enumeration), ``refers`` (a table whose text is
     shown), ``equals`` (what it must be), ``below`` (a limit), ``sets`` and ``adds`` (a register),
     ``signed``, ``unit``. Of all fields: ``when`` (a condition), ``tail`` (behind the fields of
-    derived classes), ``doc``.
+    derived classes), ``default``, ``doc``, ``rules`` (of the format's own, by the numbers of those
+    in whose place they are; 0 for none).
     """
     return Bits(low, high, of, **options)
 
@@ -64,6 +72,24 @@ def flag(bit: int, *, of: int | None = None, **options: Any) -> Any:
     made = Bits(bit, bit, of, **options)
     made.flag = True
     return made
+
+
+def flag_of(number: Any, **common: Any) -> Any:
+    """An earlier number as true (odd) or false; on writing, the number follows from it."""
+    return Flag(number, **common)
+
+
+def choice(tag: Any, kinds: dict[int, Any], other: Any = None, **common: Any) -> Any:
+    """A value whose field is chosen by an earlier number, the tag; ``None`` has no bytes.
+
+    ``kinds`` are fields by number, ``other`` is that of all other numbers.
+    """
+    return Choice(tag, kinds, other, **common)
+
+
+def finding(rule: int, when: Any, value: Any = 0) -> Any:
+    """A finding by a rule of the format's own, if a condition holds; the name begins with ``_``."""
+    return Check(rule, when, value)
 
 
 def integer(nbytes: int, *, signed: bool = False, **options: Any) -> Any:
@@ -148,6 +174,14 @@ def listed(item: Any, count: Any = None, **common: Any) -> Any:
     return Listed(item, count, **common)
 
 
+def texts(size: Any, **options: Any) -> Any:
+    """Texts, each behind its size (an integer); a size of zero ends them.
+
+    ``most`` texts of up to ``longest`` bytes; ``many`` and ``long`` are rules for what is beyond.
+    """
+    return Texts(size, **options)
+
+
 def kind(number: Any) -> Any:
     """The field of a family whose number tells the kind; up to two, the second may be unused."""
     return _with_role(number, "kind")
@@ -190,9 +224,12 @@ def byte_xor() -> Any:
     return Checksum("xor")
 
 
-def table(name: str) -> Any:
-    """A table of texts by number: ``defines=names[number]`` fills it, ``refers=names`` uses it."""
-    return TextTable(name)
+def table(name: str, *, closed: bool = False) -> Any:
+    """A table of texts by number: ``defines=names[number]`` fills it, ``refers=names`` uses it.
+
+    Nothing fills a ``closed`` one: texts are inline or empty, and other references do not fit.
+    """
+    return TextTable(name, closed=closed)
 
 
 def register(initial: int = 0, name: str = "") -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.expressions import Expression
-from fxframework.wire.fields import Bits, Field, Float, Integer, Listed, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import OTHER, Layout
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ def _section(layout: Layout) -> str:
 def _rows(layout: Layout) -> Iterator[str]:
     places = layout.places()
     for field in layout.fields:
+        if isinstance(field, Check):
+            continue
         place = places.get(field)
         where = _size(layout, field)
         if place is not None:
@@ -55,6 +59,15 @@ def _size(layout: Layout, field: Field) -> str:
         return counted(field.nbytes)
     if isinstance(field, Span):
         return _span(field)
+    if isinstance(field, Texts):
+        return f"texts, each behind its size of {counted(field.size.nbytes)}; 0 ends them"
+    if isinstance(field, Choice):
+        kinds = (
+            f"{key}: {_size(layout, each)}" for key, each in field.kinds.items() if each is not None
+        )
+        return f"by {_text(field.tag)}: " + ", ".join(kinds)
+    if isinstance(field, Flag):
+        return f"bit 0 of {_text(field.number)}"
     if isinstance(field, Listed):
         what = "integers" if isinstance(field.item, Integer) else f"`{field.item.record}`"
         return f"list of {what}, " + ("to the end" if field.count is None else _text(field.count))

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Self
 
+import attrs
+
 from fxframework.errors import PluginError
 from fxframework.io.words import U64_MAX
 from fxframework.kit.json_fields import (
@@ -18,10 +20,19 @@ from fxframework.kit.json_fields import (
     JsonFields,
     bits_of,
     double_of,
+    exactly,
     show_double,
     show_text,
 )
-from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError, limits_of, order_of
+from fxframework.wire.cursor import (
+    AT,
+    Builder,
+    Cursor,
+    RefusalError,
+    ShortError,
+    limits_of,
+    order_of,
+)
 from fxframework.wire.expressions import (
     Checksum,
     Constant,
@@ -33,7 +44,7 @@ from fxframework.wire.expressions import (
 from fxframework.wire.state import Entry, TextTable
 
 __all__ = [
-    "Bits", "Field", "Float", "Integer", "Listed", "Mark", "Number", "Octets", "Span", "Text",
+    "Bits", "Field", "Float", "Integer", "Mark", "Number", "Octets", "Span", "Text",
 ]  # fmt: skip
 
 Values = dict[str, Any]
@@ -52,9 +63,20 @@ class Field(Expression):
     json_suffix = ""
     """What follows the name in its key of record JSON."""
 
-    def __init__(self, *, when: Any = None, tail: bool = False, doc: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        when: Any = None,
+        tail: bool = False,
+        doc: str = "",
+        default: Any = attrs.NOTHING,
+        rules: Mapping[int, int] | None = None,
+    ) -> None:
         self.name = ""
         self.owner = ""
+        self.default = default
+        self.rules = dict(rules or {})
+        """The format's own rules, by the numbers of those that they take the place of; 0: none."""
         self.when = None if when is None else expression(when)
         self.tail = tail
         self.doc = doc
@@ -78,6 +100,14 @@ class Field(Expression):
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
         return [] if self.when is None else [self.when]
+
+    def refused(self, number: int, message: str) -> RefusalError:
+        """Return the refusal of a value, by the rule of this number or the field's own."""
+        return RefusalError(self.rules.get(number, number), message)
+
+    def key_of(self, value: Any) -> Any:
+        """Return what values of the field are compared by."""
+        return value
 
     def read(self, c: Cursor, values: Values) -> None:
         """Read it. Raises ShortError if the record is too short for it."""
@@ -169,13 +199,14 @@ class Number(Field):
         for checksum in self.checksums:
             c.known[checksum] = checksum.of(c.data[c.start : at])
         shown: Any = bool(number) if self.flag else number
-        wrong = self.equals is not None and wrapped(self.equals.value(c.known) - number) != 0
-        if wrong or (self.values and number not in self.values):
-            c.note(106, number)
+        if self.equals is not None and self not in c.layout.measured:
+            self.check(c)
+        if self.values and number not in self.values:
+            c.note(106, number, None, self)
         if number and c.layout.is_reserved(self):
-            c.note(105, number, at if self not in c.layout.word_of else c.word_at)
+            c.note(105, number, at if self not in c.layout.word_of else c.word_at, self)
         if self.below is not None and number >= self.below.value(c.known):
-            c.note(108, number)
+            c.note(108, number, None, self)
         if self.values:
             shown = self.values.get(number, number)
         if self.refers is not None:
@@ -193,6 +224,12 @@ class Number(Field):
             values[self.name] = shown
         if c.views is not None:
             self.view(c, at, number, str(shown) if shown is not number else self.unit)
+
+    def check(self, c: Cursor) -> None:
+        """Report a number that is not what it must be equal to."""
+        assert self.equals is not None  # noqa: S101 (asked only then)
+        if wrapped(self.equals.value(c.known) - c.known[self]) != 0:
+            c.note(106, c.known[self], None, self)
 
     def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
         """Show the number for `fxf explain`."""
@@ -213,14 +250,24 @@ class Number(Field):
         given = values[self.name]
         if self.refers is not None:
             return self._index(b, given, values)
-        if isinstance(given, str):
-            for number, name in self.values.items():
-                if name == given:
-                    return number
-            raise RefusalError(401, f"{self.name} has no value {given!r}")
-        if not isinstance(given, int):
-            raise RefusalError(403, f"{self.name} must be an integer, not {given!r}")
-        return int(given)
+        return self.given(given)
+
+    def given(self, value: Any) -> int:
+        """Return the number of a value. Raises RefusalError for one without."""
+        if isinstance(value, str):
+            return self.numbered(value)
+        if not isinstance(value, int):
+            raise RefusalError(403, f"{self.name} must be an integer, not {value!r}")
+        return int(value)
+
+    def numbered(self, given: Any) -> int:
+        """Return the number of a value of an enumeration, given by name or as a number."""
+        if not isinstance(given, str):
+            return int(given)
+        for number, name in self.values.items():
+            if name == given:
+                return number
+        raise RefusalError(401, f"{self.name} has no value {given!r}")
 
     def _index(self, b: Builder, text: Any, values: Values) -> int:
         """Return the number of a text: that of ``refs`` if it still has the text."""
@@ -237,8 +284,13 @@ class Number(Field):
         found: list[tuple[int, str]] = []
         for how, field, factor, summand in b.layout.implied[self]:
             given = values.get(field.name)
+            if not b.layout.is_chosen(field, b.known):
+                continue
             if how == "index" and isinstance(field, Text):
                 return field.index_to_write(b, values)
+            if how == "flag":
+                found.append((int(bool(given)), field.name))
+                continue
             if how == "present":
                 if given is not None or not self.public:
                     found.append((summand if given is not None else factor, field.name))
@@ -261,10 +313,15 @@ class Number(Field):
         number = self.number_of(b, values)
         least, most = self.range
         if not least <= number <= most:
-            raise refusal_of_range(self.name.lstrip("_"), number, least, most)
+            raise self.beyond(number)
         self.put(b, number)
         if not (self.role == "size" or self.late(b)):
             b.known[self] = number
+
+    def beyond(self, number: int) -> RefusalError:
+        """Return the refusal of a number that does not fit."""
+        problem = refusal_of_range(self.name.lstrip("_"), number, *self.range)
+        return self.refused(404, problem.message)
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number, name, text or flag."""
@@ -451,6 +508,10 @@ class Float(Field):
             )
         b.number(_U32.unpack(packed)[0], 4)
 
+    def key_of(self, value: Any) -> Any:
+        """Return the bits of the number, so that -0.0 differs from 0.0, and NaN are compared."""
+        return value.bits if isinstance(value, Nan) else exactly(value)
+
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the number into record JSON."""
         bits = value.bits if isinstance(value, Nan) and value.bits != CANONICAL_NAN else None
@@ -515,6 +576,7 @@ class Span(Field):
         self.until = until
         self.pad = pad
         self.aligned = align
+        self.placed = self.nbytes is not None and any(each is AT for each in self.nbytes.leaves())
 
     @property
     def fixed(self) -> int | None:
@@ -552,6 +614,8 @@ class Span(Field):
             data = rest[:length]
             c.at += length + 1
         else:
+            if self.placed:
+                c.known[AT] = c.at - c.start
             length = c.limit - c.at if self.nbytes is None else self.nbytes.value(c.known)
             data = bytes(c.take(length))
         data = data.rstrip(self.pad) if self.pad else data
@@ -580,7 +644,7 @@ class Span(Field):
         _, data = self.take(c)
         values[self.name] = self.seen(c, at, data)
         c.stretch(self.name, at, self.meaning(values[self.name]))
-        c.align(self.aligned)
+        c.align(self.aligned, self)
 
     def seen(self, c: Cursor, at: int, data: bytes) -> Any:
         """Return the value of bytes that were read."""
@@ -638,7 +702,10 @@ class Text(Span):
         """Return the bytes of a text. Raises RefusalError for something else."""
         if not isinstance(value, str):
             raise RefusalError(403, f"{self.name} must be a string, not {value!r}")
-        return value.encode(errors="surrogateescape")
+        try:
+            return value.encode(errors="surrogateescape")
+        except UnicodeEncodeError as error:
+            raise RefusalError(403, f"{self.name} holds a lone surrogate: {error}") from None
 
     def read(self, c: Cursor, values: Values) -> None:
         """Read the text, or look it up."""
@@ -650,14 +717,16 @@ class Text(Span):
         if self.inline and index & self.inline:
             text = self.seen(c, at, bytes(c.take(index & self.inline - 1)))
             c.stretch(self.name, at, text)
-            c.align(self.aligned)
+            c.align(self.aligned, self)
         elif index == self.empty:
             text = ""
+        elif self.entry.table.closed:
+            raise ShortError(self.rules.get(108, 108))
         else:
             c.refs[self.name] = index
             found = c.state.text(self.entry.table, index)
             if found is None:
-                c.note(108, index)
+                c.note(108, index, None, self)
             text = self.entry.table.unknown(index) if found is None else found
         values[self.name] = text
 
@@ -666,7 +735,7 @@ class Text(Span):
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            c.note(107, 0, at)
+            c.note(107, at, at, self) if self.rules else c.note(107, 0, at)
             text = data.decode(errors="surrogateescape")
         if self.defines is not None:
             index = self.defines.index.value(c.known)
@@ -681,8 +750,17 @@ class Text(Span):
         given = (values.get("refs") or {}).get(self.name)
         if not data and self.empty is not None and given is None:
             return self.empty
+        if self.entry.table.closed:
+            if len(data) >= self.inline:
+                raise self.refused(
+                    404, f"{self.name} has {len(data)} bytes; at most {self.inline - 1} fit"
+                )
+            return self.inline | len(data)
         try:
-            return index_of(self.entry.table, text, self.name, b, values)
+            index = index_of(self.entry.table, text, self.name, b, values)
+            if index != self.empty and not index & self.inline:
+                return index  # another number means something else in this field
+            raise RefusalError(408, f"{self.name}: {text!r} has the number {index}")
         except RefusalError:
             if not self.inline or len(data) >= self.inline:
                 raise
@@ -702,84 +780,3 @@ class Text(Span):
     def parse(self, form: JsonFields) -> Any:
         """Return the text."""
         return form.text(self.key)
-
-
-class Listed(Field):
-    """A list: of parts (``wire.Part``) or of integers; counted, or all that the record has left."""
-
-    def __init__(self, item: Any, count: Any = None, **common: Any) -> None:
-        super().__init__(**common)
-        self.item = item
-        self.count = None if count is None else expression(count)
-        if not isinstance(item, Integer) and not hasattr(item, "layout"):
-            raise PluginError(f"a list has parts or integers, not {item!r}")
-        if self.least_item() < 1:
-            raise PluginError(f"an item of the list, {item!r}, may have no bytes")
-
-    def least_item(self) -> int:
-        """Return the fewest bytes of an item."""
-        return int(self.item.least() if isinstance(self.item, Field) else self.item.layout.least)
-
-    def expressions(self) -> list[Expression]:
-        """Return the expressions that it depends on."""
-        return super().expressions() + ([] if self.count is None else [self.count])
-
-    def read(self, c: Cursor, values: Values) -> None:
-        """Read all items."""
-        found: list[Any] = []
-        count = None if self.count is None else self.count.value(c.known)
-        if count is not None and not 0 <= count * self.least_item() <= c.limit - c.at:
-            raise ShortError
-        while c.at < c.limit if count is None else len(found) < count:
-            if isinstance(self.item, Integer):
-                at = c.at
-                found.append(self.item.take(c))
-                c.stretch(f"{self.name}[{len(found) - 1}]", at, str(found[-1]))
-            else:
-                found.append(self.item.layout.read_part(c))
-        values[self.name] = tuple(found)
-
-    def write(self, b: Builder, values: Values) -> None:
-        """Write all items."""
-        for number, each in enumerate(values[self.name]):
-            try:
-                if isinstance(self.item, Integer):
-                    self._write_integer(b, each)
-                else:
-                    self._kind_of(each).layout.write_part(b, each)
-            except RefusalError as problem:
-                raise RefusalError(
-                    problem.number, f"{self.name}[{number}]: {problem.message}"
-                ) from None
-
-    def _write_integer(self, b: Builder, value: Any) -> None:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise RefusalError(403, f"an item must be an integer, not {value!r}")
-        least, most = self.item.range
-        if not least <= value <= most:
-            raise refusal_of_range("an item", value, least, most)
-        b.number(value, self.item.nbytes, signed=self.item.signed)
-
-    def _kind_of(self, value: Any) -> Any:
-        if not isinstance(value, self.item):
-            raise RefusalError(403, f"an item must be a {self.item.__name__}, not {value!r}")
-        return type(value)
-
-    def show(self, value: Any, out: dict[str, Any]) -> None:
-        """Put the items into record JSON."""
-        plain = isinstance(self.item, Integer)
-        out[self.key] = list(value) if plain else [each.to_json() for each in value]
-
-    def parse(self, form: JsonFields) -> Any:
-        """Return the items."""
-        given = form.need(self.key)
-        if not isinstance(given, list):
-            raise form.wrong(self.key, "a list")
-        if isinstance(self.item, Integer):
-            least, most = self.item.range
-            for each in given:
-                if type(each) is not int or not least <= each <= most:
-                    raise form.wrong(self.key, f"a list of integers from {least} to {most}")
-            return tuple(given)
-        what = f"{form.what}: {self.key}"
-        return tuple(self.item.layout.parse_part(each, what, form.rules) for each in given)

@@ -178,7 +178,7 @@ class Format:
         for rows in self.tables:
             for each in rows.expressions:
                 take(each)
-        return [each for each in registers if each.name != "SIZE"], list(tables)
+        return [each for each in registers if each.name not in ("AT", "SIZE")], list(tables)
 
     def state(self) -> State:
         """Return the state at the beginning of a file."""

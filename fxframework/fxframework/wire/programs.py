@@ -31,9 +31,10 @@ from fxframework.wire.expressions import (
     Register,
     wrapped,
 )
-from fxframework.wire.fields import Bits, Field, Float, Integer, Listed, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.framing import framing_of
+from fxframework.wire.lists import Listed
 from fxframework.wire.records import OTHER, Layout
 from fxframework.wire.state import TextTable
 
@@ -336,6 +337,8 @@ class Compiler:
         in_file = [field.name for field in layout.fields if field in layout.shown]
         if out.lines and [field.name for field in layout.shown] != in_file:
             raise UnfitError  # another order than that of the file
+        if layout.measured or layout.family.rules or any(field.rules for field in layout.fields):
+            raise UnfitError
         sized = bool(layout.fixed or layout.family.size is not None)
         if layout.tail:
             out.op(ops.MARKSPAN, 1, layout.tail)
@@ -603,6 +606,8 @@ class Compiler:
         """Add the operations of a text that may be inline, or declared before."""
         out = self.out
         assert field.entry is not None  # noqa: S101 (asked only of references)
+        if field.entry.table.closed:
+            raise UnfitError
         table = out.tables[field.entry.table]
         index = out.calculate(field.entry.index)
         shown = self.key(field, prefix) if out.lines else 0

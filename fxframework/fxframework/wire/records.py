@@ -7,6 +7,7 @@ one kind. ``Part`` is the same for what lies inside of records: items of lists.
 
 from __future__ import annotations
 
+import functools
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -14,13 +15,22 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import attrs
 
-from fxframework.errors import PluginError, Refusals, did_you_mean, refusal
+from fxframework.errors import (
+    PluginError,
+    Refusals,
+    WriteRefusedError,
+    did_you_mean,
+    refusal,
+)
 from fxframework.io.words import FieldView
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
+from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError, order_of
 from fxframework.wire.expressions import Checksum, Constant, Expression, Register, expression
-from fxframework.wire.fields import Bits, Field, Float, Integer, Listed, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.lists import Listed
+from fxframework.wire.sources import reader_of, writer_of
 from fxframework.wire.state import State
 
 __all__ = ["OTHER", "Family", "Layout", "Part", "Place", "Record"]
@@ -28,6 +38,8 @@ __all__ = ["OTHER", "Family", "Layout", "Part", "Place", "Record"]
 OTHER = -1
 """The kind of the class for all numbers that no other class of a family has."""
 WORD = 8
+OWN = type(attrs.field())
+"""The type of attributes of a record that are not fields of the file."""
 TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", "family", "type"})
 """Names that every record has already."""
 
@@ -80,6 +92,8 @@ class Family:
         """Whether zero bytes may lie between records."""
         self.most: int = options.get("most", 0)
         """The greatest size of a record; 0 for none."""
+        self.rules: Mapping[int, int] = options.get("rules", {})
+        """The format's own rules, by the numbers of those that they take the place of."""
         self.kinds: list[Number] = []
         self.size: Number | None = None
         self.unit, self.plus = 1, 0
@@ -143,6 +157,15 @@ class Family:
         """Return the numbers of the kind of the record at a place."""
         return [self.places[field].get(data, at, big) for field in self.kinds]
 
+    def units_of(self, size: int) -> int:
+        """Return what the size field says of so many bytes. Raises RefusalError if it cannot."""
+        assert self.size is not None  # noqa: S101 (asked only then)
+        value, rest = divmod(size - self.plus, self.unit)
+        least, most = self.size.range
+        if rest or not least <= value <= most or 0 < self.most < size:
+            raise self.size.refused(404, f"the record would have {size} bytes, too many")
+        return value
+
     def size_at(self, data: memoryview, at: int, big: bool) -> int:
         """Return the size that the record at a place claims; 0 if its fields imply it."""
         if self.size is None:
@@ -179,8 +202,20 @@ class Layout:
         self.word_of: dict[Field, Field] = {}
         self.implied: dict[Field, list[tuple[str, Field, int, int]]] = {}
         """What implies the value of a field: how, field, factor and summand."""
+        self.choice_of: dict[Field, Choice] = {}
+        """The choice that a field is a part of."""
         self._bind_words()
         self._bind_references()
+        sized = self.fixed or self.family.size is not None
+        self.measured = Fields(
+            field
+            for field in self.fields
+            if not sized
+            and isinstance(field, Number)
+            and field.equals is not None
+            and any(leaf is SIZE for leaf in field.equals.leaves())
+        )
+        """Numbers that are equal to a size which is known once the other fields are read."""
         marks = [field for field in self.fields if isinstance(field, Mark)]
         self.mark: Mark | None = marks[0] if marks else None
         body = [field for field in self.fields if not field.tail]
@@ -206,6 +241,23 @@ class Layout:
                     raise declaration_error(cls, None, f"when depends on {leaf!r}, not a register")
         if self.mark is not None:
             self.mark_place = self.places()[self.mark]
+
+    @functools.cached_property
+    def reader(self) -> Any:
+        """The generated function that reads the values of a record; None if there is none."""
+        return reader_of(self, part=False)
+
+    @functools.cached_property
+    def part_reader(self) -> Any:
+        """The generated function that reads a part; None if there is none."""
+        family = self.family
+        plain = not (family.kinds or family.size is not None or self.fixed or family.pad > 1)
+        return reader_of(self, part=True) if plain else None
+
+    @functools.cached_property
+    def writer(self) -> Any:
+        """The generated function that writes a record or a part; None if there is none."""
+        return writer_of(self)
 
     @property
     def changes_state(self) -> bool:
@@ -256,16 +308,20 @@ class Layout:
                             self.cls, field, f"depends on {leaf!r}, which does not come before it"
                         )
             known.add(field)
-            for how, given in (
-                ("length", field.nbytes if isinstance(field, Span) else None),
-                ("count", field.count if isinstance(field, Listed) else None),
-                ("index", field.entry.index if isinstance(field, Text) and field.entry else None),
-            ):
-                if given is not None:
-                    self._imply(field, how, given)
+            for each in field.fields if isinstance(field, Choice) else (field,):
+                if isinstance(field, Choice):
+                    self.choice_of[each] = field
+                for how, given in (
+                    ("length", each.nbytes if isinstance(each, Span) else None),
+                    ("count", each.count if isinstance(each, Listed) else None),
+                    ("index", each.entry.index if isinstance(each, Text) and each.entry else None),
+                    ("flag", each.number if isinstance(each, Flag) else None),
+                ):
+                    if given is not None:
+                        self._imply(each, how, given)
             self._imply_presence(field)
         for field in self.fields:
-            wants = isinstance(field, Listed | Span | Float) and not field.public
+            wants = isinstance(field, Listed | Span | Float | Choice | Flag) and not field.public
             if wants:
                 raise declaration_error(self.cls, field, "has a value, so its name must be public")
             if isinstance(field, Number) and field.refers is not None and not field.public:
@@ -273,6 +329,9 @@ class Layout:
 
     def _imply(self, field: Field, how: str, given: Expression) -> None:
         found = given.linear()
+        numbers = [leaf for leaf in given.leaves() if isinstance(leaf, Number)]
+        if found is None and all(number.equals is not None for number in numbers):
+            return  # they follow from something else
         if found is None or not found[1]:
             raise declaration_error(
                 self.cls, field, f"its {how} is {given!r}, not one field times a number plus one"
@@ -280,6 +339,11 @@ class Layout:
         leaf, factor, summand = found
         if isinstance(leaf, Number) and leaf in self.fields:
             self.implied.setdefault(leaf, []).append((how, field, factor, summand))
+
+    def is_chosen(self, field: Field, known: Mapping[Any, int]) -> bool:
+        """Return whether a field is there, as far as that is the choice of an earlier number."""
+        choice = self.choice_of.get(field)
+        return choice is None or choice.of(known[choice.tag]) is field
 
     def _imply_presence(self, field: Field) -> None:
         """Let the presence of a field imply the value of a hidden one, where it says so."""
@@ -307,6 +371,8 @@ class Layout:
         for field in self.fields:
             if field.tail or field.when is not None:
                 break
+            if isinstance(field, Check | Flag):
+                continue
             if isinstance(field, Bits):
                 if field in self.words:
                     start, nbytes = at, self.words[field][0]
@@ -323,6 +389,10 @@ class Layout:
                 break
         return found
 
+    def place(self, name: str) -> Place:
+        """Return the place of the field with this name, which is the same in every record."""
+        return next(place for field, place in self.places().items() if field.name == name)
+
     def derives(self, field: Field) -> bool:
         """Return whether the value of a field follows from others, so that writing ignores it."""
         if field.role == "kind":
@@ -338,8 +408,11 @@ class Layout:
 
     def read(self, c: Cursor) -> dict[str, Any]:
         """Read all fields up to ``c.limit``. Raises ShortError if they do not fit."""
-        values: dict[str, Any] = {}
         c.layout = self
+        if c.views is None and self.reader is not None:
+            return self.reader(c)  # type: ignore[no-any-return]
+        c.odd = True
+        values: dict[str, Any] = {}
         c.limit -= self.tail
         before = True
         for field in self.fields:
@@ -352,8 +425,17 @@ class Layout:
                 if field.public:
                     values[field.name] = None
                 continue
-            field.read(c, values)
+            try:
+                field.read(c, values)
+            except ShortError as problem:
+                raise ShortError(field.rules.get(problem.number, problem.number)) from None
             c.layout = self
+        if self.measured:
+            claimed = c.known[SIZE]
+            c.known[SIZE] = c.at - c.start
+            for number in self.measured:
+                number.check(c)  # type: ignore[attr-defined]
+            c.known[SIZE] = claimed
         for field in self.family.kinds:
             if field not in self.public:
                 values.pop(field.name, None)
@@ -363,10 +445,25 @@ class Layout:
         return values
 
     def read_part(self, c: Cursor) -> Any:
-        """Read an item of this family."""
+        """Read an item of this family; one that does not fit is that of its ``recover``."""
+        if c.views is None and self.part_reader is not None:
+            return self.part_reader(c)
+        saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes
+        start, views = c.at, 0 if c.views is None else len(c.views)
+        try:
+            return self._read_part(c)
+        except ShortError as problem:
+            c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes = saved
+            if c.views is not None:
+                del c.views[views:]
+            c.at = start
+            return self.cls.recover(c, problem)
+
+    def _read_part(self, c: Cursor) -> Any:
         family = self.family
         saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes
-        c.start, c.refs = c.at, {}
+        start = c.start = c.at
+        c.refs = {}
         if family.head > c.limit - c.at:
             raise ShortError
         cls: Any = self.cls
@@ -382,13 +479,21 @@ class Layout:
             c.limit = c.at + size
         values = cls.layout.read(c)
         if size:
+            c.odd |= c.at < c.limit
             c.pad_to(c.limit)
         refs = c.refs or None
         c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes = saved
         c.align_from(c.start, family.pad)
-        return cls(refs=refs, **values)
+        return cls(refs=refs, offset=start, **values)
 
     # --- Writing --------------------------------------------------------------------------------
+
+    def write_made(self, b: Builder, made: Any) -> None:
+        """Write a record or a part."""
+        if self.writer is not None:
+            self.writer(b, made)
+        else:
+            self.write(b, values_of(made))
 
     def write(self, b: Builder, values: dict[str, Any]) -> None:
         """Write all fields, padding and size. Raises RefusalError for a value that does not fit."""
@@ -405,13 +510,13 @@ class Layout:
                 b.known.pop(field, None)
             else:
                 b.known[field] = number
-        for each in self.fields:
+        for each in (*self.fields, *self.choice_of):
             if each.role != "kind":
                 b.known.pop(each, None)
         at_tail = False
         for each in self.fields:
             if each.tail and not at_tail:
-                self._pad(b)
+                self.pad_record(b)
                 at_tail = True
             if self._is_absent(each, b, values):
                 b.known[each] = 0
@@ -419,23 +524,20 @@ class Layout:
             each.write(b, values)
             b.layout = self
         if not at_tail:
-            self._pad(b)
+            self.pad_record(b)
         size = len(b.out) - b.start
         b.known[SIZE] = size
         for field, at, nbytes in sorted(b.later, key=lambda each: bool(each[0].checksums)):
             for checksum in field.checksums:
                 b.known[checksum] = checksum.of(b.out[b.start : at])
             if field.role == "size":
-                value, rest = divmod(size - family.plus, family.unit)
-                least, most = field.range
-                if rest or not least <= value <= most or 0 < family.most < size:
-                    raise RefusalError(404, f"the record would have {size} bytes, too many")
-                b.known[field] = value
+                value = b.known[field] = family.units_of(size)
             else:
                 value = field.as_stored(field.equals.value(b.known))
                 least, most = field.range
                 if not least <= value <= most:
-                    raise RefusalError(404, f"{field.name} would be {value}")
+                    name = field.name.lstrip("_")
+                    raise field.refused(404, f"{name} would be {value}; at most {most} fits")
             field.put_later(b, at, nbytes, value)
         b.start, b.later = start, later
 
@@ -450,7 +552,8 @@ class Layout:
             raise RefusalError(404, f"{field.name} is given, but the record has none by its fields")
         return not there
 
-    def _pad(self, b: Builder) -> None:
+    def pad_record(self, b: Builder) -> None:
+        """Write what the fields leave of the record. Raises RefusalError if they do not fit."""
         nbytes = len(b.out) - b.start
         if self.fixed:
             if nbytes + self.tail > self.fixed:
@@ -471,8 +574,8 @@ class Layout:
     def write_part(self, b: Builder, part: Any) -> None:
         """Write an item."""
         saved = b.layout, b.word_at, b.word_nbytes
-        self.write(b, values_of(part))
-        del b.known[SIZE]  # of the record around it, which is not complete
+        self.write_made(b, part)
+        b.known.pop(SIZE, None)  # of the record around it, which is not complete
         b.layout, b.word_at, b.word_nbytes = saved
         b.align(self.family.pad)
 
@@ -482,7 +585,11 @@ class Layout:
         """Put all fields, and the numbers of references, into record JSON."""
         for field in self.shown:
             value = getattr(made, field.name)
-            if value is not None or field.when is None:
+            if isinstance(field, Choice):
+                values = {field.tag.name: getattr(made, field.tag.name)}
+                chosen = field.chosen(values)
+                (field if chosen is None else chosen).show(value, out)
+            elif value is not None or field.when is None:
                 field.show(value, out)
         if made.refs:
             out["refs"] = dict(made.refs)
@@ -495,6 +602,12 @@ class Layout:
                 form.used.add(field.key)
             elif field.when is not None and field.key not in form:
                 values[field.name] = None
+            elif isinstance(field, Choice):
+                values[field.name] = field.parse_of(form, values)
+                form.used |= {f"{field.key}_bytes_hex", f"{field.key}_bits"}
+            elif field.default is not attrs.NOTHING and field.key not in form:
+                form.used.add(field.key)
+                values[field.name] = field.default
             else:
                 values[field.name] = field.parse(form)
                 form.used |= {f"{field.key}_bytes_hex", f"{field.key}_bits"}
@@ -525,7 +638,7 @@ class Layout:
                 hint = did_you_mean(name, classes) if isinstance(name, str) else ""
                 raise refusal(rules.name, f"{what}: no type {reprlib.repr(name)}{hint}")
             cls = classes[name]
-        values = cls.layout.parse(form)
+        values = cls.parse(form)
         form.finish()
         return cls(**values)
 
@@ -562,7 +675,7 @@ def snake_case(name: str) -> str:
 
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
-    known = {"size", "word", "align", "pad", "padding", "most"}
+    known = {"size", "word", "align", "pad", "padding", "most", "rules"}
     members = {"kind", "when", "size", "sets", "clears", "order", "name"}
     above: Any = next(
         (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
@@ -583,20 +696,28 @@ def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
             if field.name:
                 raise declaration_error(cls, field, f"is declared again as {name}")
             field.name, field.owner = name, cls.__qualname__
-            if name in TAKEN:
+            if isinstance(field, Choice):
+                field.bind()
+            if name in TAKEN and not (name == "type" and root is Part and family is None):
                 raise declaration_error(cls, field, "the name is taken; choose another one")
             own.append(field)
     cls.layout = Layout(cls, family, own, options)
     if family is not None:
         family.add(cls)
     these: dict[str, Any] = {}
+    for name, given in list(vars(cls).items()):
+        if isinstance(given, OWN):
+            these[name] = given
+            delattr(cls, name)
     for field in own:
         delattr(cls, field.name)
         if not field.public or (family is None and field.role == "kind"):
             continue
         derived = cls.layout.derives(field) and field.role != "kind"
-        options_of: dict[str, Any] = {"default": None, "eq": False} if derived else {}
-        if field.when is not None:
+        options_of: dict[str, Any] = {"default": field.default, "eq": field.key_of}
+        if derived:
+            options_of = {"default": None, "eq": False}
+        elif field.when is not None:
             options_of["default"] = None
         these[field.name] = attrs.field(**options_of)
     if family is not None and cls.layout.kind == (OTHER,):
@@ -646,7 +767,7 @@ class Record(LosslessRecord):
         if mark is not None:
             big = getattr(self, mark.name) == mark.names[1]
         b = Builder(self.record, state, big)
-        self.layout.write(b, values_of(self))
+        self.layout.write_made(b, self)
         return bytes(b.out)
 
     @classmethod
@@ -669,16 +790,20 @@ class Record(LosslessRecord):
         c.known[SIZE] = size
         values = layout.read(c)
         if size:
+            c.odd |= c.at < c.limit
             c.pad_to(c.limit)
         nbytes = c.at - at
         made = cls(offset=at, nbytes=nbytes, refs=c.refs or None, **values)
-        try:
-            same = made.pack(state) == data[at : c.at]
-        except RefusalError:
-            same = False
-        if not same:
+        if c.odd and not made.packs_to(data[at : c.at], state):
             made.raw = bytes(data[at : c.at])
         return made, c
+
+    def packs_to(self, data: memoryview, state: State) -> bool:
+        """Return whether the fields alone encode to these bytes."""
+        try:
+            return self.pack(state) == data
+        except (RefusalError, WriteRefusedError):
+            return False
 
 
 @dataclass_transform(kw_only_default=True)
@@ -696,10 +821,29 @@ class Part:
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
     """Numbers of references, by field."""
+    offset: int = attrs.field(default=0, eq=False)
+    """Byte offset in the (unpacked) file."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__()
         _declare(cls, Part, options)
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields as keyword arguments, from JSON."""
+        return cls.layout.parse(form)
+
+    @classmethod
+    def recover(cls, c: Cursor, problem: ShortError) -> Self:  # noqa: ARG003 (for others)
+        """Return what stands for a part at ``c.at`` that cannot be read, and go behind it.
+
+        By default the record around it is damaged: ``problem`` is raised again.
+        """
+        raise problem
+
+    def put(self, b: Builder) -> None:
+        """Write the part. Raises RefusalError for a value that does not fit."""
+        self.layout.write_part(b, self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the part as JSON."""

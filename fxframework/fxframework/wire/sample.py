@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.expressions import Constant
-from fxframework.wire.fields import Field, Float, Integer, Listed, Mark, Number, Octets, Text
+from fxframework.wire.fields import Field, Float, Integer, Mark, Number, Octets, Text
+from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import Layout, Record
 from fxframework.wire.state import State
 
@@ -66,7 +68,8 @@ def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for field in layout.public:
         if field.when is None and not layout.derives(field):
-            values[field.name] = _value(field, state, number)
+            chosen = field.chosen(values) if isinstance(field, Choice) else field
+            values[field.name] = None if chosen is None else _value(chosen, state, number)
     return values
 
 
@@ -78,13 +81,17 @@ def _value(field: Field, state: State, number: int) -> Any:
     if isinstance(field, Float):
         return number + 0.5
     if isinstance(field, Text):
-        if field.entry is not None:
+        if field.entry is not None and not field.entry.table.closed:
             texts = [text for _, text in state.texts(field.entry.table)]
             return texts[number % len(texts)] if texts else field.entry.table.unknown(0)
         return WORDS[number % len(WORDS)][: field.fixed]
     if isinstance(field, Octets):
         size = field.fixed if field.fixed is not None else 8
         return bytes((number + n) % 255 + 1 for n in range(size))
+    if isinstance(field, Flag):
+        return bool(number & 1)
+    if isinstance(field, Texts):
+        return (WORDS[number % len(WORDS)][: field.longest],)
     if isinstance(field, Listed):
         return tuple(_items(field, state, number))
     return None

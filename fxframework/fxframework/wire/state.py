@@ -18,11 +18,12 @@ class TextTable:
     """Texts by number: a text field ``defines=names[number]``, other fields ``refers=names``.
 
     A second definition of a number counts from there on. A number that nothing declared is shown
-    as ``<name#N>``, and reported.
+    as ``<name#N>``, and reported. Nothing fills a ``closed`` table: references are inline or empty.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, closed: bool = False) -> None:
         self.name = name
+        self.closed = closed
 
     def __getitem__(self, index: Any) -> Entry:
         return Entry(self, expression(index))

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import WriteRefusedError
+from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
-from fxframework.wire.fields import Field, Float, Integer, Listed, Mark, Number, Span, Text
+from fxframework.wire.fields import Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import OTHER, Layout, Record
 from fxframework.wire.state import State
 
@@ -66,7 +68,8 @@ def values(layout: Layout, state: State) -> SearchStrategy[dict[str, Any]]:
         for field in layout.public:
             if layout.derives(field) and not isinstance(field, Mark):
                 continue
-            value = draw(_value(layout, field, state))
+            chosen = field.chosen(found) if isinstance(field, Choice) else field
+            value = None if chosen is None else draw(_value(layout, chosen, state))
             if field.when is None:
                 found[field.name] = value
             elif _is_free(layout, field):
@@ -109,6 +112,11 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
         return st.integers(*field.range)
     if isinstance(field, Float):
         return st.floats(width=64 if field.nbytes == 8 else 32, allow_nan=False)
+    if isinstance(field, Flag):
+        return st.booleans()
+    if isinstance(field, Texts):
+        text = st.text(min_size=1, max_size=field.longest // 4)
+        return st.lists(text, max_size=min(field.most, LONGEST // 8)).map(tuple)
     if isinstance(field, Listed):
         if isinstance(field.item, Integer):
             item: SearchStrategy[Any] = st.integers(*field.item.range)
@@ -118,6 +126,8 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
             item = st.one_of([_part(cls, state) for cls in classes or [field.item]])
         return st.lists(item, max_size=LONGEST // 8).map(tuple)
     if isinstance(field, Text):
+        if field.entry is not None and field.entry.table.closed:
+            return _text(field).filter(lambda text: len(text.encode()) < field.inline)
         if field.entry is not None:
             inline = [_text(field)] if field.inline else []
             return st.one_of(_reference(field.entry.table, state), *inline)

@@ -1,0 +1,132 @@
+"""Choices: values whose kind an earlier number tells, flags of such numbers, and own findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fxframework.kit.json_fields import JsonFields, exactly
+from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.expressions import Expression, expression, wrapped
+from fxframework.wire.fields import Field, Nan, Number, Octets, Values
+
+__all__ = ["Check", "Choice", "Flag"]
+
+
+class Choice(Field):
+    """A value of one of several kinds, by the number in an earlier field; None has no bytes."""
+
+    def __init__(
+        self, tag: Number, kinds: Mapping[int, Field | None], other: Field | None, **common: Any
+    ) -> None:
+        super().__init__(**common)
+        self.tag = tag
+        self.kinds = dict(kinds)
+        self.other = other
+
+    @property
+    def fields(self) -> Iterator[Field]:
+        """The fields of all kinds that have one."""
+        return (each for each in (*self.kinds.values(), self.other) if each is not None)
+
+    def bind(self) -> None:
+        """Give the name to the fields of all kinds; they have one key of JSON."""
+        for each in self.fields:
+            each.name, each.owner = self.name, self.owner
+            if isinstance(each, Octets):
+                each.json_suffix = ""
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        found = [*super().expressions(), self.tag]
+        return [*found, *(each for field in self.fields for each in field.expressions())]
+
+    def of(self, number: int) -> Field | None:
+        """Return the field for a number."""
+        return self.kinds.get(number, self.other)
+
+    def chosen(self, values: Mapping[str, Any]) -> Field | None:
+        """Return the field for the values of a record."""
+        return self.of(self.tag.numbered(values[self.tag.name]))
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the value of its kind."""
+        field = self.of(c.known[self.tag])
+        values[self.name] = None
+        if field is not None:
+            try:
+                field.read(c, values)
+            except ShortError as problem:
+                raise ShortError(field.rules.get(problem.number, problem.number)) from None
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write the value of its kind."""
+        field = self.of(b.known[self.tag])
+        if field is not None:
+            field.write(b, values)
+        elif values[self.name] is not None:
+            raise self.unwanted(values[self.name])
+
+    def unwanted(self, value: Any) -> RefusalError:
+        """Return the refusal of a value where there is none."""
+        return RefusalError(403, f"{self.name} must be None, not {value!r}")
+
+    def key_of(self, value: Any) -> Any:
+        """Return the bits of a double, so that -0.0 differs from 0.0."""
+        return value.bits if isinstance(value, Nan) else exactly(value)
+
+    def parse_of(self, form: JsonFields, values: Mapping[str, Any]) -> Any:
+        """Return the value, for the values of a record before it."""
+        field = self.chosen(values)
+        if field is not None:
+            return field.parse(form)
+        form.used.add(self.key)
+        if form.given.get(self.key) is not None:
+            raise form.wrong(self.key, "null")
+        return None
+
+
+class Flag(Field):
+    """Whether an earlier number is odd, as true or false; writing sets the number to 1 or 0."""
+
+    def __init__(self, number: Number, **common: Any) -> None:
+        super().__init__(**common)
+        self.number = number
+
+    def expressions(self) -> list[Expression]:
+        """Return the number."""
+        return [*super().expressions(), self.number]
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Take the flag from the number."""
+        values[self.name] = bool(c.known[self.number] & 1)
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write nothing: the number has it."""
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the flag."""
+        return form.flag(self.key)
+
+
+class Check(Field):
+    """A finding by a rule of the format, if a condition holds; it has no bytes."""
+
+    def __init__(self, rule: int, condition: Any, value: Any = 0) -> None:
+        super().__init__()
+        self.rule = rule
+        self.condition = expression(condition)
+        self.shown = expression(value)
+
+    def expressions(self) -> list[Expression]:
+        """Return the condition and the value."""
+        return [self.condition, self.shown]
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Report the finding at the start of the record or the part."""
+        del values
+        if self.condition.value(c.known):
+            c.notes.append((self.rule, c.start, wrapped(self.shown.value(c.known))))
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write nothing."""

@@ -1,0 +1,164 @@
+"""What is generated for a class reads and writes as its fields do, whatever the bytes are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.wire.specimen import BLOCKS, ITEMS, NOTES
+from tests.wire.support import check
+from tests.wire.test_agreement import SAMPLES as OTHERS
+
+from fxframework.errors import WriteRefusedError
+from fxframework.io.source import Source
+from fxframework.wire.cursor import Builder, RefusalError, ShortError
+from fxframework.wire.encoder import Encoder
+from fxframework.wire.format import Format
+from fxframework.wire.records import Record, values_of
+from fxframework.wire.sample import sample
+from fxframework.wire.walk import Walk
+
+THINGS = [
+    {"record": "thing", "time": -1, "level": 3, "tags": ["a", "bc"], "values": [
+        {"name": "n", "type": "number", "value": -5}, {"name": "", "type": "nothing"},
+        {"name": "t", "type": "text", "value": "four"}, {"name": "e", "type": "text", "value": ""},
+        {"name": "yes", "type": "flag", "value": True},
+        {"name": "x", "type": 9, "value": "01020304"},
+        {"note": "lost", "value": "ffffffff"},
+    ]},
+    {"record": "thing", "time": 1 << 62},
+]  # fmt: skip
+
+
+def things() -> bytes:
+    encoder = Encoder(NOTES)
+    return b"".join(encoder.encode(each) for each in THINGS)
+
+
+FORMATS = {"notes": NOTES, "blocks": BLOCKS, "items": ITEMS}
+SAMPLES = {
+    "notes": things(),
+    "notes-sample": sample(NOTES, 300),
+    **{name: data for name, data in OTHERS.items() if name != "blocks-odd"},
+}
+
+
+def read_twice(format: Format, data: bytes) -> list[Record]:
+    """Read every record as generated and field by field; return those that are sound."""
+    found = []
+    walk = Walk(format, Source.open(data))
+    head = iter(walk) if format.begin and data else None
+    while walk.at < len(data):
+        record, _ = next(head) if head is not None and not walk.at else walk.next()
+        if not isinstance(record, Record):
+            continue
+        end = record.offset + record.nbytes
+        outcomes: list[Any] = []
+        for views in (None, []):
+            try:
+                made, c = type(record).unpack(
+                    memoryview(data), record.offset, end, format.state(), views
+                )
+                outcomes.append((made, made.raw, c.notes, c.effects, c.at))
+            except ShortError as problem:
+                outcomes.append(problem.number)
+        assert outcomes[0] == outcomes[1]
+        found.append(record)
+    return found
+
+
+def written_twice(record: Record, format: Format) -> None:
+    """Write a record as generated and field by field."""
+    outcomes: list[Any] = []
+    for write in (record.layout.writer, lambda b, made: record.layout.write(b, values_of(made))):
+        if write is None:
+            return
+        b = Builder(record.record, format.state(), False)
+        try:
+            write(b, record)
+            outcomes.append(bytes(b.out))
+        except RefusalError as problem:
+            outcomes.append((problem.number, problem.message))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_functions_are_generated() -> None:
+    thing = NOTES.base.layout
+    assert thing.reader
+    assert thing.writer
+    item = next(field.item for field in thing.fields if field.name == "values").layout
+    assert item.part_reader
+    assert item.writer
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples(name: str) -> None:
+    format = FORMATS[name.partition("-")[0]]
+    records = read_twice(format, SAMPLES[name])
+    assert records
+    for record in records:
+        assert record.raw is None
+        written_twice(record, format)
+
+
+@given(st.data())
+@pytest.mark.parametrize("name", SAMPLES)
+def test_changed_bytes(name: str, data: st.DataObject) -> None:
+    part = bytearray(SAMPLES[name])
+    for place in data.draw(st.lists(st.integers(0, len(part) - 1), min_size=1, max_size=6)):
+        part[place] = data.draw(st.sampled_from([0, 1, 2, 3, 4, 5, 10, 16, 127, 128, 255]))
+    format = FORMATS[name.partition("-")[0]]
+    for record in read_twice(format, bytes(part)):
+        written_twice(record, format)
+
+
+@given(st.data())
+def test_changed_notes_agree_every_way(data: st.DataObject) -> None:
+    part = bytearray(SAMPLES["notes"])
+    for place in data.draw(st.lists(st.integers(0, len(part) - 1), max_size=6)):
+        part[place] = data.draw(st.integers(0, 255))
+    check(NOTES, bytes(part[: data.draw(st.integers(0, len(part)))]))
+
+
+def test_own_rules_own_values() -> None:
+    records, capture = check(NOTES, SAMPLES["notes"])
+    assert (
+        records[0].to_json().items()
+        >= {**THINGS[0], "values": records[0].to_json()["values"]}.items()
+    )
+    shown = records[0].to_json()["values"]
+    assert shown == [{**each, **({"value": None} if each.get("type") == "nothing" else {})}
+                     for each in THINGS[0]["values"]]  # fmt: skip
+    assert [(each.code, each.offset) for each in capture.diagnostics] == [
+        ("NTE0202", 74),
+        ("NTE0203", 74),
+    ]
+    assert list(shown[0]) == ["name", "type", "value"]
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"level": 300}, "NTE0404"),
+        ({"tags": ["a"] * 4}, "NTE0411"),
+        ({"tags": [""]}, "NTE0403"),
+        ({"values": [{"name": "x" * 16, "type": "nothing"}]}, "NTE0411"),
+        ({"values": [{"name": "", "type": "nothing", "value": 1}]}, "NTE0403"),
+        ({"values": [{"name": "", "type": "number"}]}, "NTE0402"),
+        ({"values": [{"name": "", "type": "number", "value": 1 << 31}]}, "NTE0404"),
+        ({"values": [{"name": "", "type": "colour", "value": 1}]}, "NTE0401"),
+        ({"values": [{"name": "", "type": 9, "value": "00" * 4 * 127}]}, "NTE0404"),
+    ],
+)
+def test_what_is_refused(values: dict[str, Any], code: str) -> None:
+    with pytest.raises(WriteRefusedError) as refused:
+        Encoder(NOTES).encode({"record": "thing", "time": 0, **values})
+    assert refused.value.code == code
+
+
+def test_a_lone_surrogate_is_refused() -> None:
+    thing = NOTES.base(time=0, tags=("\ud800",))
+    with pytest.raises(WriteRefusedError):
+        Encoder(NOTES).encode(thing)
