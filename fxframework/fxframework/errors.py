@@ -185,8 +185,9 @@ class OutputError(FxError):
 
     def __init__(self, error: OSError, *, path: str) -> None:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        closed = error.errno == errno.EBADF
         super().__init__(
-            f"cannot write: {error.strerror or error}",
+            "standard output is closed" if closed else f"cannot write: {error.strerror or error}",
             path=path,
             remedy="free some space, or write to another disk"
             if full

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
-import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -211,7 +210,12 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         return INTERRUPTED
     except OSError as error:
         path = None if error.filename is None else str(error.filename)
-        screen.error(FxError(error.strerror or str(error), path=path, remedy=SYSTEM))
+        words = error.strerror or str(error)
+        if error.errno == errno.EBADF and path is None:
+            given = getattr(sys.stdin, "name", "") == 0  # opened by _replace_closed_streams
+            words = f"standard {'input' if given else 'output'} is closed"
+            _discard_output()
+        screen.error(FxError(words, path=path, remedy=SYSTEM))
         return ExitCode.FAILED
     except MemoryError:
         screen.error(
@@ -235,55 +239,17 @@ def _discard_output() -> None:
         os.close(null)
 
 
-class _Closed(io.RawIOBase):
-    """Replaces a standard stream that was closed before the program started."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-        self._refused = False
-
-    def readable(self) -> bool:
-        """Return True, so that reads reach ``readinto`` and its error."""
-        return True
-
-    def writable(self) -> bool:
-        """Return True, so that writes reach ``write`` and its error."""
-        return True
-
-    def readinto(self, _buffer: object) -> int:
-        """Raise OSError."""
-        raise OSError(errno.EBADF, f"{self._name} is closed")
-
-    def write(self, data: Any) -> int:
-        """Raise OSError, once: bytes that are still buffered at exit are lost silently."""
-        if self._refused:
-            return len(data)
-        self._refused = True
-        raise OSError(errno.EBADF, f"{self._name} is closed")
-
-
 def _replace_closed_streams() -> None:
-    """Replace closed standard streams.
+    """Open the null device in place of closed standard streams, in the wrong mode.
 
-    Their descriptors are opened, because otherwise the next opened file would become the standard
-    output. Reading and writing raise OSError; output to a closed stderr is lost.
+    So no other file becomes the standard output, and using one raises OSError (EBADF); output to
+    a closed stderr is lost.
     """
-    for name, words, mode in (
-        ("stdin", "standard input", os.O_RDONLY),
-        ("stdout", "standard output", os.O_WRONLY),
-        ("stderr", "standard error", os.O_WRONLY),
-    ):
-        if getattr(sys, name) is not None:
-            continue
-        with contextlib.suppress(OSError):
-            os.open(os.devnull, mode)
-        if name == "stderr":
-            sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 (open until exit)
-        elif name == "stdin":
-            sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(words)))
-        else:
-            sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed(words), 1))
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
+                setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _usage(error: click.ClickException) -> UsageError:
