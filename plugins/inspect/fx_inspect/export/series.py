@@ -28,7 +28,7 @@ class SeriesExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._all = bool(options["all"])
+        self._all = options["all"]
         self._repeat = bool(options.get("repeat"))
         self._number = 0
         self._last: int | None = None

@@ -34,7 +34,7 @@ class TreeJsonExport(TreeExport):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._lossless = bool(options["lossless"])
+        self._lossless = options["lossless"]
         self._repeat = bool(options.get("repeat"))
         self._long = LongTexts(self._dropped, repeat=self._repeat, budget=0)
 

@@ -79,13 +79,13 @@ class JournaldExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        boot_id = str(options["boot_id"]).replace("-", "").lower() or BOOT_ID
+        boot_id = options["boot_id"].replace("-", "").lower() or BOOT_ID
         if not _BOOT_ID.fullmatch(boot_id) or not int(boot_id, 16):
             raise UsageError(
                 f"invalid boot_id {options['boot_id']!r}",
                 remedy="give 32 hex digits, not all of them zero, as in _BOOT_ID",
             )
-        host = str(options["hostname"])
+        host = options["hostname"]
         if not host.isprintable():
             raise UsageError(f"invalid hostname {host!r}", remedy="give one line of printable text")
         self._origin = f"_BOOT_ID={boot_id}\n".encode()

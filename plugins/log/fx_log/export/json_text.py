@@ -44,7 +44,7 @@ class JsonExport(LineExport):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        wrap = bool(options["wrap"])
+        wrap = options["wrap"]
         self._before = '{"data":{"TargetLog":' if wrap else ""
         self._after = "}}" if wrap else ""
         self._names_of_specials = options["non_finite"] == "strings"

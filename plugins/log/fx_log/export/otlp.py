@@ -77,7 +77,7 @@ class OtlpExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._observed = int(options["observed_ns"]) or time.time_ns()
+        self._observed = options["observed_ns"] or time.time_ns()
         if not 0 < self._observed <= U64_MAX:
             raise UsageError(
                 f"invalid observed_ns {self._observed}: must be nanoseconds since 1970, from 1 to "

@@ -504,7 +504,7 @@ def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
 
     Raises UsageError for an option out of range.
     """
-    given = int(options["utc_offset_ns"])
+    given = options["utc_offset_ns"]
     if abs(given) > NS_MAX:
         raise UsageError(
             f"invalid utc_offset_ns {given}: must be from -2^63+1 to 2^63-1",

@@ -85,7 +85,7 @@ class TextExport(LineExport):
         time = options["time"]
         self._zone = time if time in ("utc", "local") else options["tz"]
         self._on_wall = time not in CLOCKS
-        self._colour = bool(options["color"])
+        self._colour = options["color"]
 
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
         if BULK and "log_tags" in capture.schemas and not (self._on_wall or self._colour):
@@ -96,10 +96,10 @@ class TextExport(LineExport):
         """Yield all lines: plain rows by the kernel, stretches of other rows one by one."""
         render, shown = self._lines(capture)
         lines = TextLines(
-            metadata=bool(self._options["show_metadata"]),
-            full=bool(self._options["show_full_moniker"]),
-            tags=bool(self._options["show_tags"]),
-            file=bool(self._options["show_file"]),
+            metadata=self._options["show_metadata"],
+            full=self._options["show_full_moniker"],
+            tags=self._options["show_tags"],
+            file=self._options["show_file"],
             most=PIECE,
         )
         for batch in walk_columns(capture, self._dropped):
@@ -240,10 +240,10 @@ class _HeadText:
     ) -> None:
         self._monikers: Memo[int, str] = Memo(self._moniker, 0)
         self._dropped = dropped
-        self._metadata = bool(options["show_metadata"])
-        self._full = bool(options["show_full_moniker"])
-        self._show_tags = bool(options["show_tags"])
-        self._file = bool(options["show_file"])
+        self._metadata = options["show_metadata"]
+        self._full = options["show_full_moniker"]
+        self._show_tags = options["show_tags"]
+        self._file = options["show_file"]
         self._names = names
         self._tags = texts.tags(plain)
 

@@ -47,7 +47,7 @@ class YamlExport(SingleExport):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._readable = options["header_version"] == READABLE
-        self._sorted = bool(options["sort"])
+        self._sorted = options["sort"]
 
     def _write(self, capture: Capture) -> None:
         whole = whole_of(capture)

@@ -86,7 +86,7 @@ class TextExport(EventExport):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._time = options["time"]
-        self._metadata = bool(options["metadata"])
+        self._metadata = options["metadata"]
 
     def write(self, capture: Capture) -> None:
         """Write one capture; another one follows it.

@@ -112,8 +112,8 @@ class JsonExport(SingleExport):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._strings = bool(options["strings"])
-        self._with_events = bool(options["events"]) and not self._strings
+        self._strings = options["strings"]
+        self._with_events = options["events"] and not self._strings
         self._comma = ""
 
     def _write(self, capture: Capture) -> None:
