@@ -83,15 +83,15 @@ def test_compiled_and_plain_agree(name: str) -> None:
 
 def everything(format: str, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
     """All that is read of a file, as plain values."""
-    from fx_log.read import reader
+    from fx_log.read.capture import open_legacy, open_log, open_ring, open_stream
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
 
     open = {
-        "log": reader.open_log,
-        "log-legacy": reader.open_legacy,
-        "log-legacy-stream": reader.open_stream,
-        "log-ring": reader.open_ring,
+        "log": open_log,
+        "log-legacy": open_legacy,
+        "log-legacy-stream": open_stream,
+        "log-ring": open_ring,
     }[format]
     capture = open(Source.open(data), OpenRequest(options=options))
     summary = capture.summary()

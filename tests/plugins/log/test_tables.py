@@ -8,8 +8,9 @@ import pytest
 
 import fxframework as fxf
 from fx_log import layout
-from fx_log.read import reader, scan_pass
-from fx_log.read.reader import LogCapture, open_legacy, open_log, open_ring, open_stream
+from fx_log.read import capture as captures
+from fx_log.read import scan_pass
+from fx_log.read.capture import LogCapture, open_legacy, open_log, open_ring, open_stream
 from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
@@ -290,7 +291,7 @@ def test_many_records_come_in_batches(
         "log-ring": ring([entry(text_log(text)) for text in texts], tail=60_000),
         "log-legacy-stream": stream([packet(text, "tag") for text in texts]),
     }[format]
-    monkeypatch.setattr(reader, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(captures, "CHUNK_ROWS", 7)
     monkeypatch.setattr(scan_pass, "ROOM", step)
     capture = opened(data, OPEN[format])
     batches = list(capture.batches("logs", 5))

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import layout
-from fx_log.read import reader
+from fx_log.read import capture
 from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
@@ -38,23 +38,23 @@ class Tools:
     """The modules under test, of one set: with compiled kernels where there are any, or plain."""
 
     def __init__(self) -> None:
-        self.reader = importlib.import_module("fx_log.read.reader")
+        self.capture = importlib.import_module("fx_log.read.capture")
         self.reading = importlib.import_module("fx_log.read.scan_pass")
         self.lines = importlib.import_module("fx_log.read.record_lines")
         self.walk = importlib.import_module("fx_log.read.decoder").LogWalk
         self.limits = importlib.import_module("fxframework.io.limits").Limits
         self.source = importlib.import_module("fxframework.io.source").Source
         self.request = importlib.import_module("fxframework.model.capture").OpenRequest
-        self.open: dict[str, Callable[..., reader.LogCapture]] = {
-            "log": self.reader.open_log,
-            "log-ring": self.reader.open_ring,
-            "log-legacy": self.reader.open_legacy,
-            "log-legacy-stream": self.reader.open_stream,
+        self.open: dict[str, Callable[..., capture.LogCapture]] = {
+            "log": self.capture.open_log,
+            "log-ring": self.capture.open_ring,
+            "log-legacy": self.capture.open_legacy,
+            "log-legacy-stream": self.capture.open_stream,
         }
 
     def opened(
         self, format: str, data: bytes, given: dict[str, Any], **limits: int
-    ) -> reader.LogCapture:
+    ) -> capture.LogCapture:
         request = self.request(options=given, limits=self.limits(**limits))
         return self.open[format](self.source.open(data), request)
 
@@ -273,7 +273,7 @@ def test_batches_are_the_table_wherever_they_break(
     octets = data.draw(FILES[format] | damaged(FILES[format]))
     whole, streamed = (tools.opened(format, octets, given) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tools.reader, "CHUNK_ROWS", rows)
+        patch.setattr(tools.capture, "CHUNK_ROWS", rows)
         patch.setattr(tools.reading, "ROOM", 1)
         patch.setattr(tools.reading, "BEGINNING", 8)
         patch.setattr(tools.reading, "WINDOW", 8)
@@ -297,6 +297,6 @@ def test_agree_on_awkward_shapes(tools: Tools, shape: str) -> None:
 
 def test_the_sets_of_modules_are_apart() -> None:
     compiled, plain = TOOLS["compiled"], TOOLS["plain"]
-    for name in ("reader", "reading", "walk", "limits", "source", "request"):
+    for name in ("capture", "reading", "walk", "limits", "source", "request"):
         assert getattr(compiled, name) is not getattr(plain, name), name
     assert hasattr(plain.reading.LogScan.step, "__code__")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fx_log import layout as wire
 from fx_log import rules
-from fx_log.read.reader import LogCapture
+from fx_log.read.capture import LogCapture
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.convert import BEHIND

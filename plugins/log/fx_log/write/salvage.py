@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_log import layout, rules
+from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
 from fx_log.read.framing import Framer, LogFramer, PacketFramer
-from fx_log.read.reader import LogCapture, RingCapture, StreamCapture
 from fx_log.read.records import LogFileRecord, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.rewriter import is_plain, open_any_writer

@@ -1,4 +1,4 @@
-"""Readers: open log files as captures. Records come from ``decoder.py``, tables from the scans.
+"""Capture: opens log files. Records come from ``decoder.py``, tables from the scans.
 
 ``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
 """
