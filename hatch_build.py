@@ -7,10 +7,12 @@ rather than fall back. ``FXF_SANITIZE=address,undefined`` compiles for tests und
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,6 +40,17 @@ def building() -> Any:
     return found
 
 
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A temporary folder, which is removed when the build fails or is terminated, too."""
+    with tempfile.TemporaryDirectory(prefix="fxf-kernels-") as folder:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            yield Path(folder)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
 class KernelBuildHook(BuildHookInterface[Any]):
     """Compiles kernels into the wheel, or in place for an editable install."""
 
@@ -58,10 +71,17 @@ class KernelBuildHook(BuildHookInterface[Any]):
             raise ValueError(f"FXF_NATIVE is {wish!r}; it can be 'never' or 'require'")
         editable = version == "editable"
         root = Path(self.root)
-        packages = [root / name for name in self.build_config.packages]
         if editable:
             (root / HOST / NOTE).unlink(missing_ok=True)
-        self.work = work = Path(tempfile.mkdtemp(prefix="fxf-kernels-"))
+        with contextlib.ExitStack() as stack:
+            self.work = stack.enter_context(scratch())
+            self.compile(build_data, wish, root, editable=editable)
+            self.kept = stack.pop_all()  # the wheel takes files from there
+
+    def compile(self, build_data: dict[str, Any], wish: str, root: Path, *, editable: bool) -> None:
+        """Compile the kernels, or leave a note why they are not."""
+        packages = [root / name for name in self.build_config.packages]
+        work = self.work
         if wish == "never":
             self.app.display_info("FXF_NATIVE=never: the kernels stay plain Python")
             building().remove_compiled(packages if editable else [])
@@ -97,9 +117,9 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was only needed to build."""
-        work = getattr(self, "work", None)
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)
+        kept = getattr(self, "kept", None)
+        if kept is not None:
+            kept.close()
 
     def leave_note(self, text: str, build_data: dict[str, Any], editable: bool) -> None:
         """Say in the installed package why nothing is compiled, where it has the place for it."""
@@ -135,8 +155,8 @@ def main() -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     names = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     packages = [root / name for name in names]
-    with tempfile.TemporaryDirectory(prefix="fxf-kernels-") as work:
-        building().update_in_place(root, packages, Path(work), print)
+    with scratch() as work:
+        building().update_in_place(root, packages, work, print)
     (root / HOST / NOTE).unlink(missing_ok=True)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from fxframework.kernels import building
+
 ROOT = Path(__file__).parents[2]
 PROJECT = """
 [build-system]
@@ -119,9 +121,10 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def run(project: Path, what: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    out = project.parent / "out"
-    out.mkdir(exist_ok=True)
+def environment_for(project: Path, environment: dict[str, str]) -> dict[str, str]:
+    """The environment of a build, whose temporary files have a folder of their own."""
+    temporary = project.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
     removed = (
         "FXF_NATIVE",
         "FXF_SANITIZE",
@@ -132,14 +135,27 @@ def run(project: Path, what: str, **environment: str) -> subprocess.CompletedPro
         "PYTHONDONTWRITEBYTECODE",
     )
     kept = {name: value for name, value in os.environ.items() if name not in removed}
-    return subprocess.run(
+    return {**kept, "TMPDIR": str(temporary), **environment}
+
+
+def run(project: Path, what: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    out = project.parent / "out"
+    out.mkdir(exist_ok=True)
+    done = subprocess.run(
         [sys.executable, "-c", BUILD, what, str(out)],
         cwd=project,
-        env={**kept, **environment},
+        env=environment_for(project, environment),
         capture_output=True,
         text=True,
         check=False,
     )
+    assert not remains(project)
+    return done
+
+
+def remains(project: Path) -> list[Path]:
+    """What a build left among the temporary files."""
+    return list((project.parent / "temporary").glob("fxf-kernels-*"))
 
 
 def unpacked(project: Path, result: subprocess.CompletedProcess[str]) -> tuple[str, Path]:
@@ -198,6 +214,21 @@ def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> Non
     assert names == {"__init__.py", "loops.py", "types.py", "deeper.py"}
     # Each module is named, with the time that it takes.
     assert re.search(r"fx_loops\.loops \d+\.\d s", result.stdout + result.stderr)
+
+
+def test_what_python_calls_is_compiled_for_size_and_loops_are_not(project: Path) -> None:
+    stage = project / "stage"
+    sources = building.Sources([project / "python" / "fx_loops"])
+    files = sources.stage(stage)
+    with building.within(stage):
+        building.translated(
+            {name: file.relative_to(stage) for name, file in files.items()}, sources.loops
+        )
+    text = files["fx_loops.loops"].with_suffix(".c").read_text()
+    functions = re.findall(r"^static (.*\b__pyx_(pw|pf|f)_\w*total\w*)\(", text, re.MULTILINE)
+    assert {kind for _, kind in functions} == {"pw", "pf", "f"}
+    for declared, kind in functions:
+        assert declared.startswith("FXF_GLUE ") == (kind != "f"), declared
 
 
 @needs_compiler
@@ -353,6 +384,24 @@ assert notes.count(7) == 128
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the compiler is a shell script")
+def test_a_build_that_is_terminated_leaves_nothing_behind(project: Path, tmp_path: Path) -> None:
+    slow = tmp_path / "cc"
+    slow.write_text("#!/bin/sh\ntouch begun\nsleep 1\nexit 3\n")
+    slow.chmod(0o755)
+    with subprocess.Popen(
+        [sys.executable, "-c", BUILD, "build_wheel", str(tmp_path)],
+        cwd=project, env=environment_for(project, {"CC": str(slow)}), stderr=subprocess.DEVNULL,
+    ) as build:  # fmt: skip
+        while not any(list(folder.rglob("begun")) for folder in remains(project)):
+            assert build.poll() is None
+            time.sleep(0.05)
+        build.terminate()
+    assert build.returncode
+    assert not remains(project)
+    assert not list(tmp_path.glob("*.whl"))
 
 
 def test_a_wrong_wish_is_refused(project: Path) -> None:
