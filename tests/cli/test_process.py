@@ -50,7 +50,7 @@ def test_help_loads_nothing_heavy() -> None:
         "import sys\n"
         "from fxframework.cli import main\n"
         "assert main(['--help']) == 0\n"
-        "heavy = {'numpy', 'rich', 'orjson', 'cattrs', 'fx_trace.layout',"
+        "heavy = {'numpy', 'rich', 'orjson', 'cattrs', 'fx_trace.format',"
         " 'fxframework.cli.info', 'fxframework.cli.doctor', 'fxframework.model.capture'}\n"
         "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)\n"
     )

@@ -257,18 +257,18 @@ def test_every_bundled_format_with_a_catalogue_has_a_page() -> None:
 
 
 def test_every_kind_of_trace_record_has_an_example() -> None:
-    from fx_trace import layout
+    from fx_trace import format as wire
 
     text = page("docs/records.md")
-    kinds = {record.name.lower() for record in layout.RecordType}
+    kinds = {record.name.lower() for record in wire.RecordType}
     for kind in kinds | {"unknown", "padding", "damaged"}:
         assert f'"record": "{kind}"' in section(text, f"`{kind}`")
-    for names in (layout.METADATA_NAMES, layout.SCHEDULING_NAMES, layout.PROFILER_NAMES):
+    for names in (wire.METADATA_NAMES, wire.SCHEDULING_NAMES, wire.PROFILER_NAMES):
         for name in names.values():
             assert f'"kind": "{name}"' in text
-    for name in layout.EVENT_NAMES.values():
+    for name in wire.EVENT_NAMES.values():
         assert f'"event": "{name}"' in text
-    for name in layout.ARG_NAMES.values():
+    for name in wire.ARG_NAMES.values():
         assert f'"type": "{name}"' in text
 
 

@@ -1,12 +1,12 @@
 """The numbers of the format as kernels take them: kinds and bit positions.
 
-Kinds and positions come from ``layout``, where they are defined once.
+Kinds and positions come from ``format``, where they are defined once.
 """
 
 from __future__ import annotations
 
-from fx_trace import layout
-from fx_trace.layout import (
+from fx_trace import format as wire
+from fx_trace.format import (
     ArgType,
     BlobType,
     EventType,
@@ -51,84 +51,84 @@ PROVIDER_INFO, PROVIDER_SECTION, PROVIDER_EVENT, TRACE_INFO = map(int, MetadataT
 SCHED_LEGACY_SWITCH, SCHED_SWITCH, SCHED_WAKEUP = map(int, SchedulingType)
 PROFILER_MODULE, PROFILER_MMAP, PROFILER_BACKTRACE = map(int, ProfilerType)
 LARGE_WITH_METADATA, LARGE_WITHOUT_METADATA = map(int, LargeBlobFormat)
-MAGIC = layout.MAGIC
-STATE_RUNNING, STATE_DEAD = layout.STATE_RUNNING, max(layout.THREAD_STATES)
+MAGIC = wire.MAGIC
+STATE_RUNNING, STATE_DEAD = wire.STATE_RUNNING, max(wire.THREAD_STATES)
 BLOB_DATA, BLOB_PERFETTO = int(BlobType.DATA), int(BlobType.PERFETTO)
 OBJECT_PROCESS = int(ObjectType.PROCESS)
 OBJECT_THREAD = int(ObjectType.THREAD)
 
 # --- Where fields begin: "word >> EVENT_NAME_AT" -------------------------------------------------
 
-SIZE_AT = layout.SIZE.low
-METADATA_KIND_AT = layout.METADATA_TYPE.low
-PROVIDER_ID_AT = layout.PROVIDER_ID.low
-PROVIDER_NAME_LENGTH_AT = _low(layout.PROVIDER_INFO, "name_length")
-PROVIDER_EVENT_AT = _low(layout.PROVIDER_EVENT, "event_id")
-TRACE_INFO_KIND_AT = _low(layout.TRACE_INFO, "trace_info_type")
-STRING_INDEX_AT = _low(layout.STRING, "string_index")
-STRING_LENGTH_AT = _low(layout.STRING, "string_length")
-THREAD_INDEX_AT = _low(layout.THREAD, "thread_index")
-EVENT_KIND_AT = _low(layout.EVENT, "event_type")
-EVENT_ARGS_AT = _low(layout.EVENT, "arg_count")
-EVENT_THREAD_AT = _low(layout.EVENT, "thread")
-EVENT_CATEGORY_AT = _low(layout.EVENT, "category")
-EVENT_NAME_AT = _low(layout.EVENT, "name")
-BLOB_NAME_AT = _low(layout.BLOB, "name")
-BLOB_LENGTH_AT = _low(layout.BLOB, "blob_size")
-BLOB_KIND_AT = _low(layout.BLOB, "blob_type")
-OBJECT_OWNER_AT = _low(layout.USERSPACE_OBJECT, "process")
+SIZE_AT = wire.SIZE.low
+METADATA_KIND_AT = wire.METADATA_TYPE.low
+PROVIDER_ID_AT = wire.PROVIDER_ID.low
+PROVIDER_NAME_LENGTH_AT = _low(wire.PROVIDER_INFO, "name_length")
+PROVIDER_EVENT_AT = _low(wire.PROVIDER_EVENT, "event_id")
+TRACE_INFO_KIND_AT = _low(wire.TRACE_INFO, "trace_info_type")
+STRING_INDEX_AT = _low(wire.STRING, "string_index")
+STRING_LENGTH_AT = _low(wire.STRING, "string_length")
+THREAD_INDEX_AT = _low(wire.THREAD, "thread_index")
+EVENT_KIND_AT = _low(wire.EVENT, "event_type")
+EVENT_ARGS_AT = _low(wire.EVENT, "arg_count")
+EVENT_THREAD_AT = _low(wire.EVENT, "thread")
+EVENT_CATEGORY_AT = _low(wire.EVENT, "category")
+EVENT_NAME_AT = _low(wire.EVENT, "name")
+BLOB_NAME_AT = _low(wire.BLOB, "name")
+BLOB_LENGTH_AT = _low(wire.BLOB, "blob_size")
+BLOB_KIND_AT = _low(wire.BLOB, "blob_type")
+OBJECT_OWNER_AT = _low(wire.USERSPACE_OBJECT, "process")
 """Of a userspace object its process, of a kernel object its type."""
-OBJECT_NAME_AT = _low(layout.KERNEL_OBJECT, "name")
-OBJECT_ARGS_AT = _low(layout.KERNEL_OBJECT, "arg_count")
-SCHED_KIND_AT = layout.SCHEDULING_TYPE.low
-SWITCH_ARGS_AT = _low(layout.CONTEXT_SWITCH, "arg_count")
-SWITCH_CPU_AT = _low(layout.CONTEXT_SWITCH, "cpu")
-SWITCH_STATE_AT = _low(layout.CONTEXT_SWITCH, "outgoing_state")
-LEGACY_CPU_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "cpu")
-LEGACY_STATE_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing_state")
-LEGACY_OUTGOING_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing")
-LEGACY_INCOMING_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "incoming")
-LEGACY_OUTGOING_PRIORITY_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing_priority")
-LEGACY_INCOMING_PRIORITY_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "incoming_priority")
-MAGIC_AT = _low(layout.TRACE_INFO, "magic")
-LOG_LENGTH_AT = _low(layout.LOG, "message_length")
-LOG_THREAD_AT = _low(layout.LOG, "thread")
-PROFILER_KIND_AT = layout.PROFILER_TYPE.low
-PROFILER_THREAD_AT = _low(layout.PROFILER, "thread")
-MODULE_ID_AT = _low(layout.PROFILER_MODULE, "module_id")
-MODULE_NAME_LENGTH_AT = _low(layout.PROFILER_MODULE, "name_length")
-MODULE_BUILD_ID_LENGTH_AT = _low(layout.PROFILER_MODULE, "build_id_length")
-MMAP_FLAGS_AT = _low(layout.PROFILER_MMAP, "flags")
-FRAME_COUNT_AT = _low(layout.PROFILER_BACKTRACE, "frame_count")
-BACKTRACE_FLAGS_AT = _low(layout.PROFILER_BACKTRACE, "flags")
-LARGE_KIND_AT = _low(layout.LARGE_BLOB, "large_type")
-LARGE_FORMAT_AT = _low(layout.LARGE_BLOB, "blob_format")
-LARGE_CATEGORY_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "category")
-LARGE_NAME_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "name")
-LARGE_ARGS_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "arg_count")
-LARGE_THREAD_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "thread")
-ARG_NAME_AT = layout.ARG_NAME.low
-ARG_VALUE_AT = _low(layout.ARG_32, "value")
+OBJECT_NAME_AT = _low(wire.KERNEL_OBJECT, "name")
+OBJECT_ARGS_AT = _low(wire.KERNEL_OBJECT, "arg_count")
+SCHED_KIND_AT = wire.SCHEDULING_TYPE.low
+SWITCH_ARGS_AT = _low(wire.CONTEXT_SWITCH, "arg_count")
+SWITCH_CPU_AT = _low(wire.CONTEXT_SWITCH, "cpu")
+SWITCH_STATE_AT = _low(wire.CONTEXT_SWITCH, "outgoing_state")
+LEGACY_CPU_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "cpu")
+LEGACY_STATE_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "outgoing_state")
+LEGACY_OUTGOING_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "outgoing")
+LEGACY_INCOMING_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "incoming")
+LEGACY_OUTGOING_PRIORITY_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "outgoing_priority")
+LEGACY_INCOMING_PRIORITY_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "incoming_priority")
+MAGIC_AT = _low(wire.TRACE_INFO, "magic")
+LOG_LENGTH_AT = _low(wire.LOG, "message_length")
+LOG_THREAD_AT = _low(wire.LOG, "thread")
+PROFILER_KIND_AT = wire.PROFILER_TYPE.low
+PROFILER_THREAD_AT = _low(wire.PROFILER, "thread")
+MODULE_ID_AT = _low(wire.PROFILER_MODULE, "module_id")
+MODULE_NAME_LENGTH_AT = _low(wire.PROFILER_MODULE, "name_length")
+MODULE_BUILD_ID_LENGTH_AT = _low(wire.PROFILER_MODULE, "build_id_length")
+MMAP_FLAGS_AT = _low(wire.PROFILER_MMAP, "flags")
+FRAME_COUNT_AT = _low(wire.PROFILER_BACKTRACE, "frame_count")
+BACKTRACE_FLAGS_AT = _low(wire.PROFILER_BACKTRACE, "flags")
+LARGE_KIND_AT = _low(wire.LARGE_BLOB, "large_type")
+LARGE_FORMAT_AT = _low(wire.LARGE_BLOB, "blob_format")
+LARGE_CATEGORY_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "category")
+LARGE_NAME_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "name")
+LARGE_ARGS_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "arg_count")
+LARGE_THREAD_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "thread")
+ARG_NAME_AT = wire.ARG_NAME.low
+ARG_VALUE_AT = _low(wire.ARG_32, "value")
 
 # --- Bits that must be zero ----------------------------------------------------------------------
 
-UNUSED_PROVIDER_INFO = _unused(layout.PROVIDER_INFO)
-UNUSED_PROVIDER_SECTION = _unused(layout.PROVIDER_SECTION)
-UNUSED_PROVIDER_EVENT = _unused(layout.PROVIDER_EVENT)
-UNUSED_TRACE_INFO = _unused(layout.TRACE_INFO)
-UNUSED_INITIALIZATION = _unused(layout.INITIALIZATION)
-UNUSED_STRING = _unused(layout.STRING)
-UNUSED_THREAD = _unused(layout.THREAD)
-UNUSED_BLOB = _unused(layout.BLOB)
-UNUSED_OBJECT = _unused(layout.KERNEL_OBJECT)
-UNUSED_SWITCH = _unused(layout.CONTEXT_SWITCH)
-UNUSED_WAKEUP = _unused(layout.THREAD_WAKEUP)
-UNUSED_LOG = _unused(layout.LOG)
-UNUSED_MODULE = _unused(layout.PROFILER_MODULE)
-UNUSED_MMAP = _unused(layout.PROFILER_MMAP)
-UNUSED_LARGE = _unused(layout.LARGE_BLOB)
-UNUSED_LARGE_WITH = _unused(layout.LARGE_BLOB_METADATA_FORMAT)
-UNUSED_LARGE_WITHOUT = _unused(layout.LARGE_BLOB_FORMAT)
+UNUSED_PROVIDER_INFO = _unused(wire.PROVIDER_INFO)
+UNUSED_PROVIDER_SECTION = _unused(wire.PROVIDER_SECTION)
+UNUSED_PROVIDER_EVENT = _unused(wire.PROVIDER_EVENT)
+UNUSED_TRACE_INFO = _unused(wire.TRACE_INFO)
+UNUSED_INITIALIZATION = _unused(wire.INITIALIZATION)
+UNUSED_STRING = _unused(wire.STRING)
+UNUSED_THREAD = _unused(wire.THREAD)
+UNUSED_BLOB = _unused(wire.BLOB)
+UNUSED_OBJECT = _unused(wire.KERNEL_OBJECT)
+UNUSED_SWITCH = _unused(wire.CONTEXT_SWITCH)
+UNUSED_WAKEUP = _unused(wire.THREAD_WAKEUP)
+UNUSED_LOG = _unused(wire.LOG)
+UNUSED_MODULE = _unused(wire.PROFILER_MODULE)
+UNUSED_MMAP = _unused(wire.PROFILER_MMAP)
+UNUSED_LARGE = _unused(wire.LARGE_BLOB)
+UNUSED_LARGE_WITH = _unused(wire.LARGE_BLOB_METADATA_FORMAT)
+UNUSED_LARGE_WITHOUT = _unused(wire.LARGE_BLOB_FORMAT)
 
 # --- What a scan counts beside 16 * record type + subtype ----------------------------------------
 

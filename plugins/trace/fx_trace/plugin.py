@@ -34,7 +34,7 @@ def sniff(probe: Probe) -> Confidence:
     POSSIBLE for a file of that name that is empty or begins with a sound record; the magic alone,
     followed by something that is not a record, is LIKELY.
     """
-    from fx_trace.layout import MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN
+    from fx_trace.format import MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN
 
     magic = probe.head[:8]
     if magic in {MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN}:
@@ -56,7 +56,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
 
     The magic alone is LIKELY; an empty file of that name is POSSIBLE.
     """
-    from fx_trace.layout import BUFFER_HEADER_BYTES, BUFFER_MAGIC_BYTES
+    from fx_trace.format import BUFFER_HEADER_BYTES, BUFFER_MAGIC_BYTES
 
     if not probe.size and probe.has_suffix(BUFFER_SUFFIXES):
         return Confidence.POSSIBLE
@@ -72,7 +72,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
 
 def _frames(word: int, available: int | None = None) -> bool:
     """Return whether a word is padding or the header of a record that fits."""
-    from fx_trace.layout import LARGE_SIZE, MINIMUM_WORDS, SIZE, TYPE, RecordType
+    from fx_trace.format import LARGE_SIZE, MINIMUM_WORDS, SIZE, TYPE, RecordType
 
     if not word:
         return True

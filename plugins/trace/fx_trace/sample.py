@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fx_trace import layout
-from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace import format as wire
+from fx_trace.format import ArgType, EventType, RecordType
 
 __all__ = ["prologue", "sample", "scenario"]
 
@@ -26,26 +26,26 @@ def sample(nbytes: int) -> bytes:
 
 def prologue() -> bytes:
     """Magic, provider, rate, the strings and the threads."""
-    words = [layout.MAGIC_WORD]
+    words = [wire.MAGIC_WORD]
     words.append(
-        layout.PROVIDER_INFO.pack(
+        wire.PROVIDER_INFO.pack(
             record_type=RecordType.METADATA,
             record_size=2,
-            metadata_type=layout.MetadataType.PROVIDER_INFO,
+            metadata_type=wire.MetadataType.PROVIDER_INFO,
             provider_id=1,
             name_length=6,
         )
     )
     words.append(int.from_bytes(b"sample", "little"))
-    words.append(layout.INITIALIZATION.pack(record_type=RecordType.INITIALIZATION, record_size=2))
-    words.append(layout.DEFAULT_TICKS_PER_SECOND)
+    words.append(wire.INITIALIZATION.pack(record_type=RecordType.INITIALIZATION, record_size=2))
+    words.append(wire.DEFAULT_TICKS_PER_SECOND)
     groups = (("category", CATEGORIES), ("name", NAMES), ("arg", ARGUMENTS))
     texts = [f"{group}{number:02}" for group, count in groups for number in range(count)]
     for index, text in enumerate(texts, start=1):
         data = text.encode()
         size = -(-len(data) // 8)
         words.append(
-            layout.STRING.pack(
+            wire.STRING.pack(
                 record_type=RecordType.STRING,
                 record_size=1 + size,
                 string_index=index,
@@ -56,7 +56,7 @@ def prologue() -> bytes:
         words += [int.from_bytes(padded[at : at + 8], "little") for at in range(0, 8 * size, 8)]
     for index in range(1, THREADS + 1):
         words.append(
-            layout.THREAD.pack(record_type=RecordType.THREAD, record_size=3, thread_index=index)
+            wire.THREAD.pack(record_type=RecordType.THREAD, record_size=3, thread_index=index)
         )
         words += [1000 + index % 3, 2000 + index]
     return b"".join(word.to_bytes(8, "little") for word in words)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import attrs
 
-from fx_trace.layout import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER, SCOPES
+from fx_trace.format import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER, SCOPES
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.records import (
     ProviderInfo,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout
-from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace import format as wire
+from fx_trace.format import ArgType, EventType, RecordType
 from fx_trace.sample import CATEGORIES, NAMES, THREADS, prologue
 
 __all__ = ["shapes"]
@@ -164,20 +164,20 @@ def _arguments(number: I64) -> Row:
 def _providers() -> bytes:
     """The magic number, and what introduces each provider and its clock."""
     number = np.arange(PROVIDERS)
-    info = RecordType.METADATA | 2 << 4 | layout.MetadataType.PROVIDER_INFO << 16
+    info = RecordType.METADATA | 2 << 4 | wire.MetadataType.PROVIDER_INFO << 16
     rows = (
         info | number << 20 | 8 << 52,
         _digits(number),
         np.full_like(number, RecordType.INITIALIZATION | 2 << 4),
-        np.full_like(number, layout.DEFAULT_TICKS_PER_SECOND),
+        np.full_like(number, wire.DEFAULT_TICKS_PER_SECOND),
     )
-    return layout.MAGIC_BYTES + np.stack(rows, axis=1).astype("<i8").tobytes()
+    return wire.MAGIC_BYTES + np.stack(rows, axis=1).astype("<i8").tobytes()
 
 
 def _sections(number: I64) -> Row:
     """A provider section, and the records that it needs, before each event."""
     provider = number * MIXER % PROVIDERS
-    section = RecordType.METADATA | 1 << 4 | layout.MetadataType.PROVIDER_SECTION << 16
+    section = RecordType.METADATA | 1 << 4 | wire.MetadataType.PROVIDER_SECTION << 16
     header = _header(
         EventType.INSTANT, 5, number, thread=0, category=np.int64(0), name=np.int64(INLINE | 8)
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fxframework.io.words import U64_MAX, Bits, WordLayout
 
 Atom = int | bytes

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace.write.archive import Archive, FlightRecorder
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError

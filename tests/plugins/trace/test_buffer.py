@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.export import windows
 from fx_trace.export.chrome_json import JsonExport
 from fx_trace.export.text import TextExport
-from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
+from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import BufferHeader, Image
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.framing import frames
@@ -41,7 +41,7 @@ from fxframework.testing.strategies import bit_flips, truncations
 VMO = Path(__file__).parents[2] / "conformance" / "trace" / "vmo"
 VECTORS: list[dict[str, Any]] = json.loads((VMO / "expected.json").read_text("utf-8"))
 SOUND = [vector for vector in VECTORS if "event_ts" in vector]
-MODES = tuple(layout.MODE_NAMES.values())
+MODES = tuple(wire.MODE_NAMES.values())
 SIZES = (4096, 8192, 12288)
 Json = dict[str, Any]
 
@@ -85,7 +85,7 @@ def codes(data: bytes) -> set[str]:
 
 def blob(number: int, words: int) -> bytes:
     """A record of so many words; every word of its payload looks like a record itself."""
-    header = layout.BLOB.pack(
+    header = wire.BLOB.pack(
         record_type=5, record_size=words, blob_size=8 * (words - 1), blob_type=1
     )
     return struct.pack(f"<{words}Q", header, *[0x25 | number << 32] * (words - 1))
@@ -106,7 +106,7 @@ def event(ts: int, name: str = "tick") -> bytes:
 def large(nbytes: int) -> bytes:
     """A large record of so many bytes."""
     words = nbytes // 8
-    header = layout.LARGE_BLOB.pack(record_type=15, record_size=words, large_type=0, blob_format=1)
+    header = wire.LARGE_BLOB.pack(record_type=15, record_size=words, large_type=0, blob_format=1)
     return struct.pack("<3Q", header, 0, nbytes - 24) + bytes(nbytes - 24)
 
 
@@ -592,7 +592,7 @@ def test_damage_stays_within_its_buffer() -> None:
     last = older.offset + ends[-2]
     header = int.from_bytes(data[last : last + 8], "little")
     # The last record of the older half claims to reach into the other one, behind it.
-    data[last : last + 8] = (header + (8 << layout.SIZE.low)).to_bytes(8, "little")
+    data[last : last + 8] = (header + (8 << wire.SIZE.low)).to_bytes(8, "little")
     for view in ("records", "tables"):
         with opened(bytes(data)) as capture:
             if view == "records":
@@ -660,7 +660,7 @@ def test_metadata_in_an_image_has_no_effect() -> None:
 
 
 def test_metadata_that_overruns_its_record_has_no_effect_either() -> None:
-    word = int.from_bytes(INFO[:8], "little") | layout.PROVIDER_INFO.pack(name_length=200)
+    word = int.from_bytes(INFO[:8], "little") | wire.PROVIDER_INFO.pack(name_length=200)
     data = oneshot(event(1), word.to_bytes(8, "little") + INFO[8:], event(2))
     assert [r["record"] for r in shown(data)][2] == "damaged"
     assert codes(data) == {"FXT0202", "FXT0507"}

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.sample import sample
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fxframework.errors import Severity, WriteRefusedError
@@ -24,7 +24,7 @@ from fxframework.model.table import Table
 from .streams import fxt_streams
 from .test_extracting import names_of, rows
 
-MAGIC = layout.MAGIC_BYTES
+MAGIC = wire.MAGIC_BYTES
 tried = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -158,7 +158,7 @@ def test_arguments_beyond_fifteen() -> None:
     instants = table("instants", pool, 1, name=["n"])
     args = table(
         "args", pool, 17, table=[TABLE_CODES["instants"]] * 17, parent=[0] * 17,
-        name=[f"a{n}" for n in range(17)], type=[layout.ArgType.INT32] * 17, int=range(17),
+        name=[f"a{n}" for n in range(17)], type=[wire.ArgType.INT32] * 17, int=range(17),
     )  # fmt: skip
     data, bulk = written({"instants": instants, "args": args}, pool)
     assert bulk.dropped == {"arguments beyond 15 of a record": 2}
@@ -168,7 +168,7 @@ def test_arguments_beyond_fifteen() -> None:
 
 def test_arguments_of_all_types_and_of_rows_that_are_not_there() -> None:
     pool = StringPool()
-    types = [int(kind) for kind in layout.ArgType]
+    types = [int(kind) for kind in wire.ArgType]
     whole = [0, -5, 7, -(1 << 63), -1, 0, 0, 1 << 40, 77, 1, 0]
     args = table(
         "args", pool, 13,

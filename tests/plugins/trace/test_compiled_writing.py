@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.read.reader import open_trace
 from fx_trace.sample import sample
 from fxframework.io.source import Source
@@ -149,7 +149,7 @@ def test_times_at_the_very_beginning() -> None:
     """They are written 2^63 ns later, which is no int64; nor is a bound before all times."""
     rate, base = 1000, (1 << 64) - 1
     words = [
-        layout.MAGIC_WORD, 1 | 4 << 4, rate, base, 0,
+        wire.MAGIC_WORD, 1 | 4 << 4, rate, base, 0,
         3 | 3 << 4 | 1 << 16, 1, 2,
         4 | 2 << 4 | 1 << 24, 0, 4 | 2 << 4 | 1 << 24, 5,
     ]  # fmt: skip

@@ -6,7 +6,7 @@ import attrs
 import hypothesis
 import orjson
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.read.arguments import Argument
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.reader import TraceCapture, open_trace
@@ -24,7 +24,7 @@ def opened(data: bytes) -> TraceCapture:
 
 
 def packed(*records: TraceRecord) -> bytes:
-    return layout.MAGIC_BYTES + b"".join(record.pack() for record in records)
+    return wire.MAGIC_BYTES + b"".join(record.pack() for record in records)
 
 
 @hypothesis.given(damaged(fxt_streams()))

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace import layout, plugin
+from fx_trace import format as wire
+from fx_trace import plugin
 from fx_trace.export import blobs, chrome_json, items, text, time_order, windows
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import UsageError, WriteRefusedError
@@ -572,7 +573,7 @@ def test_memory_does_not_grow_with_what_a_text_multiplies() -> None:
             {"record": "thread", "index": 1, "pid": 1, "tid": 2},
         ]
     )
-    event = layout.RecordType.EVENT | 2 << 4 | 1 << 24 | 1 << 32 | 1 << 48
+    event = wire.RecordType.EVENT | 2 << 4 | 1 << 24 | 1 << 32 | 1 << 48
     for at in range(4000):
         data += event.to_bytes(8, "little") + at.to_bytes(8, "little")
 

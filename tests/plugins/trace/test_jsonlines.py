@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.read import jsonlines
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.framing import frames
@@ -39,15 +39,15 @@ def opened_image(data: bytes) -> BufferCapture:
     return open_buffer(Source.open(data), OpenRequest())
 
 
-def image(stream: bytes, mode: layout.BufferingMode) -> bytes:
+def image(stream: bytes, mode: wire.BufferingMode) -> bytes:
     """A trace buffer with the records of a stream; what others refer to is durable."""
     memory = BytesMemory(bytes(IMAGE))
     buffer = TraceBuffer(memory, mode)
     buffer.on_full = buffer.saved
-    durable = mode != layout.BufferingMode.ONESHOT
+    durable = mode != wire.BufferingMode.ONESHOT
     for start, end, header, code in frames(stream):
-        if code is None and header & 15 != layout.RecordType.METADATA:
-            shared = header & 15 in (layout.RecordType.STRING, layout.RecordType.THREAD)
+        if code is None and header & 15 != wire.RecordType.METADATA:
+            shared = header & 15 in (wire.RecordType.STRING, wire.RecordType.THREAD)
             buffer.put(stream[start:end], durable=durable and shared)
     buffer.stop()
     return memory.read(0, IMAGE)
@@ -94,7 +94,7 @@ def test_lines_of_a_big_endian_trace_are_not_taken_for_others() -> None:
     ]
     event = {"record": "event", "event": "duration_begin", **shown, "args": [], "refs": refs}
     lines += [{**event, "timestamp": 1000 + at} for at in range(3)]
-    data = layout.MAGIC_BYTES_BIG_ENDIAN + b"".join(encoder.encode(line) for line in lines)
+    data = wire.MAGIC_BYTES_BIG_ENDIAN + b"".join(encoder.encode(line) for line in lines)
     assert in_bulk(data) == one_by_one(data)
 
 
@@ -102,10 +102,10 @@ def test_lines_of_a_big_endian_trace_are_not_taken_for_others() -> None:
     max_examples=40, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )
 @hypothesis.given(
-    fxt_streams(), st.sampled_from(layout.BufferingMode), st.lists(st.integers(0, 8 * IMAGE - 1))
+    fxt_streams(), st.sampled_from(wire.BufferingMode), st.lists(st.integers(0, 8 * IMAGE - 1))
 )
 def test_lines_of_a_trace_buffer_are_the_records(
-    stream: bytes, mode: layout.BufferingMode, flips: list[int]
+    stream: bytes, mode: wire.BufferingMode, flips: list[int]
 ) -> None:
     data = bytearray(image(4 * stream, mode))
     for bit in flips[:4]:
@@ -140,6 +140,6 @@ def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> 
         event = {"record": "event", "event": "instant", "timestamp": time, "thread": [10, 11]}
         event |= {"category": names[1], "name": names[2], "refs": refs}
         lines.append({**event, "args": [{**arg, "refs": {"name": 3, "value": 4}}]})
-    data = layout.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
+    data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
     assert in_bulk(data) == one_by_one(data)
     assert b"another" in in_bulk(data)[0][-1]

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fx_trace import plugin
-from fx_trace.layout import MAGIC_WORD, MINIMUM_WORDS
+from fx_trace.format import MAGIC_WORD, MINIMUM_WORDS
 from fxframework.errors import NoReaderError
 from fxframework.host import Host
 from fxframework.registry import Confidence, Probe
@@ -113,6 +113,6 @@ def test_every_lazy_function_is_there() -> None:
 def test_the_plugin_is_light() -> None:
     code = (
         "import sys, fx_trace.plugin as p; p.fx_readers(); p.fx_writers(); p.fx_exporters();"
-        "sys.exit(bool({'numpy', 'orjson', 'fx_trace.layout'} & sys.modules.keys()))"
+        "sys.exit(bool({'numpy', 'orjson', 'fx_trace.format'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

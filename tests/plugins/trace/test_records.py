@@ -21,7 +21,7 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace.read import records as fx
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.read.explain import explain

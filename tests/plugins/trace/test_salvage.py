@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.read.arguments import Argument
 from fx_trace.read.reader import TraceCapture, open_trace
 from fx_trace.read.records import (
@@ -33,7 +33,7 @@ from fxframework.testing.cli import run_cli
 
 from .streams import any_bytes, damaged, fxt_streams
 
-MAGIC = layout.MAGIC_BYTES
+MAGIC = wire.MAGIC_BYTES
 EVENT = {"event": "instant", "timestamp": 5, "thread": (1, 2), "category": "c", "name": "n"}
 
 
@@ -115,7 +115,7 @@ def check(data: bytes) -> None:
             pytest.fail(f"lost: {one}")
     assert all(is_made(one) for one in rest)
     if after:
-        assert out.startswith((layout.MAGIC_BYTES, layout.MAGIC_BYTES_BIG_ENDIAN))
+        assert out.startswith((wire.MAGIC_BYTES, wire.MAGIC_BYTES_BIG_ENDIAN))
     gone = [record for record in opened(data).records()
             if record.to_json()["record"] in {"damaged", "padding"}]  # fmt: skip
     assert [(loss.offset, loss.nbytes) for loss in losses if loss.nbytes] == [

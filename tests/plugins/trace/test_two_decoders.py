@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.read.reader import TraceCapture, open_trace
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -134,7 +134,7 @@ def found(capture: TraceCapture) -> dict[str, list[Any]]:
     rows["logs"] = columns_of("logs", "offset", "ticks", "message")
     args = capture.table("args")
     rows["args"] = [
-        (offset, name, layout.ARG_NAMES.get(kind, kind), arg_value(kind, whole, real, code, pool))
+        (offset, name, wire.ARG_NAMES.get(kind, kind), arg_value(kind, whole, real, code, pool))
         for offset, name, kind, whole, real, code in zip(
             args["offset"].tolist(), args.texts("name"), args["type"].tolist(),
             args["int"].tolist(), args["float"].view("u8").tolist(), args["str"].tolist(),
@@ -145,15 +145,15 @@ def found(capture: TraceCapture) -> dict[str, list[Any]]:
 
 
 def arg_value(kind: int, whole: int, real: int, code: int, pool: Any) -> Any:
-    if kind == 0 or kind > layout.ArgType.BLOB:
+    if kind == 0 or kind > wire.ArgType.BLOB:
         return None
-    if kind == layout.ArgType.DOUBLE:
+    if kind == wire.ArgType.DOUBLE:
         return ("bits", real)
-    if kind == layout.ArgType.STRING:
+    if kind == wire.ArgType.STRING:
         return pool[code]
-    if kind == layout.ArgType.BLOB:
+    if kind == wire.ArgType.BLOB:
         return pool.bytes_of(code).hex()
-    unsigned = kind in (layout.ArgType.UINT64, layout.ArgType.POINTER, layout.ArgType.KOID)
+    unsigned = kind in (wire.ArgType.UINT64, wire.ArgType.POINTER, wire.ArgType.KOID)
     return whole & (1 << 64) - 1 if unsigned else whole
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace.layout import ArgType
+from fx_trace.format import ArgType
 from fx_trace.write import arguments as fx
 
 BOUNDS = [

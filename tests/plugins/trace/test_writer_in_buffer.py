@@ -9,7 +9,7 @@ import attrs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace.read import records as r
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.image import open_buffer
@@ -22,7 +22,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
 SIZES = (4096, 8192, 20480)
-MODES = tuple(layout.MODE_NAMES.values())
+MODES = tuple(wire.MODE_NAMES.values())
 REGISTERS = {"string", "thread", "initialization"}
 
 texts = st.one_of(

@@ -40,7 +40,7 @@ from fx_trace.export.nesting import Nesting
 from fx_trace.export.sched_text import HEADER, SchedText
 from fx_trace.export.time_order import InTime
 from fx_trace.export.windows import last_offset, windows
-from fx_trace.layout import ArgType, BlobType
+from fx_trace.format import ArgType, BlobType
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SIGNED, TEXT
 from fxframework.kernels.sorting import stable_order

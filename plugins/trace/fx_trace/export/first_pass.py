@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fx_trace import rules
 from fx_trace.export.json_text import json_string
 from fx_trace.export.windows import joined, last_offset, windows
-from fx_trace.layout import ObjectType
+from fx_trace.format import ObjectType
 from fxframework.errors import WriteRefusedError
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX

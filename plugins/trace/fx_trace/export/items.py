@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.first_pass import FirstPass, ends_of
-from fx_trace.layout import ArgType
+from fx_trace.format import ArgType
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, SIGNED, TEXT
 from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Part, Templates

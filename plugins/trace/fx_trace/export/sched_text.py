@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fx_trace.export.first_pass import KernelNames, ThreadNames
-from fx_trace.layout import SchedulingType
+from fx_trace.format import SchedulingType
 from fxframework.kit.memo import Memo
 from fxframework.model.table import Table
 

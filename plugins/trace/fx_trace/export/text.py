@@ -28,7 +28,7 @@ from fx_trace.export.items import (
 from fx_trace.export.json_text import json_string
 from fx_trace.export.time_order import InTime
 from fx_trace.export.windows import last_offset, windows
-from fx_trace.layout import ArgType
+from fx_trace.format import ArgType
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Part
 from fxframework.kit.export import Export

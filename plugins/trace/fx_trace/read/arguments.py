@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.cursor import Cursor, RecordBuilder, Tables, TraceFields, Value
 from fx_trace.read.parts import (

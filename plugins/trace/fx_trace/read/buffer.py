@@ -18,8 +18,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout, rules
-from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace import format as wire
+from fx_trace import rules
+from fx_trace.format import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.cursor import TraceFields
 from fx_trace.read.record_bounds import RecordBounds
 from fxframework.errors import Rule, refusal
@@ -32,7 +33,7 @@ U8 = NDArray[np.uint8]
 
 HEADER_WORDS = struct.Struct(f"<{len(BUFFER_HEADER)}Q")
 _RESERVED = tuple(word.reserved_mask for word in BUFFER_HEADER)
-_MODE_NUMBERS = {name: number for number, name in layout.MODE_NAMES.items()}
+_MODE_NUMBERS = {name: number for number, name in wire.MODE_NAMES.items()}
 MAGIC_AT = buffer_field_offset("magic")
 MODE_WORD_AT = buffer_field_offset("version")
 DURABLE_END_AT = buffer_field_offset("durable_data_end")
@@ -81,8 +82,8 @@ class BufferHeader:
     offset: ClassVar[int] = 0
     nbytes: ClassVar[int] = BUFFER_HEADER_BYTES
 
-    magic: int = layout.BUFFER_MAGIC
-    version: int = layout.BUFFER_VERSION
+    magic: int = wire.BUFFER_MAGIC
+    version: int = wire.BUFFER_VERSION
     buffering_mode: int
     wrapped_count: int = 0
     total_size: int
@@ -102,12 +103,12 @@ class BufferHeader:
         INVALID_BUFFER_HEADER for a mode that there is not.
         """
         number = _MODE_NUMBERS.get(mode) if isinstance(mode, str) else int(mode)
-        if number not in layout.MODE_NAMES:
+        if number not in wire.MODE_NAMES:
             known = ", ".join(_MODE_NUMBERS)
             raise refusal(
                 rules.INVALID_BUFFER_HEADER, f"no buffering mode {mode!r}; there are {known}"
             )
-        least, most = layout.BUFFER_GRAIN, layout.MAX_BUFFER_BYTES
+        least, most = wire.BUFFER_GRAIN, wire.MAX_BUFFER_BYTES
         if total_size % least or not least <= total_size <= most:
             raise refusal(
                 rules.BUFFER_TOO_SMALL,
@@ -117,7 +118,7 @@ class BufferHeader:
         durable = 0
         rolling = available
         if number != BufferingMode.ONESHOT:
-            durable = min(available // layout.DURABLE_SHARE, layout.MAX_DURABLE_BYTES)
+            durable = min(available // wire.DURABLE_SHARE, wire.MAX_DURABLE_BYTES)
             durable += (available - durable) % (2 * WORD)
             rolling = (available - durable) // 2
         return cls(
@@ -161,7 +162,7 @@ class BufferHeader:
     @property
     def mode(self) -> str:
         """The mode's name, or its number where there is no such mode."""
-        return layout.MODE_NAMES.get(self.buffering_mode, str(self.buffering_mode))
+        return wire.MODE_NAMES.get(self.buffering_mode, str(self.buffering_mode))
 
     def check(self, actual_size: int) -> list[Fault]:
         """What is wrong with it, for an image of so many bytes, in the order of the header."""
@@ -176,18 +177,18 @@ class BufferHeader:
             if not sound:
                 faults.append(Fault(message, buffer_field_offset(field)))
 
-        if self.magic != layout.BUFFER_MAGIC:
+        if self.magic != wire.BUFFER_MAGIC:
             # What the other fields say means nothing then.
             return [Fault(f"bad magic {self.magic:#018x}", MAGIC_AT)]
-        supported = self.version == layout.BUFFER_VERSION
+        supported = self.version == wire.BUFFER_VERSION
         expect(supported, f"unsupported version {self.version}", "version")
         whole = actual_size % WORD == 0
         expect(whole, f"{actual_size} bytes are not a whole number of words", "total_size")
-        known = self.buffering_mode in layout.MODE_NAMES
+        known = self.buffering_mode in wire.MODE_NAMES
         expect(known, f"unknown buffering mode {self.buffering_mode}", "buffering_mode")
         same = total == actual_size
         expect(same, f"total size {total} is not the file's, {actual_size}", "total_size")
-        expect(total <= layout.MAX_BUFFER_BYTES, f"total size {total} is too large", "total_size")
+        expect(total <= wire.MAX_BUFFER_BYTES, f"total size {total} is too large", "total_size")
         for field in ("durable_buffer_size", "rolling_buffer_size"):
             expect(getattr(self, field) % WORD == 0, f"{field} is not a multiple of 8", field)
         if self.buffering_mode == BufferingMode.ONESHOT:
@@ -233,7 +234,7 @@ class BufferHeader:
             "nbytes": BUFFER_HEADER_BYTES,
             "magic": f"{self.magic:#018x}",
             "version": self.version,
-            "mode": layout.MODE_NAMES.get(self.buffering_mode, self.buffering_mode),
+            "mode": wire.MODE_NAMES.get(self.buffering_mode, self.buffering_mode),
             "wrapped_count": self.wrapped_count,
             "total_size": self.total_size,
             "durable_buffer_size": self.durable_buffer_size,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
 from fxframework.errors import Rule, WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX, WORD, pad8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.cursor import Cursor, OverrunError, Tables
 from fx_trace.read.framing import Framer, frame_value, frames
@@ -74,7 +74,7 @@ class _Core:
 class RecordDecoder:
     """Reads a trace record by record, in file order.
 
-    ``big_endian`` is the byte order (``layout.is_big_endian`` tells from the first bytes);
+    ``big_endian`` is the byte order (``format.is_big_endian`` tells from the first bytes);
     findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. Nothing that the bytes
     say raises an exception, but for the StrictError of strict diagnostics.
     """

@@ -1,6 +1,6 @@
 """`fxf explain FILE@OFFSET`: the bytes of the record there, word by word, as annotated fields.
 
-Header words follow from their declaration in `layout.py`, what comes after them from the parts
+Header words follow from their declaration in `format.py`, what comes after them from the parts
 that `records.py` declares. Only the record itself is looked into, so that an index shows as
 an index.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from fx_trace import rules
-from fx_trace.layout import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
+from fx_trace.format import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
 from fx_trace.read.arguments import ARGUMENT_KINDS, Arguments
 from fx_trace.read.cursor import Cursor, OverrunError, Tables
 from fx_trace.read.framing import Frame, frames
@@ -44,7 +44,7 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
 
     Of the header all fields are given; unused space and damage as ``explain`` gives them.
     """
-    from fx_trace.layout import BUFFER_HEADER
+    from fx_trace.format import BUFFER_HEADER
     from fx_trace.read.buffer import HEADER, PADDING, RECORDS, Image
 
     check_offset(source, offset)

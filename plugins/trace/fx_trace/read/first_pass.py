@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout, rules
+from fx_trace import format as wire
 from fx_trace import numbers as n
+from fx_trace import rules
 from fx_trace.read.match import Match
 from fx_trace.read.scanner import Filled, Scanner
 from fx_trace.read.tasks import TaskCollector
@@ -112,7 +113,7 @@ class TracePass(FirstPass[TimedChunk]):
             self.whole = part
         else:
             self._widen(part)
-        complete = self.scanner.seen(layout.EventType.DURATION_COMPLETE)
+        complete = self.scanner.seen(wire.EventType.DURATION_COMPLETE)
         finish = times.finish() if complete else times.events
         if not self.ordered:
             columns = {**vars(chunk.events), "time": times.events, "finish": finish}
@@ -247,7 +248,7 @@ class TracePass(FirstPass[TimedChunk]):
 
         ``parts`` are the chunks of the capture; only as many of them are read as are needed.
         """
-        begins = (layout.EventType.DURATION_BEGIN, layout.EventType.ASYNC_BEGIN)
+        begins = (wire.EventType.DURATION_BEGIN, wire.EventType.ASYNC_BEGIN)
         if not self.scanner.seen(*begins):
             return 0, np.zeros(0, np.int64)
         rows, total = self.spans.open_rows(self.scanner.scan.slices, most)
@@ -325,15 +326,15 @@ class TracePass(FirstPass[TimedChunk]):
 
 
 _KIND_NAMES: dict[int, Mapping[int, str]] = {
-    layout.RecordType.METADATA: layout.METADATA_NAMES,
-    layout.RecordType.EVENT: layout.EVENT_NAMES,
-    layout.RecordType.SCHEDULING: layout.SCHEDULING_NAMES,
-    layout.RecordType.PROFILER: layout.PROFILER_NAMES,
+    wire.RecordType.METADATA: wire.METADATA_NAMES,
+    wire.RecordType.EVENT: wire.EVENT_NAMES,
+    wire.RecordType.SCHEDULING: wire.SCHEDULING_NAMES,
+    wire.RecordType.PROFILER: wire.PROFILER_NAMES,
 }
 
 
 def _kind_name(kind: int, subtype: int) -> str:
-    name = layout.RecordType(kind).name.lower()
+    name = wire.RecordType(kind).name.lower()
     subtypes = _KIND_NAMES.get(kind)
     return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from fx_trace import layout as wire
-from fx_trace.layout import EventType, MetadataType, ProfilerType, RecordType, SchedulingType
+from fx_trace import format as wire
+from fx_trace.format import EventType, MetadataType, ProfilerType, RecordType, SchedulingType
 from fxframework.io.words import WordLayout
 
 __all__ = [

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.layout import RecordType
+from fx_trace.format import RecordType
 from fx_trace.read.forms import BYTES, FORMS, KOIDS, STRING, SizedField
 from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX, WORD, padding, view_of

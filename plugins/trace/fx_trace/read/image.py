@@ -15,9 +15,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout, rules
+from fx_trace import format as wire
 from fx_trace import numbers as n
-from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace import rules
+from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
     DAMAGED,
     DROPPED_AT,
@@ -170,7 +171,7 @@ class _ImageWalk(Walk):
 
         None where there is another.
         """
-        if view[at] & 15 != layout.RecordType.METADATA:
+        if view[at] & 15 != wire.RecordType.METADATA:
             return None
         apart = RecordDecoder(limits=self._decoder.limits).begin(view)
         _, end, _, rule = apart.framer.frame(at)
@@ -267,8 +268,8 @@ class BufferCapture(TraceCapture):
                 if at < place:
                     yield _Step(at, place, end)
                 word = int(self.words[place])
-                yield _Step(counts=word >> layout.METADATA_TYPE.low & 15)
-                at = place + (word >> layout.SIZE.low & layout.SIZE.limit)
+                yield _Step(counts=word >> wire.METADATA_TYPE.low & 15)
+                at = place + (word >> wire.SIZE.low & wire.SIZE.limit)
             if at < end:
                 yield _Step(at, end, end)
 
@@ -292,7 +293,7 @@ class BufferCapture(TraceCapture):
         """
         name = PurePath(self.name).name.encode()[:255].decode(errors="ignore")
         stage: list[TraceRecord] = [
-            TraceInfo(info_type=0, magic=layout.MAGIC),
+            TraceInfo(info_type=0, magic=wire.MAGIC),
             ProviderInfo(id=1, name=name),
         ]
         if self.header is not None and self.header.num_records_dropped:
@@ -586,10 +587,10 @@ def sample(nbytes: int) -> bytes:
     from fx_trace.sample import sample as archive
 
     records = archive(nbytes)
-    while records[0] & 15 == layout.RecordType.METADATA:
+    while records[0] & 15 == wire.RecordType.METADATA:
         word = int.from_bytes(records[:WORD], "little")
-        records = records[WORD * layout.SIZE.get(word) :]
-    grain = layout.BUFFER_GRAIN
+        records = records[WORD * wire.SIZE.get(word) :]
+    grain = wire.BUFFER_GRAIN
     total = -(-(BUFFER_HEADER_BYTES + len(records)) // grain) * grain
     header = BufferHeader.for_size(total, BufferingMode.ONESHOT)
     header = attrs.evolve(header, rolling_data_end=(len(records), 0))

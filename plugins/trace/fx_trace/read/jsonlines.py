@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from fx_trace import layout
-from fx_trace.layout import RecordType
+from fx_trace import format as wire
+from fx_trace.format import RecordType
 from fx_trace.read.decoder import Walk
 from fx_trace.read.plain_events import PlainEvents
 from fxframework.io.words import U64_MAX
@@ -101,9 +101,9 @@ class _Lines:
         if kind == RecordType.METADATA:
             plain.forget()
         elif kind == RecordType.THREAD:
-            plain.forget_thread(layout.THREAD.unpack(header & U64_MAX)["thread_index"])
+            plain.forget_thread(wire.THREAD.unpack(header & U64_MAX)["thread_index"])
         elif kind == RecordType.STRING:
-            if plain.knows_string(layout.STRING.unpack(header & U64_MAX)["string_index"]):
+            if plain.knows_string(wire.STRING.unpack(header & U64_MAX)["string_index"]):
                 plain.forget()
         record = walk.record(at)
         shown = record.to_json()

@@ -12,7 +12,7 @@ import math
 from collections.abc import Container, Mapping
 from typing import Any, ClassVar
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.cursor import (
     Cursor,

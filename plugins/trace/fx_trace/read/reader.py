@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout, rules
+from fx_trace import format as wire
+from fx_trace import rules
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.scanner import Scanner
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
@@ -57,7 +58,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        self.big_endian = source.read(0, 8) == layout.MAGIC_BYTES_BIG_ENDIAN
+        self.big_endian = source.read(0, 8) == wire.MAGIC_BYTES_BIG_ENDIAN
         self.streams: I64 = source.words().view(np.int64)
         """The words as they are in the file."""
         self.words: I64 = self.streams.byteswap() if self.big_endian else self.streams
@@ -86,7 +87,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         table = self.first_pass().scanner.scan.providers.table.filled()
         given = np.flatnonzero(table["rate"] == RATE_GIVEN)
         if not given.size:
-            return 0, layout.DEFAULT_TICKS_PER_SECOND
+            return 0, wire.DEFAULT_TICKS_PER_SECOND
         first = int(given[0])
         return int(table["base"].view(np.uint64)[first]), int(table["hertz"].view(np.uint64)[first])
 
@@ -189,7 +190,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def _report(self, passed: TracePass) -> None:
         """What is in no note: the missing magic number, times, and slices never closed."""
-        begins = not self.source.size or self.source.read(0, 8) in layout.MAGICS
+        begins = not self.source.size or self.source.read(0, 8) in wire.MAGICS
         if self.magic_first and not begins:
             self.diagnostics.add(rules.NO_MAGIC, 0, 0)
         if passed.out_of_order is not None:
@@ -235,7 +236,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         clocks = {
             (row["hertz"] & (1 << 64) - 1, row["base"] & (1 << 64) - 1): row["wall"]
             for row in reversed(listed)
-        } or {(layout.DEFAULT_TICKS_PER_SECOND, 0): -1}
+        } or {(wire.DEFAULT_TICKS_PER_SECOND, 0): -1}
         return {
             "endianness": "big" if self.big_endian else "little",
             "providers": providers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from fx_trace.layout import MINIMUM_WORDS, SOUND_RUN
+from fx_trace.format import MINIMUM_WORDS, SOUND_RUN
 from fx_trace.numbers import (
     ARG_BLOB,
     ARG_DOUBLE,

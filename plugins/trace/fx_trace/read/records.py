@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Self
 
 import attrs
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.layout import RecordType
+from fx_trace.format import RecordType
 from fx_trace.read.arguments import Argument, Arguments, live_refs
 from fx_trace.read.cursor import (
     _U64,

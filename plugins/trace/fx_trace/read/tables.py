@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace import numbers as n
 from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
 from fx_trace.read.match import Durations
@@ -41,7 +41,7 @@ PROFILER = TableSchema(
     (
         TS,
         TICKS,
-        Column("kind", "u1", "what it is", values=layout.PROFILER_NAMES),
+        Column("kind", "u1", "what it is", values=wire.PROFILER_NAMES),
         THREAD,
         Column("pid", "u8", "koid of the process"),
         Column("module", "i4", "number of the module; -1 in a backtrace"),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from fx_trace import layout
-from fx_trace.layout import ArgType, EventType, MetadataType, ObjectType, RecordType, SchedulingType
+from fx_trace import format as wire
+from fx_trace.format import ArgType, EventType, MetadataType, ObjectType, RecordType, SchedulingType
 from fx_trace.references.nesting import OPEN, AsyncTracks, Flows, Track
 from fx_trace.references.packets import PacketStream
 from fx_trace.references.walk import LeftOut, Walk
@@ -185,7 +185,7 @@ class _Importer(Walk):
 
     def load(self) -> None:
         """Take all records, then all events by time."""
-        if self.source.read(0, WORD) != layout.MAGIC_BYTES:
+        if self.source.read(0, WORD) != wire.MAGIC_BYTES:
             self.found.add("no-magic", 0)
         elif self.run():
             self._nest()
@@ -214,7 +214,7 @@ class _Importer(Walk):
     def other(self, header: int) -> None:
         """A record of a type that is left out."""
         self.note("record-type")
-        if header & 15 == RecordType.LARGE and layout.LARGE_SIZE.get(header) > 0xFFF:
+        if header & 15 == RecordType.LARGE and wire.LARGE_SIZE.get(header) > 0xFFF:
             self.note("large")
 
     def _metadata(self, header: int) -> None:
@@ -250,12 +250,12 @@ class _Importer(Walk):
             self.provider.threads[index] = self._track(pid, tid)
 
     def _blob(self, header: int) -> None:
-        if header >> 48 & 0xFF != layout.BlobType.PERFETTO:
+        if header >> 48 & 0xFF != wire.BlobType.PERFETTO:
             raise LeftOut("blob-type")
         size = header >> 32 & 0x7FFF
         name = header >> 16 & 0xFFFF
         cursor = self.at + 1
-        if name & layout.INLINE_STRING:
+        if name & wire.INLINE_STRING:
             cursor = self.behind(name, cursor)
         if cursor + (size + 7 >> 3) > self.end:
             raise LeftOut("short")
@@ -309,7 +309,7 @@ class _Importer(Walk):
             ref = header >> 16 & 0xFFFF
             kind = header & 15
             name: bytes | None
-            if ref & layout.INLINE_STRING:
+            if ref & wire.INLINE_STRING:
                 name, cursor = self.inline(ref, cursor)
             else:
                 name = strings.get(ref) if ref else b""
@@ -318,7 +318,7 @@ class _Importer(Walk):
             value = header >> 32
             if kind == ArgType.STRING:
                 ref = value & 0xFFFF
-                if ref & layout.INLINE_STRING:
+                if ref & wire.INLINE_STRING:
                     self.behind(ref, cursor)
                 elif ref and ref not in strings:
                     self._unregistered(dropped)
@@ -400,7 +400,7 @@ class _Importer(Walk):
         if count:
             args, cursor, lost = self._args(count, cursor)
         word = 0
-        if kind in layout.EVENT_HAS_WORD:
+        if kind in wire.EVENT_HAS_WORD:
             if cursor < self.end:
                 word = self.words[cursor]
             else:

@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 
 import attrs
 
-from fx_trace import layout
-from fx_trace.layout import MetadataType, RecordType
+from fx_trace import format as wire
+from fx_trace.format import MetadataType, RecordType
 from fxframework.io.source import Source
 from fxframework.io.words import WORD
 from fxframework.model.prediction import Prediction
@@ -17,7 +17,7 @@ __all__ = ["LeftOut", "Provider", "Walk"]
 
 CHUNK: Final = 1 << 16
 """Words that are looked at together."""
-AHEAD: Final = CHUNK + 3 * layout.MAX_RECORD_WORDS
+AHEAD: Final = CHUNK + 3 * wire.MAX_RECORD_WORDS
 """Words of a chunk, with what the fields of its last record may have behind it."""
 
 
@@ -29,7 +29,7 @@ class LeftOut(Exception):  # noqa: N818 (not an error: a record without a place)
 class Provider:
     """What is registered for one provider."""
 
-    rate: int = layout.DEFAULT_TICKS_PER_SECOND
+    rate: int = wire.DEFAULT_TICKS_PER_SECOND
     strings: dict[int, bytes] = attrs.field(factory=dict)
     threads: dict[int, int] = attrs.field(factory=dict)
     """What a reader keeps of a thread, by its index."""
@@ -48,8 +48,8 @@ class Walk:
     def __init__(self, source: Source, found: Prediction) -> None:
         self.source = source
         self.found = found
-        self.providers = {layout.DEFAULT_PROVIDER: Provider()}
-        self.provider = self.providers[layout.DEFAULT_PROVIDER]
+        self.providers = {wire.DEFAULT_PROVIDER: Provider()}
+        self.provider = self.providers[wire.DEFAULT_PROVIDER]
         self.nobody = Provider()
         """The provider of a section whose records are left out."""
         self.words: list[int] = []
@@ -146,7 +146,7 @@ class Walk:
 
     def text(self, ref: int, cursor: int) -> tuple[bytes, int]:
         """Return the string of a reference, and the word behind it."""
-        if ref & layout.INLINE_STRING:
+        if ref & wire.INLINE_STRING:
             return self.inline(ref, cursor)
         if not ref:
             return b"", cursor

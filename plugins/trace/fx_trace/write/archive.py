@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.layout import RecordType
+from fx_trace.format import RecordType
 from fx_trace.read.records import (
     ProviderEvent,
     ProviderInfo,

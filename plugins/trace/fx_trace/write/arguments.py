@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.layout import ArgType
+from fx_trace.format import ArgType
 from fxframework.kit.arguments import (
     Blob,
     Double,

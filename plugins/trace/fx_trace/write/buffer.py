@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fx_trace import layout, rules
-from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace import format as wire
+from fx_trace import rules
+from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
     DROPPED_AT,
     DURABLE_END_AT,
@@ -110,7 +111,7 @@ class TraceBuffer:
             return False
         apart = durable and self.mode != BufferingMode.ONESHOT
         size = self._durable_size if apart else self._rolling_size
-        if nbytes > min(layout.MAX_LARGE_BYTES, size):
+        if nbytes > min(wire.MAX_LARGE_BYTES, size):
             return self._drop()
         if apart:
             if self._durable_used + nbytes > size:
@@ -195,14 +196,14 @@ class TraceBuffer:
 
     def _check(self, record: bytes) -> None:
         word = _U64.unpack_from(record)[0] if len(record) >= WORD else 0
-        kind = layout.TYPE.get(word)
-        large = kind == layout.RecordType.LARGE
-        words = (layout.LARGE_SIZE if large else layout.SIZE).get(word)
+        kind = wire.TYPE.get(word)
+        large = kind == wire.RecordType.LARGE
+        words = (wire.LARGE_SIZE if large else wire.SIZE).get(word)
         if len(record) != WORD * words or not words:
             raise refusal(
                 rules.BUFFER_TOO_SMALL, f"{len(record)} bytes that are not one whole record"
             )
-        if kind == layout.RecordType.METADATA:
+        if kind == wire.RecordType.METADATA:
             raise refusal(
                 rules.METADATA_INSIDE_PROVIDER,
                 "a provider writes no metadata into its trace buffer",

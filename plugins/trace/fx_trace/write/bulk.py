@@ -15,9 +15,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace.format import ArgType, EventType, RecordType
 from fx_trace.read.arguments import Argument
 from fx_trace.read.records import Blob, Initialization, KernelObject
 from fx_trace.write import items as packing

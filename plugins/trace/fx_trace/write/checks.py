@@ -13,9 +13,9 @@ from typing import Any
 
 import attrs
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace.format import ArgType, EventType, RecordType
 from fx_trace.read import records as r
 from fx_trace.read.records import TraceRecord
 from fx_trace.write.arguments import RANGES, Value, type_of

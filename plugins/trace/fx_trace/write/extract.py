@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import layout
+from fx_trace import format as wire
 from fx_trace import numbers as n
-from fx_trace.layout import RecordType
+from fx_trace.format import RecordType
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import ProviderInfo
 from fx_trace.read.scanner import Chunk
@@ -303,7 +303,7 @@ class _Extraction:
         begins = ((kind == 2) | (kind == 4) | (kind == 5)) & (time < self.start)
         ends = ((kind == 3) | (kind == 7)) & (time > self.last)
         complete = (kind == 4) & (times.finish()[rows] - 1 > self.last)
-        sizes = self.words[word[complete]] >> 4 & layout.SIZE.limit
+        sizes = self.words[word[complete]] >> 4 & wire.SIZE.limit
         self.patches += [
             _Patch(word[begins] + 1, first[begins]),
             _Patch(word[ends] + 1, last[ends]),
@@ -371,29 +371,27 @@ class _Extraction:
         headers = self.words[positions]
         types = headers & 15
         if providers is not None:
-            magic = (types == 0) & ((headers >> 16 & 15) == layout.MetadataType.TRACE_INFO)
+            magic = (types == 0) & ((headers >> 16 & 15) == wire.MetadataType.TRACE_INFO)
             positions, headers, types = positions[~magic], headers[~magic], types[~magic]
         # Drop sections without kept records, which another provider record follows directly.
         provider_records = _is_provider_record(headers)
-        section = provider_records & ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
+        section = provider_records & ((headers >> 16 & 15) == wire.MetadataType.PROVIDER_SECTION)
         empty = section & np.append(provider_records[1:], True)
         positions, headers, types = positions[~empty], headers[~empty], types[~empty]
         order = self._outer_first(positions, headers, types)
         positions, headers, types = positions[order], headers[order], types[order]
         sizes = np.where(
             types == RecordType.LARGE,
-            headers >> 4 & layout.LARGE_SIZE.limit,
-            headers >> 4 & layout.SIZE.limit,
+            headers >> 4 & wire.LARGE_SIZE.limit,
+            headers >> 4 & wire.SIZE.limit,
         )
         if providers is not None:
             self._rename(positions, headers, providers)
             if positions.size and not provider_records[~empty][0]:
                 info = ProviderInfo(id=providers.id(0), name=providers.name)
                 sink.write(info.pack(big_endian=self.capture.big_endian))
-        elif not positions.size or int(headers[0]) != layout.MAGIC_WORD:
-            sink.write(
-                layout.MAGIC_BYTES_BIG_ENDIAN if self.capture.big_endian else layout.MAGIC_BYTES
-            )
+        elif not positions.size or int(headers[0]) != wire.MAGIC_WORD:
+            sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if self.capture.big_endian else wire.MAGIC_BYTES)
         for block in self._blocks(positions, sizes):
             sink.write(block)
         return self._left_out(types)
@@ -435,7 +433,7 @@ class _Extraction:
     def _rename(self, positions: I64, headers: I64, providers: _Providers) -> None:
         """Patch the provider ids of metadata records."""
         rows = np.flatnonzero((headers & 15) == RecordType.METADATA)
-        bits = layout.PROVIDER_ID
+        bits = wire.PROVIDER_ID
         patched = [
             header & ~bits.mask | bits.put(providers.id(bits.get(header)))
             for header in headers[rows].view(np.uint64).tolist()
@@ -497,8 +495,8 @@ _SLOT_OF_HEADER = 15 | 0x7FFF << 16
 
 def _is_provider_record(headers: I64) -> NDArray[np.bool_]:
     """Return which records start the section of a provider."""
-    kinds = headers >> layout.METADATA_TYPE.low & layout.METADATA_TYPE.limit
-    info, section = layout.MetadataType.PROVIDER_INFO, layout.MetadataType.PROVIDER_SECTION
+    kinds = headers >> wire.METADATA_TYPE.low & wire.METADATA_TYPE.limit
+    info, section = wire.MetadataType.PROVIDER_INFO, wire.MetadataType.PROVIDER_SECTION
     provider = (kinds == info) | (kinds == section)
     return np.asarray(((headers & 15) == RecordType.METADATA) & provider)
 

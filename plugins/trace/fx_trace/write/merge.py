@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.reader import TraceCapture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace.read import records as r
 from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordEncoder

@@ -13,7 +13,7 @@ from typing import Any, cast
 import attrs
 
 from fx_trace import rules
-from fx_trace.layout import BUFFER_HEADER, MAGIC, MAGIC_BYTES
+from fx_trace.format import BUFFER_HEADER, MAGIC, MAGIC_BYTES
 from fx_trace.read.arguments import Argument
 from fx_trace.read.buffer import RECORDS, BufferHeader
 from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, Tables, string_marker

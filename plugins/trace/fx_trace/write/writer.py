@@ -17,9 +17,9 @@ from typing import Any, Protocol, Self
 
 import attrs
 
-from fx_trace import layout as wire
+from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace.format import ArgType, EventType, RecordType
 from fx_trace.read import records as r
 from fx_trace.read.parts import Part, Reference, StringReference
 from fx_trace.read.records import TraceRecord
