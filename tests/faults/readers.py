@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from fx_emulator.memory import Memory
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fx_inspect.read.snapshot import MappedFile, Snapshot
 from fxframework.errors import UnreadableError
 from fxframework.host import Host

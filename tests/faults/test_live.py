@@ -20,7 +20,7 @@ import pytest
 
 from fx_emulator.errors import MemoryAccessError
 from fx_emulator.memory import Memory
-from fx_inspect.layout import GENERATION_AT
+from fx_inspect.format import GENERATION_AT
 from fx_inspect.read.snapshot import MappedFile, Snapshot
 from fxframework.errors import UnreadableError
 

@@ -511,7 +511,7 @@ def _is_utf8(data: bytes) -> bool:
 
 def inspect_kernels(data: bytes) -> None:
     """Every kernel that reads a VMO; for one input in eight all tables."""
-    from fx_inspect.layout import layout_of
+    from fx_inspect.format import layout_of
     from fx_inspect.read.columns import RawColumns
     from fx_inspect.read.record_lines import block_lines
 

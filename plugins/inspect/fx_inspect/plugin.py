@@ -31,42 +31,42 @@ def sniff(probe: Probe) -> Confidence:
     POSSIBLE for any ``.inspect`` file, and for a ``.vmo`` file that is empty, or has only the magic
     or the type of a header.
     """
-    from fx_inspect import layout
+    from fx_inspect import format as wire
 
     head = probe.head
     by_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
     by_own_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES[:1]) else Confidence.NONE
     if len(head) < 8:
         return by_own_suffix if probe.size else by_suffix
-    legacy = layout.is_legacy(head)
-    is_header = legacy or head[1] == layout.BlockType.HEADER
+    legacy = wire.is_legacy(head)
+    is_header = legacy or head[1] == wire.BlockType.HEADER
     magic = head[4:8]
-    if magic != layout.MAGIC and not (legacy and magic == layout.SWAPPED_MAGIC):
+    if magic != wire.MAGIC and not (legacy and magic == wire.SWAPPED_MAGIC):
         return by_suffix if is_header else by_own_suffix
     if not is_header:
         # Text may contain these letters at this place.
         return by_suffix
-    return Confidence.CERTAIN if magic == layout.MAGIC and _sound(head) else Confidence.LIKELY
+    return Confidence.CERTAIN if magic == wire.MAGIC and _sound(head) else Confidence.LIKELY
 
 
 def _sound(head: bytes) -> bool:
     """Return whether writers of version 0, 1 or 2 write such a header."""
-    from fx_inspect import layout
+    from fx_inspect import format as wire
 
-    if len(head) < layout.HEADER_BYTES:
+    if len(head) < wire.HEADER_BYTES:
         return False
-    if layout.is_legacy(head):
+    if wire.is_legacy(head):
         return head[:4] == b"\x20\0\0\0"
     version = int.from_bytes(head[2:4], "little")
-    if head[0] not in (0, 1) or version > layout.MAX_VERSION:
+    if head[0] not in (0, 1) or version > wire.MAX_VERSION:
         return False
     if not head[0]:
         return True
-    size = int.from_bytes(head[layout.SIZE_AT : layout.SIZE_AT + 4], "little")
+    size = int.from_bytes(head[wire.SIZE_AT : wire.SIZE_AT + 4], "little")
     return (
-        len(head) >= layout.HEADER_BYTES_SIZE
-        and layout.HEADER_BYTES_SIZE <= size <= layout.MAX_VMO
-        and not size % layout.UNIT
+        len(head) >= wire.HEADER_BYTES_SIZE
+        and wire.HEADER_BYTES_SIZE <= size <= wire.MAX_VMO
+        and not size % wire.UNIT
     )
 
 

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_inspect.layout import (
+from fx_inspect.format import (
     ARRAY_EXPONENTIAL,
     ARRAY_FORMAT,
     BUFFER_EXTENT,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import Block
 from fx_inspect.write.heap import Growth, Heap, order_of

@@ -17,7 +17,7 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from fx_inspect import layout
+from fx_inspect import format as wire
 from fx_inspect.read import reader as compiled_reader
 from fx_inspect.read.decoder import Walk
 from fx_inspect.sample import sample
@@ -90,7 +90,7 @@ def blocks(name: str, fill: Callable[[int], bytes]) -> bytes:
     low = 4 if name == "v0" else 8
     for type, order, places in itertools.product(range(16), (0, 1, 2, 8), (0, 0x1234567)):
         head = order | type << low | places << 2 * low
-        made.append(struct.pack("<Q", head) + fill((layout.UNIT << order) - 8))
+        made.append(struct.pack("<Q", head) + fill((wire.UNIT << order) - 8))
     return b"".join(made)
 
 
@@ -131,7 +131,7 @@ def test_doubles_have_the_digits_of_orjson(reader: ModuleType) -> None:
     made += [math.nextafter(value, math.inf) for value in made]
     made += [-value for value in made] + [chance.uniform(0, 1) for _ in range(100)]
     made += [0.0, 1e-4, math.nextafter(1e-4, 0), 1e15, math.nextafter(1e15, 0), 1e16, 2.0**53]
-    head = struct.pack("<Q", layout.BlockType.DOUBLE_VALUE << 8)
+    head = struct.pack("<Q", wire.BlockType.DOUBLE_VALUE << 8)
     agree(reader, HEADER["new"] + b"".join(head + struct.pack("<d", value) for value in made))
 
 

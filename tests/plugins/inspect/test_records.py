@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_inspect import layout as wire
-from fx_inspect.layout import BlockType
+from fx_inspect import format as wire
+from fx_inspect.format import BlockType
 from fx_inspect.read import records as fx
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.rules import RULES

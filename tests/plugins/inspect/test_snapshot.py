@@ -13,7 +13,7 @@ import pytest
 
 from fx_emulator.memory import Memory as TargetMemory
 from fx_emulator.vmo import Vmo
-from fx_inspect.layout import FROZEN_GENERATION
+from fx_inspect.format import FROZEN_GENERATION
 from fx_inspect.read import snapshot
 from fx_inspect.read.snapshot import MappedFile, Snapshot
 from fx_inspect.rules import RULES

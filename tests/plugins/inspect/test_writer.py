@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fx_emulator.vmo import Vmo
-from fx_inspect.layout import DEFAULT_VMO, FROZEN_GENERATION, MAX_LINK_INDEX, MAX_REFERENCES
+from fx_inspect.format import DEFAULT_VMO, FROZEN_GENERATION, MAX_LINK_INDEX, MAX_REFERENCES
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.rules import RULES
 from fx_inspect.write.writer import STATS_NODE, Inspector, open_writer

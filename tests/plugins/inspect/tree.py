@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from fx_inspect import layout as wire
-from fx_inspect.layout import BlockType
+from fx_inspect import format as wire
+from fx_inspect.format import BlockType
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import Block, InspectRecord, Padding
 from fx_inspect.rules import RULES

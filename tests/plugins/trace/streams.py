@@ -1,6 +1,6 @@
 """Hypothesis strategies for trace streams: every record, event and argument type, sound and not.
 
-They build words from the fields in `layout.py` and nothing else of fx_trace, so that what reads
+They build words from the fields in `format.py` and nothing else of fx_trace, so that what reads
 them is tested against the layout and not against its own counterpart. Strategies of bytes:
 
 - ``fxt_streams()``: whole files of sound records, some of them odd (reserved bits, padding that is

@@ -1,6 +1,6 @@
 """Numbers that the kernels share: types of blocks and of properties."""
 
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 
 # Types of blocks, as layout.BlockType has them, and what other records have in their place.
 (

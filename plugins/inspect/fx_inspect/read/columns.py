@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_inspect import layout
+from fx_inspect import format as wire
 from fx_inspect.read.order import Arrangement, Duplicates, TreeOrder
 from fx_inspect.read.scan import Scan
 from fx_inspect.read.texts import Interning, TextCopy, Texts
@@ -31,15 +31,15 @@ UNKNOWN, PADDING, DAMAGED = 253, 254, 255
 
 def _parameters(name: str) -> I64:
     """Return a layout in the form of the kernels: positions of fields, and reserved bits."""
-    types, head = layout.LAYOUTS[name], layout.HEADS[name]
+    types, head = wire.LAYOUTS[name], wire.HEADS[name]
     masks = [mask for type in range(len(types)) for mask in types[type].reserved_masks]
-    version = 0 if name == "v0" else layout.MAX_VERSION
+    version = 0 if name == "v0" else wire.MAX_VERSION
     values = [head.type.low, head.type.limit, head.first.low, head.first.limit, head.second.low]
     values += [len(types), version]
     return np.array([*values, *masks], np.uint64).view(np.int64)
 
 
-LAYOUTS = {name: _parameters(name) for name in layout.LAYOUTS}
+LAYOUTS = {name: _parameters(name) for name in wire.LAYOUTS}
 
 
 def tree_order(parents: I32) -> TreeOrder:
@@ -70,9 +70,9 @@ class RawColumns:
         self.data = data
         self.nbytes = int(data.size)
         self.pool = pool
-        self.legacy = layout.is_legacy(data[:2].tobytes())
-        units = self.nbytes // layout.UNIT
-        self.words: I64 = data[: units * layout.UNIT].view("<i8")
+        self.legacy = wire.is_legacy(data[:2].tobytes())
+        units = self.nbytes // wire.UNIT
+        self.words: I64 = data[: units * wire.UNIT].view("<i8")
         self.notes = notes = Notes(RULES.numbers, limits.max_findings)
         parameters = LAYOUTS["v0" if self.legacy else "new"].data
         words, octets = self.words.data, data.data
@@ -149,22 +149,22 @@ class RawColumns:
         """Return the number of records of each kind, by the names of record JSON."""
         records = self.tally().sum(axis=1)
         others = {"unknown": UNKNOWN, "padding": PADDING, "damaged": DAMAGED}
-        kinds = {"block": int(records[: layout.NEW_TYPES].sum())}
+        kinds = {"block": int(records[: wire.NEW_TYPES].sum())}
         kinds |= {name: int(records[type]) for name, type in others.items()}
         return {name: count for name, count in kinds.items() if count}
 
     def header(self) -> dict[str, Any] | None:
         """Return the facts of the header; None without one."""
         scan = self.scan
-        if not scan.count or scan.type[0] != layout.BlockType.HEADER:
+        if not scan.count or scan.type[0] != wire.BlockType.HEADER:
             return None
         word, generation = (int(word) & U64_MAX for word in self.words[:2])
-        size = layout.VMO_SIZE.get(int(self.words[2])) if scan.order[0] else None
+        size = wire.VMO_SIZE.get(int(self.words[2])) if scan.order[0] else None
         return {
-            "version": layout.HEADS["v0" if self.legacy else "new"].version.get(word),
+            "version": wire.HEADS["v0" if self.legacy else "new"].version.get(word),
             "generation": generation,
             "locked": generation % 2 == 1,
-            "frozen": generation == layout.FROZEN_GENERATION,
+            "frozen": generation == wire.FROZEN_GENERATION,
             "vmo_size": "not given" if size is None else size,
         }
 
@@ -173,19 +173,19 @@ class RawColumns:
 
         Zeros that may or may not be blocks count as free.
         """
-        tally = self.tally()[: layout.NEW_TYPES]
+        tally = self.tally()[: wire.NEW_TYPES]
         orders = np.arange(16)
-        sizes = layout.UNIT << orders
-        free = tally[layout.BlockType.FREE]
+        sizes = wire.UNIT << orders
+        free = tally[wire.BlockType.FREE]
         free_bytes = int((free * sizes).sum())
         scan = self.scan
         total = int((tally * sizes).sum())
         largest = int(sizes[free > 0].max(initial=0))
         # Free blocks of the highest order are unfragmented space, smaller ones are fragments.
-        whole = int(free[layout.MAX_ORDER :] @ sizes[layout.MAX_ORDER :])
+        whole = int(free[wire.MAX_ORDER :] @ sizes[wire.MAX_ORDER :])
         facts: dict[str, Any] = {
             "blocks_by_type": {
-                layout.TYPE_NAMES[type]: int(count)
+                wire.TYPE_NAMES[type]: int(count)
                 for type, count in enumerate(tally.sum(axis=1).tolist())
                 if count
             },

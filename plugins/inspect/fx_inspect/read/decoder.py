@@ -1,6 +1,6 @@
 """The decoder: records of a VMO as objects, one at a time, written for clarity.
 
-The kernels read the same bytes for speed. The two share only the constants of ``layout.py``, and
+The kernels read the same bytes for speed. The two share only the constants of ``format.py``, and
 tests compare their results.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fx_inspect.read.records import (
     RESERVED_MASKS,
     TWO_WORDS,

@@ -1,6 +1,6 @@
 """`fxf explain FILE@OFFSET`: the block at a byte, as annotated fields.
 
-The words of a block are explained by their declarations in `layout.py`; `decoder.py` finds the
+The words of a block are explained by their declarations in `format.py`; `decoder.py` finds the
 blocks.
 """
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import attrs
 
-from fx_inspect import layout as wire
-from fx_inspect.layout import BlockType
+from fx_inspect import format as wire
+from fx_inspect.format import BlockType
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import (
     Block,

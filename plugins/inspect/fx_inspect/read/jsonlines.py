@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fx_inspect.layout import (
+from fx_inspect.format import (
     ENTRY_TYPE,
     HEADS,
     MAX_ORDER,

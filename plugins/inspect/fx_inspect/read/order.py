@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_inspect.layout import UNIT
+from fx_inspect.format import UNIT
 from fx_inspect.read.scan import Scan
 from fx_inspect.rules import (
     SAME_CHILDREN,

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fx_inspect import layout, rules
+from fx_inspect import format as wire
+from fx_inspect import rules
 from fx_inspect.read import tables
 from fx_inspect.read.columns import NO_LIMIT, RawColumns
 from fx_inspect.read.links import JoinedRows, join_linked_trees
@@ -128,7 +129,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
             return one
 
         return self.checked_pieces(
-            record_lines(lines, layout.UNIT, data.size, PIECE, record, self.source.passed)
+            record_lines(lines, wire.UNIT, data.size, PIECE, record, self.source.passed)
         )
 
     # --- The pass over the whole file -------------------------------------------------------------
@@ -143,7 +144,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         if tree.rows_of_links.size and self.request.options.get("links"):
             passed.whole = join_linked_trees(tree, self.request, self.diagnostics)
         elif tree.rows_of_links.size:
-            first = layout.UNIT * int(passed.raw.link_units(tree.rows_of_links).min())
+            first = wire.UNIT * int(passed.raw.link_units(tree.rows_of_links).min())
             self.diagnostics.add(rules.LINKS_NOT_FOLLOWED, first, value=tree.rows_of_links.size)
 
     def _parts(self, passed: InspectPass) -> Iterator[TreeRows | JoinedRows]:

@@ -1,4 +1,4 @@
-"""Parameters of the kernel ``jsonlines.py`` for a layout, derived from ``layout.py``."""
+"""Parameters of the kernel ``jsonlines.py`` for a layout, derived from ``format.py``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fx_inspect import layout as wire
-from fx_inspect.layout import BlockType
+from fx_inspect import format as wire
+from fx_inspect.format import BlockType
 from fx_inspect.read.jsonlines import KINDS, TEXTS, JsonLines
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.buffers import view

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fxframework.errors import WriteRefusedError, did_you_mean, refusal
 from fxframework.io.words import U64_MAX, to_i64
 from fxframework.kit.json_fields import (

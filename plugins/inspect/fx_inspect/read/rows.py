@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_inspect import layout
+from fx_inspect import format as wire
 from fx_inspect.read import tables
 from fx_inspect.read.columns import RawColumns, taken
 from fx_inspect.read.order import Paths
@@ -309,7 +309,7 @@ MAKERS = {
 def offsets_of(units: I32) -> I64:
     """Return the byte offsets of units, in the same shape."""
     offsets: I64 = arena.empty(units.size, np.int64)
-    return np.multiply(units, layout.UNIT, out=offsets)
+    return np.multiply(units, wire.UNIT, out=offsets)
 
 
 def _sums(sizes: I64) -> I64:

@@ -6,8 +6,8 @@ int64, with their bits as they are in the file.
 
 from __future__ import annotations
 
-from fx_inspect import layout
-from fx_inspect.layout import (
+from fx_inspect import format as wire
+from fx_inspect.format import (
     BEFORE_MAGIC,
     HEADER_MAGIC,
     MAX_ORDER,
@@ -59,7 +59,7 @@ from fxframework.kernels.notes import Notes
 __all__ = ["Scan"]
 
 TYPE_AT = TYPE.low
-MAGIC = int.from_bytes(layout.MAGIC, "little")
+MAGIC = int.from_bytes(wire.MAGIC, "little")
 FROZEN_GENERATION = -2
 ONE = 1
 NOT_LOOKED = 0

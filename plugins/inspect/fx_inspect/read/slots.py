@@ -5,7 +5,7 @@ Also where those of each property begin among those of all, as its text does.
 
 from __future__ import annotations
 
-from fx_inspect.layout import SLOT_STRING
+from fx_inspect.format import SLOT_STRING
 from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, u8, u32

@@ -14,7 +14,7 @@ from typing import Self
 import attrs
 
 from fx_inspect import rules
-from fx_inspect.layout import (
+from fx_inspect.format import (
     FROZEN_GENERATION,
     GENERATION_AT,
     HEADER_BYTES,

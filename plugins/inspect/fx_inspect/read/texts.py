@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_inspect.layout import (
+from fx_inspect.format import (
     BUFFER_EXTENT,
     BUFFER_FORMAT,
     HEADS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_inspect.layout import (
+from fx_inspect.format import (
     ARRAY_FIELDS,
     ARRAY_FORMAT,
     BUFFER_EXTENT,

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 import attrs
 import numpy as np
 
-from fx_inspect.layout import DISPOSITIONS
+from fx_inspect.format import DISPOSITIONS
 from fx_inspect.read.histograms import Histogram
 from fx_inspect.read.tables import (
     BOOL,

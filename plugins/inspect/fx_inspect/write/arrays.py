@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fx_inspect.write.heap import order_of
 from fx_inspect.write.state import DOUBLE, INT, UINT, Kind, State, Text, uint64
 from fx_inspect.write.values import Container, Value

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
 from fxframework.errors import refusal

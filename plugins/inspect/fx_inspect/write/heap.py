@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from fx_inspect.layout import (
+from fx_inspect.format import (
     HEADER_MAGIC,
     HEADS,
     MAGIC,

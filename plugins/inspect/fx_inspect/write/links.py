@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fx_inspect.write.state import State, Text
 from fx_inspect.write.values import Container, Value
 from fxframework.errors import refusal

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from fx_inspect import rules
-from fx_inspect.layout import MAX_VMO, is_legacy
+from fx_inspect.format import MAX_VMO, is_legacy
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
 from fx_inspect.read.tables import (
     BOOL,

@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fx_inspect.write.heap import NONE, Growth, Heap, order_of
 from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX, padding, to_i64

@@ -8,9 +8,9 @@ import reprlib
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.layout import BlockType
+from fx_inspect.format import BlockType
 from fx_inspect.write.heap import NONE
 from fx_inspect.write.state import (
     DOUBLE,

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from fx_inspect import layout as wire
+from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.write.heap import Growth
 from fx_inspect.write.links import Lazy

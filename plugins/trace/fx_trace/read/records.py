@@ -3,7 +3,7 @@
 Each class below declares its record once, field by field in the order of the file; reading,
 writing, JSON both ways and `fxf explain FILE@OFFSET` all follow from that declaration. This is
 the decoder for clarity; `scan.py` is the one for speed, and shares nothing with it but the bit
-fields of `layout.py`.
+fields of `format.py`.
 
 Strings are Python strings; where the file's bytes are not UTF-8 they hold surrogate escapes, as
 `os.fsdecode` makes them, so that nothing is lost. Times are raw ticks, sizes and offsets bytes.
