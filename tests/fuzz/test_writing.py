@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.image import open_buffer
-from fx_trace.read.reader import TraceCapture, open_trace
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import OPEN_SLICES, extract
 from fx_trace.write.merge import open_merge

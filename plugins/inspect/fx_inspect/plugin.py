@@ -124,7 +124,7 @@ def fx_readers() -> Iterable[Reader]:
             title="Fuchsia Inspect VMO",
             suffixes=SUFFIXES,
             sniff=sniff,
-            open=lazy("fx_inspect.read.reader:open_inspect"),
+            open=lazy("fx_inspect.read.capture:open_inspect"),
             options=READER_OPTIONS,
             rules=_rules,
             explain=lazy("fx_inspect.read.explain:explain"),

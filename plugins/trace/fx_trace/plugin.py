@@ -100,7 +100,7 @@ def fx_readers() -> Iterable[Reader]:
             title="Fuchsia trace archive (FXT)",
             suffixes=SUFFIXES,
             sniff=sniff,
-            open=lazy("fx_trace.read.reader:open_trace"),
+            open=lazy("fx_trace.read.capture:open_trace"),
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_inspect import format as wire
-from fx_inspect.read import reader as compiled_reader
+from fx_inspect.read import capture as compiled_reader
 from fx_inspect.read.decoder import Walk
 from fx_inspect.sample import sample
 from fxframework.io.limits import Limits
@@ -38,9 +38,9 @@ HEADER = {
 
 def _plain_reader() -> ModuleType:
     with plain_kernels():
-        from fx_inspect.read import reader
+        from fx_inspect.read import capture
 
-        return reader
+        return capture
 
 
 READERS: dict[str, ModuleType] = {"compiled": compiled_reader, "plain": _plain_reader()}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fx_inspect.format import ARRAY_EXPONENTIAL, FROZEN_GENERATION, UNIT
-from fx_inspect.read.reader import InspectCapture, open_inspect
+from fx_inspect.read.capture import InspectCapture, open_inspect
 from fx_inspect.sample import NODES, PROPERTIES, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits

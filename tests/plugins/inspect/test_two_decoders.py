@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from fx_inspect.read.capture import InspectCapture, open_inspect
 from fx_inspect.read.decoder import RecordDecoder
-from fx_inspect.read.reader import InspectCapture, open_inspect
 from fx_inspect.read.tables import FORMATS, TYPES
 from fx_inspect.rules import RULES
 from fxframework.errors import Severity

@@ -45,7 +45,7 @@ INPUTS = {
 
 def decoded(data: bytes, *, whole: bool) -> dict[str, Any]:
     """Everything that a capture says, as plain values; imported anew, for one kind of kernels."""
-    from fx_trace.read.reader import open_trace
+    from fx_trace.read.capture import open_trace
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read.reader import open_trace
+from fx_trace.read.capture import open_trace
 from fx_trace.sample import sample
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -42,7 +42,7 @@ def damaged() -> bytes:
 
 def outcomes(data: bytes) -> list[Any]:
     """What parts, and the tables written, give; imported anew, for one kind of kernels."""
-    from fx_trace.read.reader import TraceCapture, open_trace
+    from fx_trace.read.capture import TraceCapture, open_trace
     from fx_trace.write.bulk import NAMES, TABLES, Bulk
     from fx_trace.write.extract import OPEN_SLICES, extract
     from fxframework.errors import FxError

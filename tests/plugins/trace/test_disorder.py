@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_trace.read import first_pass, reader
-from fx_trace.read.reader import TraceCapture
+from fx_trace.read import capture as opening
+from fx_trace.read import first_pass
+from fx_trace.read.capture import TraceCapture
 from fxframework.io.spill import Spill
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
@@ -39,7 +40,7 @@ def in_small_runs(patch: pytest.MonkeyPatch, run: int = 5, window: int = 4) -> N
     patch.setattr(first_pass, "WHOLE_RUN", 2 * run)
     patch.setattr(runs, "WINDOW", window)
     patch.setattr(runs, "FENCE", 2)
-    patch.setattr(reader, "CHUNK_EVENTS", 4)
+    patch.setattr(opening, "CHUNK_EVENTS", 4)
 
 
 def found_in(capture: TraceCapture) -> tuple[dict[str, dict[str, list[Any]]], list[Any]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import plugin
-from fx_trace.read import reader
+from fx_trace.read import capture as opening
 from fx_trace.read.records import ProfilerBacktrace
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid, Pointer
@@ -149,8 +149,8 @@ def test_of_damaged_traces_too(data: bytes, selection: Selection) -> None:
 def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, events: int) -> None:
     at_once = part(data, selection)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "CHUNK_EVENTS", events)
-        patch.setattr(reader.TraceCapture, "fits_memory", False)
+        patch.setattr(opening, "CHUNK_EVENTS", events)
+        patch.setattr(opening.TraceCapture, "fits_memory", False)
         assert part(data, selection) == at_once
 
 

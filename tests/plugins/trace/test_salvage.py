@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fx_trace import format as wire
 from fx_trace.read.arguments import Argument
-from fx_trace.read.reader import TraceCapture, open_trace
+from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.records import (
     Event,
     LegacyContextSwitch,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.decoder import RecordEncoder
-from fx_trace.read.reader import TraceCapture, open_trace
 from fx_trace.read.tables import OBJECTS
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits

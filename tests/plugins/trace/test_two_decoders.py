@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read.reader import TraceCapture, open_trace
+from fx_trace.read.capture import TraceCapture, open_trace
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import STANDARD_TABLES
@@ -235,7 +235,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> 
     whole = opened(data)
     streamed = opened(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fx_trace.read.reader.CHUNK_EVENTS", events)
+        patch.setattr("fx_trace.read.capture.CHUNK_EVENTS", events)
         batches = {name: list(streamed.batches(name, max(events, 2))) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

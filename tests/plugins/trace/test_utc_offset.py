@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from fx_trace.read.reader import open_trace
+from fx_trace.read.capture import open_trace
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest

@@ -29,10 +29,10 @@ from fx_trace.read.buffer import (
     Image,
     Stretch,
 )
+from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder, Walk
 from fx_trace.read.first_pass import TracePass
-from fx_trace.read.reader import TraceCapture
 from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.records import (
     Damaged,

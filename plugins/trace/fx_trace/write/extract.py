@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import numbers as n
 from fx_trace.format import RecordType
-from fx_trace.read.reader import TraceCapture
+from fx_trace.read.capture import TraceCapture
 from fx_trace.read.records import ProviderInfo
 from fx_trace.read.scanner import Chunk
 from fx_trace.read.times import TimedChunk, Times

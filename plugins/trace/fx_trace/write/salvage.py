@@ -16,11 +16,11 @@ from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER, MAGIC, MAGIC_BYTES
 from fx_trace.read.arguments import Argument
 from fx_trace.read.buffer import RECORDS, BufferHeader
+from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, Tables, string_marker
 from fx_trace.read.decoder import RecordDecoder
 from fx_trace.read.image import BufferCapture, BufferWriter
 from fx_trace.read.parts import Reference, StringReference
-from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import (
     Damaged,
     Padding,

@@ -1,4 +1,4 @@
-"""The reader: opens a VMO as a capture. Records come from ``decoder.py``, tables from kernels.
+"""Capture: opens a VMO. Records come from ``decoder.py``, tables from kernels.
 
 ``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
 If links are followed, their trees are read in the same way and joined (``links.py``).

@@ -1,4 +1,4 @@
-"""The reader: a trace archive as a capture."""
+"""Capture: opens a trace archive."""
 
 from __future__ import annotations
 
