@@ -63,10 +63,11 @@ class Environment:
         self.python = folder / "bin" / "python"
         (self.site,) = (folder / "lib").glob("python*/site-packages")
         for distribution in core_distributions():
-            self._link(distribution)
+            self.link(distribution)
         self._server: subprocess.Popen[str] | None = None
 
-    def _link(self, distribution: metadata.Distribution) -> None:
+    def link(self, distribution: metadata.Distribution) -> None:
+        """Install what is installed here."""
         files = [file for file in distribution.files or () if ".." not in file.parts]
         assert files, f"{distribution.name} does not say what it consists of"
         for name in sorted({file.parts[0] for file in files} - {"__pycache__"}):
@@ -151,8 +152,20 @@ class Here(Environment):
 
 def core_distributions() -> list[metadata.Distribution]:
     """What a core install has beside fxframework, as the metadata of what is installed says."""
+    return required("fxframework")
+
+
+def with_requirements(*names: str) -> list[metadata.Distribution]:
+    """Distributions that are installed here, and what they require beyond a core install."""
+    known = {distribution.name.lower() for distribution in core_distributions()}
+    found = [*map(metadata.distribution, names), *required(*names)]
+    return [each for each in found if each.name.lower() not in known]
+
+
+def required(*names: str) -> list[metadata.Distribution]:
+    """What these distributions require, as the metadata of what is installed says."""
     found: dict[str, metadata.Distribution] = {}
-    waiting = ["fxframework"]
+    waiting = list(names)
     while waiting:
         for text in metadata.requires(waiting.pop()) or ():
             needed = Requirement(text)

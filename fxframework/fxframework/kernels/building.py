@@ -265,7 +265,7 @@ def compile_kernels(
     names = "" if len(chosen) == len(modules) else f": {', '.join(chosen)}"
     say(f"Compiling {len(chosen)} of {len(modules)} modules with {jobs} jobs{names}")
     begin = time.monotonic()
-    with within(stage):
+    with compiler(), within(stage):
         found = translated(
             {name: modules[name].relative_to(stage) for name in chosen}, sources.loops, SHARED
         )
@@ -274,9 +274,8 @@ def compile_kernels(
         command.build_lib = str(work / "lib")
         command.build_temp = str(work / "temp")
         command.parallel = jobs
-        with compiler():
-            command.ensure_finalized()
-            command.run()
+        command.ensure_finalized()
+        command.run()
         say(f"Compiled {len(chosen)} modules in {time.monotonic() - begin:.0f} s")
         return {name: Path(command.get_ext_fullpath(name)).resolve() for name in chosen}
 
