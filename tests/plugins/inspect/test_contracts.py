@@ -73,4 +73,4 @@ class TestWriter(WriterContract):
         yield HEADER
         for number in itertools.count():
             yield INT | {"value": number}
-            yield NAME
+            yield NAME | {"order": 7, "length": 2000, "name": "n" * 2000}

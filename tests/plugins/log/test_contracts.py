@@ -129,7 +129,8 @@ class TestLogWriter(WriterContract):
 
     def many(self) -> Iterable[Mapping[str, Any]]:
         for number in itertools.count():
-            yield LOG | {"timestamp": number, "args": ARGS[1:]}
+            text = {"name": "text", "type": "string", "value": "x" * 4000}
+            yield LOG | {"timestamp": number, "args": [*ARGS[1:], text]}
 
 
 class TestStreamWriter(WriterContract):
@@ -158,4 +159,4 @@ class TestStreamWriter(WriterContract):
     def many(self) -> Iterable[Mapping[str, Any]]:
         yield {"record": "stream_header", "version": 1}
         for number in itertools.count():
-            yield PACKET | {"timestamp": number}
+            yield PACKET | {"timestamp": number, "message": "it is open " * 80}

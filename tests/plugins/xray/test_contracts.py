@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fx_xray.layout import BASIC_VERSIONS, FDR_VERSIONS
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample, WriterContract
@@ -99,6 +101,12 @@ class TestBasicWriter(WriterContract):
     format = "xray-basic"
     examples = 15
     salvage_leaves = frozenset({"FXX0305"})
+    held = 1 << 16
+
+    @pytest.fixture(autouse=True)
+    def small_buffers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A record has 32 bytes: of these, thousands fill no buffer of a megabyte."""
+        monkeypatch.setattr("fxframework.kit.lossless.BUFFER", 1 << 13)
 
     def samples(self) -> Iterable[Sample]:
         return _basic_samples()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import shutil
 import struct
@@ -132,7 +133,11 @@ def contracts(package: str) -> dict[str, type[Contract]]:
         yield {"record": "string", "id": 1, "text": "61"}
         yield {"record": "mark", "thread": 1, "name": 1, "time": -7, "value": 3}
 
-    writer = {**base, "format": "pulse", "refused": refused, "records": records}
+    def many(_self: Any) -> Iterator[dict[str, Any]]:
+        yield {"record": "header"}
+        yield from itertools.repeat({"record": "string", "id": 1, "text": "61" * 250})
+
+    writer = {**base, "format": "pulse", "refused": refused, "records": records, "many": many}
     kinds: dict[str, tuple[type[Contract], dict[str, Any]]] = {
         "reader": (ReaderContract, {**base, "format": "pulse"}),
         "writer": (WriterContract, {**writer, "held": 1 << 18}),
@@ -168,6 +173,7 @@ def judge(package: str, fault: Fault) -> Iterator[Result]:
     """The failures of a copy: of the quick tests, and of the slow one that is for such a fault."""
     contract = contracts(package)[fault.of]
     contract.examples = fault.examples
+    contract.hang = 30.0 if fault.by else contract.hang
     names = [name for name in dir(contract) if name.startswith("test_")]
     if fault.process:
         names = [name for name in PROCESSES if name in names]

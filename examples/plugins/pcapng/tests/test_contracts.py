@@ -6,6 +6,7 @@ mergecap 4.0 made of these: packets cut to 40 bytes with comments, several inter
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -103,6 +104,10 @@ class TestWriter(WriterContract):
 
     def records(self) -> Iterator[dict[str, Any]]:
         yield from EVERY_BLOCK
+
+    def many(self) -> Iterator[dict[str, Any]]:
+        yield from (section(), interface(NANO))
+        yield from (packet(NS + number, "00" * 1400) for number in itertools.count())
 
     def refused(self) -> Iterator[tuple[dict[str, Any], str]]:
         yield {"record": "block"}, "PCNG0401"

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-import copy
+import contextlib
+import functools
 import inspect
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 
 from fxframework.errors import FxError, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.model.schema import Column
-from fxframework.model.strings import StringPool
-from fxframework.model.table import ColumnData, Table
+from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.table import Table
 from fxframework.registry import Exporter, Reader, parse_options
-from fxframework.testing.contracts.base import BATCH_SIZES, Contract, descriptors, open_bytes
+from fxframework.testing.contracts.base import (
+    BATCH_SIZES,
+    Contract,
+    Sample,
+    descriptors,
+    open_bytes,
+)
+from fxframework.testing.contracts.changed import (
+    BrokenCaptureError,
+    Change,
+    break_off,
+    check_missing,
+    rebatch,
+    rename,
+    shifted,
+    untouched,
+    widen,
+)
 from fxframework.testing.contracts.checks import (
     check_descriptor,
     check_dropped,
@@ -32,6 +49,7 @@ from fxframework.testing.contracts.checks import (
     tolerating,
 )
 from fxframework.testing.contracts.choosing import selections_of
+from fxframework.testing.contracts.generated import SEEDS, GeneratedCapture
 from fxframework.testing.contracts.repetition import ask, hashes_of
 from fxframework.testing.contracts.sinks import WatchedSink
 from fxframework.testing.contracts.watching import watched
@@ -42,14 +60,18 @@ ODD = b"\"'\\<&>,;\t\r\n\0\xff\xc3\xa9"
 """Unusual bytes for names, which may contain any bytes."""
 KEPT_FILES = ("/dev/null",)
 """Files that may be opened for writing and exist afterwards."""
+ROWS = 12
+"""Rows of a table that are removed and relabelled, one at a time."""
 
 
-class BrokenCaptureError(Exception):
-    """Raised by a capture that fails in the middle."""
+@attrs.frozen
+class Input:
+    """A capture to export: a sample, or one that is generated."""
 
-
-def untouched(_capture: Capture) -> None:
-    """Do not change a capture."""
+    name: str
+    open: Callable[[], Capture]
+    checked: bool = True
+    """Whether ``check_output()`` knows such captures."""
 
 
 class ExporterContract(Contract):
@@ -93,22 +115,42 @@ class ExporterContract(Contract):
         readers: list[Reader] = descriptors(self._imported(self.reader_plugin), "fx_readers")
         return next(reader for reader in readers if reader.format == self.format)
 
+    def _input(self, sample: Sample) -> Input:
+        return Input(sample.name, functools.partial(open_bytes, self.reader, sample.data))
+
+    def _inputs(self, most: int = 4096) -> Iterator[Input]:
+        """Yield the small samples, and generated captures if the exporter goes by their tables."""
+        yield from map(self._input, self._small(most))
+        for seed in SEEDS if not isinstance(self.exporter.accepts, str) else ():
+            made = Input(
+                f"generated capture {seed}", functools.partial(GeneratedCapture, seed), False
+            )
+            with made.open() as capture:
+                taken = self.exporter.takes(capture.format, capture.tables)
+            if taken:
+                with contextlib.suppress(WriteRefusedError):
+                    self._export(made)
+                    yield made
+
     def _export(
         self,
-        data: bytes,
-        prepare: Callable[[Capture], None] = untouched,
+        given: Input,
+        prepare: Change = untouched,
         *,
         options: Mapping[str, Any] | None = None,
-        checked: bool = True,
     ) -> tuple[bytes, Mapping[str, int]]:
+        """Export an input, changed by ``prepare``; return the output and what was dropped."""
         sink = Sink.memory()
-        with open_bytes(self.reader, data) as capture:
+        with given.open() as capture:
             prepare(capture)
             dropped = self._written(sink, capture, options=options)
             output = sink.getvalue()
-            if checked and options is None:
+            if given.checked and prepare is untouched and options is None:
                 self.check_output(output, capture)
         return output, dropped
+
+    def _export_bytes(self, data: bytes) -> None:
+        self._export(self._input(Sample("a damaged sample", data)))
 
     def _written(
         self, sink: Sink, *captures: Capture, options: Mapping[str, Any] | None = None
@@ -160,17 +202,26 @@ class ExporterContract(Contract):
     def test_every_sample_is_exported(self) -> None:
         """Every sample gives a valid output."""
         for sample in self.samples():
-            output, _ = self._export(sample.data)
+            output, _ = self._export(self._input(sample))
             assert output, f"output: {sample.name} gives no bytes"
 
     def test_output_is_deterministic(self) -> None:
         """The same capture always gives the same bytes."""
-        for sample in self.samples():
-            one, other = self._export(sample.data), self._export(sample.data)
-            check_same(other[0], one[0], f"output of {sample.name}, exported again")
-            assert one[1] == other[1], (
-                f"dropped: {sample.name} exported again drops {other[1]}, not {one[1]}"
-            )
+        for given in (*map(self._input, self.samples()), *self._inputs()):
+            self._check_alike(given, untouched, f"{given.name}, exported again,")
+
+    def test_output_does_not_depend_on_batches(self) -> None:
+        """Batches of any size give the same output."""
+        for given in self._inputs(1 << 16):
+            for size in BATCH_SIZES:
+                what = f"{given.name} in batches of {size} rows"
+                self._check_alike(given, rebatch(size), what)
+
+    def _check_alike(self, given: Input, change: Change, what: str) -> None:
+        """Check that a change makes no difference to the output and to what is dropped."""
+        expected, found = self._export(given), self._export(given, change)
+        check_same(found[0], expected[0], f"output of {what}")
+        assert found[1] == expected[1], f"dropped: {what} drops {found[1]}, not {expected[1]}"
 
     def test_another_process_exports_the_same(self) -> None:
         """Another process, with another hash seed, writes the same bytes."""
@@ -178,7 +229,7 @@ class ExporterContract(Contract):
         if not isinstance(self.plugin, str) or not isinstance(home, str):
             skip("the plugin is not a module that another process can import")
         sample = self._small()[-1]
-        output, dropped = self._export(sample.data, checked=False)
+        output, dropped = self._export(self._input(sample), options=self.options)
         here = hashes_of({"output": output, "dropped": sorted((dropped or {}).items())})
         own = self.exporter.name, self.exporter.accepts
         exporters = self._descriptors("fx_exporters")
@@ -194,75 +245,59 @@ class ExporterContract(Contract):
             f"{', '.join(differ)} differ"
         )
 
-    def test_output_does_not_depend_on_batches(self) -> None:
-        """Batches of any size give the same output."""
-        for sample in self._small(1 << 16):
-            expected = self._export(sample.data)
-            for size in BATCH_SIZES:
-                found = self._export(sample.data, rebatch(size))
-                what = f"output of {sample.name} in batches of {size} rows"
-                check_same(found[0], expected[0], what)
-                assert found[1] == expected[1], (
-                    f"dropped: {sample.name} in batches of {size} rows drops {found[1]}, not "
-                    f"{expected[1]}"
-                )
-
     def test_drops_are_reported_by_name(self) -> None:
         """``close()`` returns names with positive counts."""
-        for sample in self.samples():
-            _, dropped = self._export(sample.data)
-            check_dropped(dropped, f"dropped of {sample.name}")
+        for given in (*map(self._input, self.samples()), *self._inputs()):
+            check_dropped(self._export(given)[1], f"dropped of {given.name}")
 
     def test_unknown_columns_are_passed_on_or_reported(self) -> None:
         """A column added by a plugin is in the output, or ``close()`` reports it."""
         if isinstance(self.exporter.accepts, str):
             skip(f"it is for {self.exporter.accepts} alone, whose columns it knows")
         name = "zz_added"
-        for sample in self._small():
-            output, dropped = self._export(sample.data, widen(name))
+        for given in self._inputs():
+            output, dropped = self._export(given, widen(name))
             there = name.encode() in output or any(name in what for what in dropped)
             assert there, (
-                f"dropped: {sample.name} with a column {name} more: close() does not report that "
+                f"dropped: {given.name} with a column {name} more: close() does not report that "
                 "it was left out"
             )
 
-    def test_a_row_that_is_missing_is_noticed(self) -> None:
-        """Without one of its rows, a capture gives another output, or other counts."""
+    def _rows(self) -> Iterator[tuple[Input, Table, list[int]]]:
+        """Yield inputs with the tables that the exporter takes, and some or all of their rows.
+
+        Arguments of rows that are left out are counted with these.
+        """
         if isinstance(self.exporter.accepts, str):
             skip(f"it is for {self.exporter.accepts} alone, whose records it may read")
-        for sample in self._small():
-            with open_bytes(self.reader, sample.data) as capture:
+        for given in self._inputs():
+            _, dropped = self._export(given)
+            gone = [n for n, name in enumerate(STANDARD_TABLES) if any(name in d for d in dropped)]
+            with given.open() as capture:
                 tables = [capture.table(name) for name in capture.tables]
-            numbers = {table.name: table.array("row").tolist() for table in tables
-                       if table.name in self.exporter.accepts and "row" in table}  # fmt: skip
-            for name, rows in numbers.items():
-                for row in {rows[0], rows[len(rows) // 2], rows[-1]} if len(rows) > 1 else ():
-                    self._check_missing(sample.data, name, row, untouched)
-                    if name == "slices":
-                        self._check_missing(sample.data, name, row, unclosed(row))
+            for table in tables:
+                if table.name not in self.exporter.accepts or "row" not in table:
+                    continue
+                rows = table.array("row")
+                if table.name == "args":
+                    rows = rows[~np.isin(table.array("table"), gone)]
+                most = len(rows) if table.name == "slices" else ROWS
+                if len(rows) > 1:
+                    yield given, table, rows[:: -(-len(rows) // most)].tolist()
 
-    def _check_missing(
-        self, data: bytes, name: str, row: int, change: Callable[[Capture], None]
-    ) -> None:
-        def prepare(capture: Capture) -> None:
-            change(capture)
-            _through(capture, lambda given: _without(given, name, row))
-
-        with tolerating(WriteRefusedError):
-            whole = self._export(data, change, checked=False)
-            assert self._export(data, prepare, checked=False) != whole, (
-                f"output: without row {row} of {name} it is the same"
-                + (", where that was never closed" if change is not untouched else "")
-            )
+    def test_a_row_that_is_missing_is_noticed(self) -> None:
+        """Without one of its rows, a capture gives another output, or `close()` counts it."""
+        for given, table, rows in self._rows():
+            check_missing(functools.partial(self._export, given), table.name, rows, given.name)
 
     def test_empty_capture_is_handled(self) -> None:
         """An empty capture gives a valid output or a coded error."""
         with tolerating(FxError):
-            self._export(b"")
+            self._export_bytes(b"")
 
     def test_damaged_captures_are_handled(self) -> None:
         """Captures of damaged samples are exported or refused with a coded error."""
-        self._try(self._damaged(), or_fx_error(self._export))
+        self._try(self._damaged(), or_fx_error(self._export_bytes))
 
     def test_several_captures_are_merged_or_refused(self) -> None:
         """A session merges a second capture or refuses it with a coded error."""
@@ -291,51 +326,51 @@ class ExporterContract(Contract):
                 continue
             given = {**self.options, option.name: not self._options()[option.name]}
             with tolerating(FxError):
-                output, _ = self._export(sample.data, options=given)
+                output, _ = self._export(self._input(sample), options=given)
                 assert output, f"option {option.name}: the other way, it gives no bytes"
 
     def test_parts_are_exported(self) -> None:
         """A selection of a capture, as by --since, is exported or refused with a coded error."""
-        sample = self._small()[0]
-        with open_bytes(self.reader, sample.data) as capture:
-            selections = [*selections_of(capture)][:3]
-        for selection in selections:
-            with tolerating(FxError), open_bytes(self.reader, sample.data) as capture:
-                dropped = self._written(Sink.memory(), capture.select(selection))
-                check_dropped(dropped, f"dropped of a part of {sample.name}")
+        for given in self._inputs():
+            with given.open() as capture:
+                selections = [*selections_of(capture)][:4]
+            for selection in selections:
+                with tolerating(FxError), given.open() as capture:
+                    dropped = self._written(Sink.memory(), capture.select(selection))
+                    check_dropped(dropped, f"dropped of a part of {given.name}")
 
     def test_odd_texts_are_exported(self) -> None:
         """Names with quotes, line ends, NUL and invalid UTF-8 are exported or refused."""
-        for sample in self._small()[:2]:
+        for given in self._inputs():
             with tolerating(FxError):
-                output, _ = self._export(sample.data, rename(ODD), checked=False)
-                assert output, f"output: {sample.name} with odd names gives no bytes"
+                output, _ = self._export(given, rename(ODD))
+                assert output, f"output: {given.name} with odd names gives no bytes"
 
     def test_times_at_the_ends_are_exported(self) -> None:
         """Negative times and times near the limits of int64 are exported or refused."""
-        for sample in self._small()[:2]:
+        for given in self._inputs():
             for shift in (-(1 << 62), (1 << 62)):
                 with tolerating(FxError):
-                    self._export(sample.data, shifted(shift), checked=False)
+                    self._export(given, shifted(shift))
 
     # --- Side effects ----------------------------------------------------------------------
 
     def test_captures_are_left_as_they_were(self) -> None:
         """The session does not change the tables that it reads."""
-        for sample in self._small():
-            with open_bytes(self.reader, sample.data) as capture:
+        for given in self._inputs():
+            with given.open() as capture:
                 before = {name: rows_of(capture.table(name)) for name in capture.tables}
                 with tolerating(FxError):
                     self._written(Sink.memory(), capture)
                 for name, rows in before.items():
                     assert rows_of(capture.table(name)) == rows, (
-                        f"capture: the session changes the table {name} of {sample.name}"
+                        f"capture: the session changes the table {name} of {given.name}"
                     )
 
     def test_sessions_do_not_disturb_each_other(self) -> None:
         """Two sessions at once write the same as one alone."""
         sample = self._small()[0]
-        alone, _ = self._export(sample.data)
+        alone, _ = self._export(self._input(sample))
         sinks = Sink.memory(), Sink.memory()
         with (
             open_bytes(self.reader, sample.data) as first,
@@ -352,7 +387,7 @@ class ExporterContract(Contract):
     def test_it_writes_to_its_sink_only(self, tmp_path: Path) -> None:
         """The session prints nothing, leaves no file, uses no network, and leaves the sink open."""
         sample = self._small()[0]
-        self._export(sample.data)  # trigger imports before watching
+        self._export(self._input(sample))  # trigger imports before watching
         sink = WatchedSink()
         before = Path.cwd()
         os.chdir(tmp_path)
@@ -376,7 +411,7 @@ class ExporterContract(Contract):
     def test_a_file_appears_whole_or_not_at_all(self, tmp_path: Path) -> None:
         """The file appears only when the sink is committed."""
         sample = next(iter(self.samples()))
-        expected, _ = self._export(sample.data)
+        expected, _ = self._export(self._input(sample))
         target = tmp_path / "out"
         with Sink.open(target) as sink, open_bytes(self.reader, sample.data) as capture:
             self._written(sink, capture)
@@ -402,114 +437,3 @@ class ExporterContract(Contract):
         assert target.read_bytes() == b"before", "sink: a failure harms the file that was there"
         left = [path.name for path in tmp_path.iterdir() if path != target]
         assert not left, f"sink: a failure leaves {', '.join(left)} behind"
-
-
-# --- Modified captures -------------------------------------------------------------------------
-
-
-def rebatch(size: int) -> Callable[[Capture], None]:
-    """Limit the batches of a capture to ``size`` rows."""
-
-    def prepare(capture: Capture) -> None:
-        original = capture.batches
-
-        def batches(name: str, rows: int = size) -> Iterator[Table]:
-            return original(name, min(rows, size))
-
-        vars(capture).update(batches=batches)
-
-    return prepare
-
-
-def break_off(capture: Capture) -> None:
-    """Make every view of a capture fail after its first item."""
-
-    def failing(view: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        def broken(*args: Any, **kwargs: Any) -> Iterator[Any]:
-            yield from itertools.islice(view(*args, **kwargs), 1)
-            raise BrokenCaptureError
-
-        return broken
-
-    def no_table(name: str) -> Table:
-        raise BrokenCaptureError(name)
-
-    vars(capture).update(
-        batches=failing(capture.batches), records=failing(capture.records), table=no_table
-    )
-
-
-def widen(name: str) -> Callable[[Capture], None]:
-    """Add a column of integers to every table of a capture."""
-    extra = Column(name, "i8", "added by a test")
-
-    def wider(given: Table) -> Table:
-        columns = {**_columns(given), name: np.arange(1, len(given) + 1, dtype=np.int64)}
-        return Table(given.schema.extended(extra), len(given), columns, given.pool)
-
-    def prepare(capture: Capture) -> None:
-        schemas = {key: schema.extended(extra) for key, schema in capture.schemas.items()}
-        _through(capture, wider)
-        vars(capture).update(schemas=schemas)
-
-    return prepare
-
-
-def _without(given: Table, name: str, row: int) -> Table:
-    return given.select(given.array("row") != row) if given.name == name else given
-
-
-def unclosed(row: int) -> Callable[[Capture], None]:
-    """Make a slice one that was never closed."""
-
-    def changed(given: Table) -> Table:
-        if given.name != "slices":
-            return given
-        dur = np.where(given.array("row") == row, -1, given.array("dur"))
-        return Table(given.schema, len(given), {**_columns(given), "dur": dur}, given.pool)
-
-    return lambda capture: _through(capture, changed)
-
-
-def rename(odd: bytes) -> Callable[[Capture], None]:
-    """Append ``odd`` to every string in rows."""
-    pools: dict[
-        int, tuple[StringPool, StringPool]
-    ] = {}  # keeping the first alive keeps its id unique
-
-    def renamed(given: Table) -> Table:
-        # Make columns before copying the pool, to which they may add strings.
-        columns = _columns(given)
-        _, pool = pools.setdefault(id(given.pool), (given.pool, StringPool()))
-        for code in range(len(pool), len(given.pool)):
-            pool.intern(given.pool.bytes_of(code) + odd)
-        return Table(given.schema, len(given), columns, pool)
-
-    return lambda capture: _through(capture, renamed)
-
-
-def shifted(by: int) -> Callable[[Capture], None]:
-    """Shift the times of all rows by so many nanoseconds."""
-
-    def moved(given: Table) -> Table:
-        if "ts" not in given:
-            return given
-        columns = {**_columns(given), "ts": given.array("ts") + np.int64(by)}
-        return Table(given.schema, len(given), columns, given.pool)
-
-    return lambda capture: _through(capture, moved)
-
-
-def _columns(table: Table) -> dict[str, ColumnData]:
-    return {name: table[name] for name in table.columns}
-
-
-def _through(capture: Capture, change: Callable[[Table], Table]) -> None:
-    """Apply a change to all tables of a capture."""
-    # A copy of the unchanged capture makes the tables.
-    inner = copy.copy(capture)
-    table, batches = inner.table, inner.batches
-    vars(capture).update(
-        table=lambda which: change(table(which)),
-        batches=lambda which, rows=65536: map(change, batches(which, rows)),
-    )

@@ -24,7 +24,7 @@ from fxframework.registry import Exporter, Reader
 from fxframework.testing.contracts.base import RoundTrips, descriptors, open_bytes
 from fxframework.testing.contracts.checks import rows_of, skip
 
-__all__ = ["Repetition", "answer", "ask", "digest_of", "hashes_of"]
+__all__ = ["Repetition", "answer", "ask", "digest_of", "growth", "hashes_of"]
 
 SMALLEST, LARGEST = 1 << 15, 1 << 19
 """Least and greatest size in bytes of the large sample for comparing times."""
@@ -275,9 +275,9 @@ class Repetition(RoundTrips):
             begin = time.process_time()
             peaks.append((len(data), self._peak(data)))
             slow = time.process_time() - begin > SLOW and len(peaks) > 1
-            if len(peaks) > 1 and _growth(*peaks[-2:]) < 1:
+            if len(peaks) > 1 and growth(*peaks[-2:]) < 1:
                 return
-        if len(peaks) < len(STREAMED) and (len(peaks) < 2 or _growth(*peaks[-2:]) < STEEP):
+        if len(peaks) < len(STREAMED) and (len(peaks) < 2 or growth(*peaks[-2:]) < STEEP):
             skip(
                 f"samples of {', '.join(f'{size:,}' for size, _ in peaks)} bytes are too small to "
                 "show whether memory in batches is bounded"
@@ -316,8 +316,8 @@ def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
     return call
 
 
-def _growth(small: tuple[int, int], large: tuple[int, int]) -> float:
-    """Return the growth of memory in bytes per byte of file.
+def growth(small: tuple[int, int], large: tuple[int, int]) -> float:
+    """Return the growth of memory in bytes per byte of file, of (size of file, peak memory).
 
     Kept rows take several times the bytes of their records, an index of the file less than one.
     """

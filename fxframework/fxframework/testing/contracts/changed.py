@@ -1,0 +1,200 @@
+"""Changed captures: what a test does to the tables of an open capture before it is exported."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fxframework.errors import WriteRefusedError
+from fxframework.model.capture import Capture, Record, Summary
+from fxframework.model.schema import Column
+from fxframework.model.strings import StringPool
+from fxframework.model.table import ColumnData, Table
+
+__all__ = [
+    "BrokenCaptureError",
+    "Change",
+    "Foreign",
+    "break_off",
+    "check_missing",
+    "rebatch",
+    "rename",
+    "shifted",
+    "untouched",
+    "widen",
+    "without",
+]
+
+Change = Callable[[Capture], None]
+"""Changes an open capture."""
+
+
+class BrokenCaptureError(Exception):
+    """Raised by a capture that fails in the middle."""
+
+
+class Foreign(Capture):
+    """The tables of a capture, in a capture of a format that nobody knows."""
+
+    format = "foreign"
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture.source, capture.request, capture.diagnostics)
+        self.strings = capture.strings
+        self.schemas = capture.schemas  # type: ignore[misc]
+        self._capture = capture
+
+    def records(self) -> Iterator[Record]:
+        """Yield none: only its tables are used."""
+        return iter(())
+
+    def summary(self) -> Summary:
+        """Return the summary of the capture."""
+        return self._capture.summary()
+
+    def _table(self, name: str) -> Table:
+        return self._capture.table(name)
+
+
+def untouched(_capture: Capture) -> None:
+    """Do not change a capture."""
+
+
+def rebatch(size: int) -> Change:
+    """Limit the batches of a capture to ``size`` rows."""
+
+    def prepare(capture: Capture) -> None:
+        original = capture.batches
+
+        def batches(name: str, rows: int = size) -> Iterator[Table]:
+            return original(name, min(rows, size))
+
+        vars(capture).update(batches=batches)
+
+    return prepare
+
+
+def break_off(capture: Capture) -> None:
+    """Make every view of a capture fail after its first item."""
+
+    def failing(view: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        def broken(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            yield from itertools.islice(view(*args, **kwargs), 1)
+            raise BrokenCaptureError
+
+        return broken
+
+    def no_table(name: str) -> Table:
+        raise BrokenCaptureError(name)
+
+    vars(capture).update(
+        batches=failing(capture.batches), records=failing(capture.records), table=no_table,
+        records_json=failing(capture.records_json),
+    )  # fmt: skip
+
+
+def widen(column: str) -> Change:
+    """Add a column of integers to every table of a capture."""
+    extra = Column(column, "i8", "added by a test")
+
+    def wider(given: Table) -> Table:
+        columns = {**_columns(given), column: np.arange(1, len(given) + 1, dtype=np.int64)}
+        return Table(given.schema.extended(extra), len(given), columns, given.pool)
+
+    def prepare(capture: Capture) -> None:
+        schemas = {key: schema.extended(extra) for key, schema in capture.schemas.items()}
+        _through(capture, wider)
+        vars(capture).update(schemas=schemas)
+
+    return prepare
+
+
+def without(table: str, row: int) -> Change:
+    """Remove a row; the others keep their numbers."""
+
+    def fewer(given: Table) -> Table:
+        return given.select(given.array("row") != row) if given.name == table else given
+
+    return lambda capture: _through(capture, fewer)
+
+
+def check_missing(
+    make: Callable[[Change], tuple[bytes, Mapping[str, int]]],
+    table: str,
+    rows: Sequence[int],
+    where: str,
+) -> None:
+    """Check that each row is in what ``make`` makes of a capture, or is counted as dropped.
+
+    Rows are removed one at a time. If that changes no byte, less must be dropped, under a name that
+    does not hold for all rows that are there: what counts columns counts them for every row.
+    """
+    try:
+        whole, dropped = make(untouched)
+    except WriteRefusedError:
+        return
+    counted: dict[int, set[str]] = {}
+    there = []
+    for row in rows:
+        try:
+            output, less = make(without(table, row))
+        except WriteRefusedError:
+            continue
+        counted[row] = {name for name, count in dropped.items() if count > less.get(name, 0)}
+        if output != whole:
+            there.append(row)
+    usual = set.intersection(*(counted[row] for row in there)) if there else set()
+    for row in counted.keys() - set(there):
+        assert not counted[row] <= usual, (
+            f"output: without row {row} of {table} of {where} it is the same, and nothing counts "
+            "the row as dropped"
+        )
+
+
+def rename(odd: bytes) -> Change:
+    """Append ``odd`` to every string in rows."""
+    pools: dict[
+        int, tuple[StringPool, StringPool]
+    ] = {}  # keeping the first alive keeps its id unique
+
+    def renamed(given: Table) -> Table:
+        # Make columns before copying the pool, to which they may add strings.
+        columns = _columns(given)
+        _, pool = pools.setdefault(id(given.pool), (given.pool, StringPool()))
+        for code in range(len(pool), len(given.pool)):
+            pool.intern(given.pool.bytes_of(code) + odd)
+        return Table(given.schema, len(given), columns, pool)
+
+    return lambda capture: _through(capture, renamed)
+
+
+def shifted(by: int) -> Change:
+    """Shift the times of all rows by so many nanoseconds."""
+
+    def moved(given: Table) -> Table:
+        if "ts" not in given:
+            return given
+        columns = {**_columns(given), "ts": given.array("ts") + np.int64(by)}
+        return Table(given.schema, len(given), columns, given.pool)
+
+    return lambda capture: _through(capture, moved)
+
+
+def _columns(table: Table) -> dict[str, ColumnData]:
+    return {name: table[name] for name in table.columns}
+
+
+def _through(capture: Capture, change: Callable[[Table], Table]) -> None:
+    """Apply a change to all tables of a capture."""
+    # A copy of the unchanged capture makes the tables.
+    inner = copy.copy(capture)
+    table, batches = inner.table, inner.batches
+    vars(capture).update(
+        table=lambda which: change(table(which)),
+        batches=lambda which, rows=65536: map(change, batches(which, rows)),
+        row_counts=lambda: {name: len(change(table(name))) for name in inner.schemas},
+    )
