@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import fxframework
-from fx_trace.export.items import Events
-from fx_trace.export.time_order import InTime
+from fx_trace.export.events import Events, InTime
 from fx_xray.read import calls
 from fxframework.errors import ExitCode, TemporaryFileError
 from fxframework.exporters.perfetto import order
@@ -96,7 +95,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (calls, "IN_MEMORY", 0),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr("fx_trace.export.time_order.WAITING", 16)
+    monkeypatch.setattr("fx_trace.export.events.WAITING", 16)
     return tmp_path
 
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import fxframework as fxf
 from fx_trace import format as wire
 from fx_trace import plugin
-from fx_trace.export import blobs, chrome_json, items, text, time_order, windows
+from fx_trace.export import blobs, chrome_json, text, windows
+from fx_trace.export import events as events_of
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
@@ -441,13 +442,13 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
     expected = export(which, data)
     monkeypatch.setattr(windows, "ROWS", 7)
     assert export(which, data) == expected
-    monkeypatch.setattr(time_order, "WAITING", 20)
+    monkeypatch.setattr(events_of, "WAITING", 20)
     for events, nbytes in ((7, 1 << 18), (1 << 12, 150)):
-        monkeypatch.setattr(time_order, "PIECE", events)
-        monkeypatch.setattr(time_order, "PIECE_BYTES", nbytes)
+        monkeypatch.setattr(events_of, "PIECE", events)
+        monkeypatch.setattr(events_of, "PIECE_BYTES", nbytes)
         assert export(which, data) == expected
     monkeypatch.setattr(chrome_json, "PIECE", 100)
-    monkeypatch.setattr(items, "KEPT", 50)
+    monkeypatch.setattr(events_of, "KEPT", 50)
     assert export(which, data) == expected
 
 

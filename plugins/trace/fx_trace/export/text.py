@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.export.first_pass import (
-    TIMED,
-    FirstPass,
-    KernelNames,
-    ThreadNames,
-    dropped_records,
-    refusal,
-)
-from fx_trace.export.items import (
+from fx_trace.export.events import (
     ASYNC,
     ASYNC_SCOPE,
     LEGACY,
@@ -21,12 +13,20 @@ from fx_trace.export.items import (
     WAKEUP,
     EventMaker,
     Events,
+    InTime,
     Made,
     Members,
     groups,
 )
-from fx_trace.export.json_text import json_string
-from fx_trace.export.time_order import InTime
+from fx_trace.export.first_pass import (
+    TIMED,
+    FirstPass,
+    KernelNames,
+    ThreadNames,
+    dropped_records,
+    json_string,
+    refusal,
+)
 from fx_trace.export.windows import last_offset, windows
 from fx_trace.format import ArgType
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.first_pass import TracePass
-from fx_trace.read.scanner import Scanner
+from fx_trace.read.scanner import Scanner, TimedChunk, Times
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
-from fx_trace.read.times import TimedChunk, Times
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.kit.scanned import Columns, Note, ScannedCapture, Stretch

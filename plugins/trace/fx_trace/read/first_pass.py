@@ -12,9 +12,8 @@ from fx_trace import format as wire
 from fx_trace import numbers as n
 from fx_trace import rules
 from fx_trace.read.match import Match
-from fx_trace.read.scanner import Filled, Scanner
+from fx_trace.read.scanner import EVENTS, LOGS, PROFILER, SCHED, Filled, Scanner, TimedChunk
 from fx_trace.read.tasks import TaskCollector
-from fx_trace.read.times import EVENTS, LOGS, PROFILER, SCHED, TimedChunk
 from fxframework.errors import Rule
 from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes

@@ -18,7 +18,7 @@ from fx_trace.numbers import (
     RECORD_METADATA,
     SIZE_AT,
 )
-from fx_trace.read.forms import (
+from fx_trace.read.framing import (
     BYTES,
     FIELD_WIDTH,
     FLAT_FORMS,

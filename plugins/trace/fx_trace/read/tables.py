@@ -12,7 +12,7 @@ from fx_trace import format as wire
 from fx_trace import numbers as n
 from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
 from fx_trace.read.match import Durations
-from fx_trace.read.times import TimedChunk
+from fx_trace.read.scanner import TimedChunk
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
 from fxframework.kit.scanned import Columns, Stretch, value_columns

@@ -1,4 +1,4 @@
-"""Arguments to write: types of Python values, and wrappers that select a type.
+"""Arguments to write: types of Python values, wrappers that select a type, and their checks.
 
 A plain int takes the narrowest of int32, uint32, int64 and uint64 that holds it, in that order
 (docs/writing.md); None, bool, float, str and bytes become null, bool, double, string and blob.
@@ -7,9 +7,24 @@ Numbers of numpy keep their width. Wrappers select a type: ``Koid(7)``, ``Int64(
 
 from __future__ import annotations
 
+import operator
+import os
+import reprlib
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fx_trace.format import ArgType
+import attrs
+
+from fx_trace import format as wire
+from fx_trace import rules
+from fx_trace.format import ArgType, EventType, RecordType
+from fx_trace.read import records as r
+from fx_trace.read.records import TraceRecord
+from fxframework.errors import UsageError, WriteRefusedError, refusal
+from fxframework.io.words import U64_MAX
 from fxframework.kit.arguments import (
     Blob,
     Double,
@@ -23,6 +38,8 @@ from fxframework.kit.arguments import (
     Uint64,
     kind_of,
 )
+from fxframework.kit.json_fields import CANONICAL_NAN
+from fxframework.model.target import Clock, TimestampCounter
 
 __all__ = [
     "Blob",
@@ -38,7 +55,6 @@ __all__ = [
     "Value",
     "type_of",
 ]
-
 
 Value = None | bool | int | float | str | bytes | Typed
 """Types of values of arguments; numbers of numpy are accepted too."""
@@ -72,3 +88,246 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
         return ArgType[kind.upper()], plain
     fitting = (each for each in _INTEGERS if RANGES[each][0] <= plain <= RANGES[each][1])
     return next(fitting, ArgType.UINT64), plain  # one that is too large is refused with that range
+
+
+Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
+"""Names and values; a sequence of pairs can repeat names."""
+Thread = tuple[int, int]
+"""Koids, or system ids, of process and thread."""
+_LOW32 = 0xFFFFFFFF
+_DOUBLE = struct.Struct("<d").pack
+_OF_DOUBLE = struct.Struct("<d").unpack
+_WORD = struct.Struct("<Q").unpack
+MISTAKES = (TypeError, AttributeError, ValueError, struct.error)
+"""Exceptions of operations on unchecked values of a wrong type."""
+
+_METADATA = (
+    r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.UnknownMetadata,
+    r.Padding, r.Damaged,
+)  # fmt: skip
+_CONVENTIONS = (
+    ("category", wire.MAX_STRING_BYTES),
+    ("name", wire.MAX_STRING_BYTES),
+    ("value", wire.MAX_STRING_BYTES),
+    ("message", wire.MAX_STRING_BYTES),
+)
+"""Fields that writers keep shorter than the format's bits allow."""
+CONTEXT_SWITCH = RecordType.SCHEDULING | wire.SchedulingType.CONTEXT_SWITCH << 60
+THREAD_WAKEUP = RecordType.SCHEDULING | wire.SchedulingType.THREAD_WAKEUP << 60
+LAST_WORD: dict[int, str] = {
+    EventType.COUNTER: "counter_id",
+    EventType.DURATION_COMPLETE: "end_timestamp",
+}
+
+
+def time_of(
+    clock: TimestampCounter | Clock | None, rate: int | None
+) -> tuple[Callable[[], int], int]:
+    """Return the function that gives the time in ticks, and its rate in ticks per second."""
+    if clock is None:
+        if rate is None:
+            return time.monotonic_ns, wire.DEFAULT_TICKS_PER_SECOND
+        return _no_time, rate
+    if isinstance(clock, TimestampCounter):
+        return clock.read_tsc, clock.frequency if rate is None else rate
+    return clock.ticks, clock.ticks_per_second if rate is None else rate
+
+
+def mistaken(error: Exception) -> WriteRefusedError:
+    """Return the error for a value that caused an exception."""
+    return refusal(rules.WRONG_TYPE, f"a value of a wrong type: {error}")
+
+
+def _no_time() -> int:
+    raise UsageError(
+        "no timestamp is given, and the writer has no clock",
+        remedy="give each call its timestamp, or the writer a clock",
+    )
+
+
+def write_all(write: Callable[[TraceRecord], bool], records: Iterable[TraceRecord]) -> bool:
+    """Write all records, even if some are dropped. Return True if none was dropped."""
+    return min([write(record) for record in records])
+
+
+def current_thread() -> Thread:
+    """Return the system ids of the current process and thread."""
+    return os.getpid(), threading.get_native_id()
+
+
+def inline_record(record: TraceRecord) -> TraceRecord:
+    """Return the record without references to slots."""
+    if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
+        raise refusal(rules.WRONG_TYPE, f"process is {record.process!r}, an unknown thread")
+    arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
+    return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
+
+
+def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
+    """Return arguments as a list, since an iterator can be read only once."""
+    if isinstance(args, Mapping):
+        args = args.items()
+    try:
+        pairs = [(name, value) for name, value in args]
+    except (TypeError, ValueError) as error:
+        raise refusal(
+            rules.WRONG_TYPE, f"arguments are names and values, not {reprlib.repr(args)}"
+        ) from error
+    for name, _ in pairs:
+        if not isinstance(name, str):
+            raise refusal(
+                rules.WRONG_TYPE, f"an argument's name is a text, not {reprlib.repr(name)}"
+            )
+    return pairs
+
+
+def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
+    """Return arguments as record objects (``fx_trace.read.records``)."""
+    out = []
+    for name, given in argument_pairs(args):
+        what = f"argument {reprlib.repr(name)}"
+        typed = type_of(given)
+        if typed is None:
+            raise refusal(rules.WRONG_TYPE, f"{what}: {reprlib.repr(given)} has no argument type")
+        kind, value = typed
+        if kind in RANGES:
+            number_bits(what, kind, value, [])
+            value = operator.index(value)
+        elif kind == ArgType.DOUBLE:
+            value = _OF_DOUBLE(double_bytes(what, value))[0]
+        elif kind == ArgType.STRING:
+            encoded_text(what, value)
+        bits = None
+        if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN; keep its payload)
+            word = _WORD(_DOUBLE(value))[0]
+            bits = None if word == CANONICAL_NAN else word
+        shown = wire.ARG_NAMES[kind]
+        out.append(r.Argument(name=name, type=shown, value=value, bits=bits))
+    return tuple(out)
+
+
+def with_weights(
+    what: str, weights: dict[str, int | None], args: Arguments
+) -> list[tuple[str, Value]]:
+    """Return the given priorities as int32 arguments, followed by the others."""
+    given: list[tuple[str, Value]] = []
+    for name, weight in weights.items():
+        if weight is not None:
+            number_bits(f"{what}: {name}", ArgType.INT32, weight, [])
+            given.append((name, weight))
+    return given + argument_pairs(args)
+
+
+def fitted_bits(what: str, name: str, value: Any, width: int) -> int:
+    """Return a number after checking that it fits a header field of ``width`` bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal(
+            rules.WRONG_TYPE, f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
+        ) from None
+    most = (1 << width) - 1
+    if not 0 <= number <= most:
+        found = reprlib.repr(number)
+        raise refusal(
+            rules.OUT_OF_RANGE, f"{what}: {name} is {found}, but its field holds 0 to {most}"
+        )
+    return number
+
+
+def check_word(what: str, name: str, value: Any) -> int:
+    """Return a number after checking that it fits a word."""
+    return fitted_bits(what, name, value, 64)
+
+
+def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
+    """Return the header bits of an integer argument; append its word to ``words`` if it has one."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal(
+            rules.WRONG_TYPE,
+            f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
+        ) from None
+    least, most = RANGES[kind]
+    if not least <= number <= most:
+        raise refusal(
+            rules.OUT_OF_RANGE,
+            f"{what}: {reprlib.repr(number)} is not a valid {wire.ARG_NAMES[kind]}, "
+            f"which is {least} to {most}",
+        )
+    if kind in (ArgType.INT32, ArgType.UINT32):
+        return (number & _LOW32) << 32
+    words.append(number & U64_MAX)
+    return 0
+
+
+def double_bytes(what: str, value: Any) -> bytes:
+    """Return the bytes of a number as a double."""
+    try:
+        return _DOUBLE(value)
+    except (struct.error, OverflowError):
+        raise refusal(rules.WRONG_TYPE, f"{what}: {reprlib.repr(value)} is not a double") from None
+
+
+def payload_bytes(what: str, payload: Any) -> bytes:
+    """Return a payload as bytes."""
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise refusal(
+            rules.WRONG_TYPE, f"{what}: payload must be bytes, not {reprlib.repr(payload)}"
+        )
+    return bytes(payload)
+
+
+def encoded_text(what: str, text: Any) -> bytes:
+    """Return the bytes of a text."""
+    if not isinstance(text, str):
+        raise refusal(rules.WRONG_TYPE, f"{what} must be a text, not {reprlib.repr(text)}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal(rules.WRONG_TYPE, f"{what} holds a lone surrogate: {error}") from None
+
+
+def check_record(record: TraceRecord) -> None:
+    """Refuse records that writers must not write, though readers accept them."""
+    try:
+        _check_fields(record)
+    except MISTAKES as error:
+        raise mistaken(error) from error
+
+
+def _check_fields(record: TraceRecord) -> None:
+    if not isinstance(record, r.TraceRecord):
+        raise refusal(rules.NO_SUCH_NAME, f"a record or its JSON, not {reprlib.repr(record)}")
+    if isinstance(record, _METADATA):
+        raise refusal(
+            rules.METADATA_INSIDE_PROVIDER,
+            f"{record.record}: a provider's records are written without metadata",
+        )
+    if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
+        raise refusal(rules.RAW_ONLY, f"{record.record}: not a record that the format defines")
+    if isinstance(record, r.Initialization):
+        record.pack()
+        if not record.ticks_per_second:
+            raise refusal(rules.OUT_OF_RANGE, "initialization: ticks_per_second must not be 0")
+    for name, limit in _CONVENTIONS:
+        value = getattr(record, name, None)
+        if isinstance(value, str | bytes):
+            _check_length(record.record, name, value, limit)
+    for argument in getattr(record, "args", ()):
+        what = f"{record.record}, argument {reprlib.repr(argument.name)}"
+        _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
+        if not isinstance(argument.type, str):
+            raise refusal(rules.RAW_ONLY, f"{what}: not an argument type that the format defines")
+        if isinstance(argument.value, str):
+            _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
+
+
+def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:
+    data = encoded_text(what, value) if isinstance(value, str) else value
+    if len(data) > limit:
+        where = f"{what}: {name}" if name else what
+        raise refusal(
+            rules.STRING_TOO_LONG, f"{where} has {len(data)} bytes; at most {limit} may be written"
+        )

@@ -10,7 +10,7 @@ from fx_trace.read import records as r
 from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.records import TraceRecord
-from fx_trace.write.checks import encoded_text
+from fx_trace.write.arguments import encoded_text
 from fxframework.io.sink import Sink
 from fxframework.io.words import pad8
 from fxframework.kit.lossless import RecordRewriter

@@ -21,7 +21,7 @@ from fx_trace.numbers import (
     STRING_LENGTH_AT,
     THREAD_INDEX_AT,
 )
-from fx_trace.read.forms import (
+from fx_trace.read.framing import (
     FIELD_WIDTH,
     FORM_WIDTH,
     FORM_WORDS,

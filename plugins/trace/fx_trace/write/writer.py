@@ -23,17 +23,19 @@ from fx_trace.format import ArgType, EventType, RecordType
 from fx_trace.read import records as r
 from fx_trace.read.parts import Part, Reference, StringReference
 from fx_trace.read.records import TraceRecord
-from fx_trace.write.arguments import RANGES, Koid, Value, type_of
-from fx_trace.write.checks import (
+from fx_trace.write.arguments import (
     _DOUBLE,
     _LOW32,
     _WORD,
     CONTEXT_SWITCH,
     LAST_WORD,
     MISTAKES,
+    RANGES,
     THREAD_WAKEUP,
     Arguments,
+    Koid,
     Thread,
+    Value,
     _check_length,
     argument_pairs,
     argument_records,
@@ -48,6 +50,7 @@ from fx_trace.write.checks import (
     number_bits,
     payload_bytes,
     time_of,
+    type_of,
     with_weights,
     write_all,
 )
