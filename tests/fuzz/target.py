@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import numpy as np
 import orjson
 
+from fxframework.conversion import plan_salvage
 from fxframework.errors import FxError, Severity, StrictError
 from fxframework.host import Host
 from fxframework.io.limits import Limits
@@ -52,6 +54,7 @@ def try_format(data: bytes, format: str, **options: object) -> None:
     verified(whole, records)
     strictly(functools.partial(opened, strict=True), whole)
     exported(opened, source)
+    salvaged(opened())
     assert reader.explain is not None
     for offset in {0, source.size // 2, source.size - 1}:
         if 0 <= offset < source.size:
@@ -136,6 +139,25 @@ def exported(opened: Opening, source: Source) -> None:
                 assert again.source.read(0, again.source.size) == source.data.tobytes()
 
 
+def salvaged(capture: Capture) -> None:
+    """Write what is sound: that has no loss, and is salvaged to itself."""
+    writer = host().writers.get(capture.format)
+    if writer is None or not writer.suffixes:
+        return
+    out = f"sound{writer.suffixes[0]}"
+    sink = Sink.memory()
+    try:
+        report = plan_salvage(host(), capture, out).run(sink)
+    except FxError:
+        return  # nothing in it is sound
+    assert not report.remaining
+    again = Sink.memory()
+    sound = Source(np.frombuffer(sink.getvalue(), np.uint8), name=out)
+    with host().read(sound, host().reader(capture.format), options=capture.request.options) as copy:
+        plan_salvage(host(), copy, out).run(again)
+    assert again.getvalue() == sink.getvalue()
+
+
 # --- One view at a time: a fuzzer that counts executions tries many inputs rather than all views --
 
 
@@ -192,6 +214,10 @@ def _detected(opened: Opening, source: Source) -> None:
     detected(source.data.tobytes())
 
 
+def _as_salvaged(opened: Opening, source: Source) -> None:
+    salvaged(opened())
+
+
 def _exported(opened: Opening, source: Source) -> None:
     """Write it in one of the forms."""
     first = opened()
@@ -215,4 +241,5 @@ VIEWS: tuple[Callable[[Opening, Source], None], ...] = (
     _explained,
     _detected,
     _exported,
+    _as_salvaged,
 )

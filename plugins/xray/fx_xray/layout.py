@@ -114,6 +114,17 @@ class MetadataKind(IntEnum):
     PID = 9
 
 
+AFTER_CLOCK: Final = frozenset(
+    {
+        MetadataKind.NEW_CPU,
+        MetadataKind.TSC_WRAP,
+        MetadataKind.CUSTOM_EVENT,
+        MetadataKind.TYPED_EVENT,
+    }
+)
+"""Metadata records that may follow a NewCPUId or TSCWrap; besides, EndOfBuffer of version 1."""
+
+
 _TSC = Field("tsc", 1, 8, "absolute time stamp", False)
 METADATA: Final[Mapping[MetadataKind, tuple[Field, ...]]] = {
     MetadataKind.NEW_BUFFER: (Field("thread", 1, 4, "thread id", signed=True),),

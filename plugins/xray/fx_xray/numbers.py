@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fx_xray import layout
 from fx_xray.layout import BYTE_ORDERS, FunctionKind, MetadataKind
 
 # --- Plain numbers ---
@@ -41,6 +42,8 @@ KIND_NAMES = (
     "damaged", "file_header",
 )  # fmt: skip
 """Names in record JSON, by number."""
+AFTER_CLOCK = sum(1 << kind for kind in layout.AFTER_CLOCK)
+"""``layout.AFTER_CLOCK``, one bit each."""
 LITTLE, BIG, BIG_LSB = range(len(BYTE_ORDERS))
 """Byte orders, as ``layout.BYTE_ORDERS`` lists them."""
 

@@ -13,6 +13,7 @@ from fx_trace.read.arguments import Argument
 from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.records import (
     Event,
+    Initialization,
     LegacyContextSwitch,
     ProviderInfo,
     ProviderSection,
@@ -53,23 +54,29 @@ def packed(*records: TraceRecord) -> bytes:
 
 
 def worst_of(data: bytes) -> dict[str, int]:
-    """The findings of data loss, times out of range aside."""
+    """The findings of data loss."""
     capture = opened(data)
     capture.scan()
     found = capture.diagnostics
     return {
         code: count
         for code, count in found.counts.items()
-        if found.rule(code).severity >= Severity.DATA_LOSS and code not in {"FXT0208", "FXF0102"}
+        if found.rule(code).severity >= Severity.DATA_LOSS and code != "FXF0102"
     }
+
+
+def timeless(data: bytes) -> set[int]:
+    """Where the records are whose times do not fit 63 bits of nanoseconds."""
+    return set(opened(data).first_pass().outside_offsets.tolist())
 
 
 def said(data: bytes) -> list[object]:
     """What the sound records say, but for indexes; nobody's thread is one never registered."""
     shown = []
+    late = timeless(data)
     for record in opened(data).records():
         one = record.to_json()
-        if one["record"] in {"damaged", "padding"}:
+        if one["record"] in {"damaged", "padding"} or record.offset in late:
             continue
         for key in ("offset", "nbytes", "refs", "raw"):
             one.pop(key, None)
@@ -116,8 +123,10 @@ def check(data: bytes) -> None:
     assert all(is_made(one) for one in rest)
     if after:
         assert out.startswith((wire.MAGIC_BYTES, wire.MAGIC_BYTES_BIG_ENDIAN))
+    late = timeless(data)
     gone = [record for record in opened(data).records()
-            if record.to_json()["record"] in {"damaged", "padding"}]  # fmt: skip
+            if record.offset in late
+            or record.to_json()["record"] in {"damaged", "padding"}]  # fmt: skip
     assert [(loss.offset, loss.nbytes) for loss in losses if loss.nbytes] == [
         (record.offset, record.nbytes) for record in gone
     ]
@@ -245,6 +254,19 @@ def test_a_thread_that_was_never_registered_is_nobody() -> None:
     assert len(out) == len(packed(event, shell, switch)) + 3 * 24
     assert [loss.code for loss in losses] == ["FXT0105"] * 3
     assert "thread 3 was never registered" in losses[0].message
+
+
+def test_a_time_that_nanoseconds_cannot_hold_is_left_out() -> None:
+    """Whatever the rate in force is; the records around it are copied."""
+    event = Event(**EVENT).pack()
+    late = Event(**{**EVENT, "timestamp": (1 << 64) - 1}).pack()
+    slow = Initialization(ticks_per_second=1).pack()
+    at = len(MAGIC + event)
+    out, (loss,) = salvaged(MAGIC + event + late + event)
+    assert out == MAGIC + event + event
+    assert (loss.offset, loss.nbytes, loss.what, loss.code) == (at, len(late), "event", "FXT0208")
+    soon = Event(**{**EVENT, "timestamp": 1 << 40}).pack()
+    assert salvaged(MAGIC + soon + slow + soon + event)[0] == MAGIC + soon + slow + event
 
 
 def test_a_record_with_odd_bits_keeps_its_bytes() -> None:

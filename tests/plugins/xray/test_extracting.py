@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fx_xray.read import records as fx
 from fx_xray.read.reader import EventCapture
 from fx_xray.write.extract import extract, salvage
 from fxframework.errors import Severity
@@ -159,6 +160,22 @@ def test_what_is_sound_is_a_sound_trace(name: str) -> None:
 def test_sound_traces_keep_their_bytes() -> None:
     for data, form in ((trace(), "xray"), (trace(1), "xray"), (basic(), "xray-basic")):
         assert _salvaged(opened(data, form)) == (data, [])
+
+
+def test_what_nanoseconds_cannot_hold_is_left_out() -> None:
+    late = (1 << 63) + 8
+    records = call(), fx.TscWrap(tsc=late), call(2), event(b"hello")
+    data = header(cycle_frequency=1_000_000_000) + buffer(*records)
+    for each in (data, data + b"odd"):
+        out, losses = _salvaged(opened(each))
+        assert [(loss.what, loss.nbytes) for loss in losses if loss.code == "FXX0305"] == [
+            ("function", 8), ("event", 21),
+        ]  # fmt: skip
+        sound = opened(out)
+        sound.scan()
+        assert not [f for f in sound.diagnostics if f.severity >= Severity.WARNING]
+        assert sound.row_counts()["slices"] == 1
+        assert _salvaged(opened(out)) == (out, [])
 
 
 def test_losses_say_where_they_are() -> None:

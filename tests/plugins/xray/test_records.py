@@ -384,6 +384,17 @@ def test_what_was_cut_may_hold_a_metadata_record() -> None:
     assert again(data) == data
 
 
+@pytest.mark.parametrize("kind", [0, 1, 4, 6, 7, 9])
+def test_a_record_that_may_not_follow_is_no_evidence_of_a_cut(kind: int) -> None:
+    """What lies in the second half may be the padding that a recorder did not clear."""
+    garbage = bytes([kind << 1 | 1, 0, 0, *[0xAA] * 5])
+    data = cut(garbage + packed(call(9)))
+    mended, found = decode(data, mended=True)
+    assert "FXX0205" not in found.counts
+    assert [record.record for record in mended[-2:]] == ["new_cpu", "function"]
+    assert codes(data) == codes(data, mended=True)
+
+
 def test_a_cut_wrap_is_mended_too() -> None:
     broken = fx.TscWrap(tsc=TSC + 5000).pack()[:8]
     data = header() + buffer(call(1), broken + packed(call(9, "exit", 30)))

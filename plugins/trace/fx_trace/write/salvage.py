@@ -1,7 +1,8 @@
 """Salvage of traces and of trace buffers: the sound records, complete without the damaged ones.
 
-Stretches of sound records are copied (``SoundRecords``). Damage is left out. References to strings
-or threads that were never registered are repaired.
+Stretches of sound records are copied (``SoundRecords``). Damage is left out, and so are records
+with times that do not fit 63 bits of nanoseconds. References to strings or threads that were never
+registered are repaired.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import attrs
+import numpy as np
 
 from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER, MAGIC, MAGIC_BYTES
@@ -60,6 +62,9 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     )
     begun = False
     for one in walk.run():
+        if isinstance(one, Loss):
+            yield one
+            continue
         if isinstance(one, Padding | Damaged):
             yield _left_out(one)
             continue
@@ -151,16 +156,21 @@ class _Walk:
         self._copies = copies
         self._image = isinstance(capture, BufferCapture)
         self._again = False
+        self._outside = capture.first_pass(whole=False).outside_offsets
         self.tables = _FileTables(capture, self._sound)
 
     def run(self) -> Iterator[Any]:
-        """Yield byte ranges of sound records, and every other record."""
+        """Yield byte ranges of sound records, losses, and every other record.
+
+        A loss is a record with a time that does not fit 63 bits of nanoseconds.
+        """
         sound, walk = self._sound, self.capture.walk(_FileTables(self.capture, self._sound))
         passed = 0
         for start, end, has_records in walk.spans():
-            sound.limit(end // WORD)
             at = start
             while at < end:
+                timeless = self._timeless(at, end)
+                sound.limit(timeless // WORD)
                 if has_records and self._copies:
                     sound.pos = at // WORD
                     stop = sound.run() * WORD
@@ -174,11 +184,21 @@ class _Walk:
                     self.at = at
                     walk.index = sound.count
                     record = walk.record(at)
+                    if at == timeless:
+                        sound.count += 1
+                        at += record.nbytes
+                        yield _timeless_loss(record)
+                        continue
                     yield record
                     at = self._behind(record)
                     cast("_FileTables", walk.tables).forget()
                     self.tables.forget()
             self.capture.source.position = end
+
+    def _timeless(self, at: int, end: int) -> int:
+        """Return the first record from byte ``at`` whose time does not fit; ``end`` if none."""
+        place = int(np.searchsorted(self._outside, at))
+        return min(end, int(self._outside[place])) if place < self._outside.size else end
 
     def _behind(self, record: Any) -> int:
         """Return where to go on after a record, once what it registers is entered."""
@@ -244,6 +264,11 @@ class _Missing:
         return what, message, rule.code
 
 
+def _timeless_loss(record: TraceRecord) -> Loss:
+    message = f"{record.nbytes} bytes at a time that nanoseconds cannot hold; left out"
+    return Loss(record.offset, record.nbytes, record.record, message, rules.TIME_OVERFLOW.code)
+
+
 def _references(record: TraceRecord) -> Iterator[tuple[str, int, bool]]:
     """Yield the references of a record: field, index, and whether it is to a thread."""
     refs = record.refs or {}
@@ -305,6 +330,8 @@ class _ImageSalvage:
         """Write a stretch or a record. Yield what is lost."""
         if isinstance(one, range):
             self._writer.put(one.start, self._capture.source.read(one.start, len(one)))
+        elif isinstance(one, Loss):
+            yield one
         elif isinstance(one, BufferHeader):
             yield from self._write_header(one)
         elif isinstance(one, Padding):
@@ -335,6 +362,9 @@ class _ImageSalvage:
                 "reserved bits were set; cleared",
                 rules.RESERVED_HEADER_BITS.code,
             )
+        for finding in self._capture.diagnostics:
+            if finding.code == rules.RECORDS_BEHIND_DATA_END.code:
+                yield Loss(0, 0, header.record, f"{finding.message}; corrected", finding.code)
         self._writer.write(attrs.evolve(header, reserved=(0,) * len(BUFFER_HEADER)))
 
     def _write_record(self, record: TraceRecord) -> Iterator[Loss]:

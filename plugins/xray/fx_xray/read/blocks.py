@@ -13,7 +13,7 @@ from fxframework.kernels.annotations import (
 )
 from fxframework.kernels.rows import Rows
 
-__all__ = ["Blocks", "Stretches"]
+__all__ = ["Blocks", "Losses", "Stretches"]
 
 
 @final
@@ -36,6 +36,26 @@ class Stretches(Rows):
         self.block[row] = block
         self.flags[row] = flags
         self.tsc[row] = tsc
+        self.rows = row + 1
+        return 0
+
+
+@final
+class Losses(Rows):
+    """Bytes that are not sound records, with the number of the finding about them."""
+
+    start: Column[i64]
+    stop: Column[i64]
+    code: Column[i32]
+
+    def add(self, start: i64, stop: i64, code: i64) -> status:
+        """Add one."""
+        row = self.rows
+        if row == self.room:
+            self.grow()
+        self.start[row] = start
+        self.stop[row] = stop
+        self.code[row] = code
         self.rows = row + 1
         return 0
 

@@ -712,7 +712,7 @@ class FdrWalk(Walk):
         """Return the time of a record whose second half was overwritten.
 
         None where it was not: where the bits that are left lead to no time soon after ``base``,
-        or no record is in the second half. Seen on little-endian machines alone.
+        or no record that may follow it is in the second half. Seen on little-endian machines alone.
         """
         if self.order != "little":
             return None
@@ -726,7 +726,10 @@ class FdrWalk(Walk):
             return None
         word, _ = self.function.unpack_from(self.view, record.offset + _CUT_BYTES)
         if word & 1:
-            sound = word >> 1 & 0x7F in METADATA
+            kind = word >> 1 & 0x7F
+            sound = kind in wire.AFTER_CLOCK or (
+                kind == MetadataKind.END_OF_BUFFER and self.version < wire.EXTENTS_VERSION
+            )
         else:
             sound = word >> 1 & 7 in wire.FUNCTION_NAMES and bool(word >> 4)
         return mended if sound else None

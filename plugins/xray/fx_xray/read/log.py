@@ -24,6 +24,7 @@ from fx_xray.numbers import (
     TIMELESS,
     WALLED,
 )
+from fx_xray.read.blocks import Losses
 from fx_xray.read.columns import Events, array, backward, events_of, fill, merged_order
 from fx_xray.read.normalise import Normalise
 from fx_xray.read.scan import BasicScan, FdrScan
@@ -69,6 +70,8 @@ class Log(abc.ABC):
     """What the scan found."""
     nbytes: int
     """Bytes of the trace."""
+    losses: Losses
+    """What the scan took for no sound record."""
 
     @abc.abstractmethod
     def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
@@ -106,6 +109,7 @@ class GivenLog(Log):
             self.thread_offsets[threads] = events.offset[first]
         self.entries = int(np.count_nonzero((events.kind == ENTER) | (events.kind == ENTER_ARG)))
         self.nbytes = 32 * int(events.kind.size)
+        self.losses = Losses()
         order = merged_order(events)
         columns: dict[str, Any] = {name: column[order] for name, column in events._asdict().items()}
         self._events = Events(**columns)
@@ -139,7 +143,8 @@ class _FileLog(Log):
                 released = scan.at
 
     def _count(self, scan: FdrScan | BasicScan) -> None:
-        """Take the numbers of records."""
+        """Take the numbers of records, and what was lost."""
+        self.losses = scan.losses
         self.records = scan.record
         counted = dict(zip(KIND_NAMES, array(scan.kinds).tolist(), strict=True))
         counted["file_header"] = 1
@@ -241,6 +246,7 @@ class FdrLog(_FileLog):
             again.literally()
             self._scan(again)
             self._count(again)
+            self.losses = scan.losses
 
     def _settle(self, scan: FdrScan, frequency: int) -> None:
         """Number the threads, and put their stretches in order."""

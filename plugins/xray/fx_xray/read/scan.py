@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import final
 
 from fx_xray.numbers import (
+    AFTER_CLOCK,
     BIG,
     BUFFER_EXTENTS,
     CALL_ARGUMENT,
@@ -47,7 +48,7 @@ from fx_xray.numbers import (
     WALL_TIME,
     WALLED,
 )
-from fx_xray.read.blocks import Blocks, Stretches
+from fx_xray.read.blocks import Blocks, Losses, Stretches
 from fx_xray.rules import (
     BAD_FUNCTION,
     BAD_KIND,
@@ -174,6 +175,7 @@ class FdrScan(Kernel):
     data: View[u8]
     notes: Notes
     stretches: Stretches
+    losses: Losses
     blocks: Blocks
     kinds: Array[i64]
     version: i64
@@ -207,6 +209,7 @@ class FdrScan(Kernel):
         self.data = self.bytes.data
         self.notes = notes
         self.stretches = Stretches()
+        self.losses = Losses()
         self.blocks = Blocks()
         self.kinds = full(len(KIND_NAMES), "i8")
         self.version = version
@@ -403,6 +406,7 @@ class FdrScan(Kernel):
     def lose(self, code: i64, at: i64, end: i64, value: i64) -> status:
         """Give up the bytes from ``at`` to ``end``; something new begins behind them."""
         self.notes.add(code, at, self.record, value)
+        self.losses.add(at, end, code)
         self.end_stretch(at)
         self.garbage = 0
         self.called = False
@@ -414,6 +418,7 @@ class FdrScan(Kernel):
     def unsound(self, code: i64, end: i64, value: i64, kind: i64) -> status:
         """Step over a record that is invalid, of which the size is known."""
         self.notes.add(code, self.at, self.record, value)
+        self.losses.add(self.at, end, code)
         self.end_stretch(self.at)
         self.garbage += 1
         self.called = False
@@ -513,13 +518,17 @@ class FdrScan(Kernel):
     def cut_time(self, kind: i64) -> i64:
         """Return the biased time of a record whose second half was overwritten; LATEST: it was not.
 
-        The low bits of its time are still there, and another record begins in its middle.
+        The low bits of its time are still there, and a record that may follow it begins in its
+        middle.
         """
         if self.order != LITTLE:
             return LATEST
         word = self.bytes.word(self.at + 8)
         if word & 1:
-            sound = (word >> 1) & 0x7F <= PID
+            follows = (word >> 1) & 0x7F
+            sound = follows <= PID and AFTER_CLOCK & (ONE << follows) != 0
+            if follows == END_OF_BUFFER:
+                sound = self.version < 2
         else:
             sound = word & 8 == 0 and (word & LOW32) >> 4 != 0
         if not sound:
@@ -756,6 +765,7 @@ class FdrScan(Kernel):
         self.blocks.flags[self.block] |= INHABITED if self.timed else INHABITED | EARLY
         if self.most and end - self.at > self.most:
             self.notes.add(RECORD_TOO_LARGE, self.at, self.record, end - self.at)
+            self.losses.add(self.at, end, RECORD_TOO_LARGE)
             self.kinds[DAMAGED] += 1
         else:
             self.kinds[kind] += 1
@@ -774,6 +784,7 @@ class BasicScan(Kernel):
     data: View[u8]
     notes: Notes
     stretches: Stretches
+    losses: Losses
     kinds: Array[i64]
     version: i64
     size: i64
@@ -792,6 +803,7 @@ class BasicScan(Kernel):
         self.data = self.bytes.data
         self.notes = notes
         self.stretches = Stretches()
+        self.losses = Losses()
         self.kinds = full(len(KIND_NAMES), "i8")
         self.version = version
         self.size = self.bytes.size
@@ -827,6 +839,7 @@ class BasicScan(Kernel):
     def unsound(self, code: i64, value: i64) -> status:
         """Step over a record that is invalid."""
         self.notes.add(code, self.at, self.record, value)
+        self.losses.add(self.at, min(self.at + BASIC_BYTES, self.size), code)
         self.end_run(self.at)
         self.called = False
         self.kinds[DAMAGED] += 1

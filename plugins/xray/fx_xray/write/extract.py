@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import attrs
+import numpy as np
 
 from fx_xray import layout as wire
 from fx_xray import rules
+from fx_xray.numbers import ARGUMENT, LATEST, LOW64, NS_PER_SECOND
+from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_order, read_header
 from fx_xray.read.records import FileHeader, header_struct
 from fx_xray.write.merge import (
@@ -20,7 +23,7 @@ from fx_xray.write.merge import (
     checked_size,
     checked_version,
 )
-from fx_xray.write.parts import chosen_events, whole_of
+from fx_xray.write.parts import chosen_events, picked, whole_of
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
@@ -81,23 +84,26 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     ):
         _copy(capture, sink)
         return
-    shown = set()
-    for record in capture.checked_records():
-        kind = record.to_json()["record"] if not hasattr(record, "record") else record.record
-        if kind in {"damaged", "unknown"}:
-            loss = lost(record)
-            if kind == "unknown":
-                loss = attrs.evolve(loss, code=rules.UNKNOWN_METADATA.code)
-            shown.add(loss.code)
-            yield loss
     if header is None:
+        yield from map(lost, capture.checked_records())
         return
+    shown = {rules.TIME_OVERFLOW.code}
+    found_lost = whole_of(capture).log.losses.filled()
+    for start, stop, number in zip(*(each.tolist() for each in found_lost.values()), strict=True):
+        rule = rules.RULES.numbered(number)
+        shown.add(rule.code)
+        what = "unknown" if rule == rules.UNKNOWN_METADATA else "damaged"
+        message = f"{stop - start} bytes are not a record; left out"
+        yield Loss(start, stop - start, what, message, rule.code)
     for finding in found:
         if finding.code not in shown:
             message = f"{finding.message}; repaired"
             yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
-    for what, count in _pack(capture, header, sink, options).items():
+    timeless: list[Events] = []
+    for what, count in _pack(capture, header, sink, options, timeless).items():
         yield Loss(0, 0, "event", f"{count} {what}: left out or changed")
+    for events in timeless:
+        yield from _timeless(events, capture.format)
 
 
 def _check_names(options: Mapping[str, Any]) -> None:
@@ -113,7 +119,7 @@ def _findings_to_repair(capture: Capture) -> list[Diagnostic]:
         for finding in capture.diagnostics.sorted()
         if finding.severity >= Severity.WARNING
         and (rule := rules.RULES.get(finding.code)) is not None  # others are the framework's
-        and rule // 100 in REPAIRED
+        and (rule // 100 in REPAIRED or rule == rules.TIME_OVERFLOW)
         and rule not in KEPT
     ]
 
@@ -138,8 +144,32 @@ def _header_of(capture: Capture) -> FileHeader | None:
     return read_header(head, capture.format, asked_order(capture.request.options))
 
 
-def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, Any]) -> Counter[str]:
-    """Write the events of a view of a trace after its header. Return the counts of losses."""
+def _timeless(events: Events, form: str) -> Iterator[Loss]:
+    """Yield the losses of events whose times nanoseconds cannot hold."""
+    for kind, offset, size in zip(
+        events.kind.tolist(), events.offset.tolist(), events.size.tolist(), strict=True
+    ):
+        nbytes = wire.METADATA_BYTES + max(size, 0)
+        if form == "xray-basic":
+            nbytes = wire.BASIC_BYTES
+        elif kind < ARGUMENT:
+            nbytes = wire.FUNCTION_BYTES
+        what = "call_argument" if kind == ARGUMENT else "function" if kind < ARGUMENT else "event"
+        message = f"{nbytes} bytes at a time that nanoseconds cannot hold; left out"
+        yield Loss(offset, nbytes, what, message, rules.TIME_OVERFLOW.code)
+
+
+def _pack(
+    view: Capture,
+    given: FileHeader,
+    sink: Sink,
+    options: Mapping[str, Any],
+    timeless: list[Events] | None = None,
+) -> Counter[str]:
+    """Write the events of a view of a trace after its header. Return the counts of losses.
+
+    With a list ``timeless``, events whose times nanoseconds cannot hold are put there instead.
+    """
     whole = whole_of(view)
     form = whole.format
     basic = form == "xray-basic"
@@ -162,6 +192,13 @@ def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, An
     header = attrs.evolve(given, version=version, type=type, buffer_size=size, raw=raw)
     packing = Packing(sink, form, header, byte_order=asked_order(options, WRITTEN_ORDER))
     first = packing.add_threads(*whole.event_threads())
+    # The first time beyond int64 nanoseconds.
+    beyond = -(-LATEST * (whole.frequency or NS_PER_SECOND) // NS_PER_SECOND)
     for events in chosen_events(view):
+        if timeless is not None and beyond <= LOW64:
+            late = events.tsc >= np.uint64(beyond)
+            if late.any():
+                timeless.append(picked(events, late))
+                events = picked(events, ~late)
         packing.write(events, whole.payloads, first)
     return dropped + packing.close()

@@ -413,7 +413,14 @@ class FdrPack(Kernel):
             return False
         half = (tsc >> 40) & 0xFFFFFF if moved else (tsc >> 56) & 0xFF
         if half & 1:
-            sound = half & 0xFF <= PID
+            first = half & 0xFF
+            sound = (
+                first == END_OF_BUFFER
+                or first == NEW_CPU
+                or first == TSC_WRAP
+                or first == CUSTOM_EVENT
+                or first == TYPED_EVENT
+            )
         else:
             sound = half & 8 == 0 and half >> 4 != 0
         mask = LOW40 if moved else LOW56
