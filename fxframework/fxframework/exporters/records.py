@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Any, cast
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import IO, Any, TypeVar, cast
 
 import attrs
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from fxframework import rules
 from fxframework.errors import (
@@ -26,16 +31,33 @@ from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.io.temporary import Spool
+from fxframework.kernels import native
+from fxframework.kernels.digests import LineDigests
 from fxframework.kit.export import Export
+from fxframework.kit.line_packing import LinePacker
+from fxframework.kit.lossless import RecordRewriter
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
-from fxframework.registry import Option, RecordWriter, Writer
+from fxframework.registry import Option, Reader, RecordWriter, Writer
 
 __all__ = ["VERSION", "OpaqueCapture", "RecordsExport", "open_raw_writer", "open_records"]
 
+T = TypeVar("T")
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+
 VERSION = 1
 """Version of the records file format, in the header line."""
+BULK = 8 << 20
+"""Bytes of lines that are converted at once; a smaller file is converted line by line."""
+COMPILED = native.is_compiled("fxframework.kernels.line_shapes")
+"""Whether lines are found faster by kernels than parsed one by one."""
+FIRST = 64
+"""Lines that are written one by one before all others."""
+MOST_ODD = 0.25
+"""Share of the lines of a chunk that are made one by one for having been made wrong."""
+NEWLINE = 0x0A
 EXPANSION = 64
 """Bytes of output allowed per byte of a records file, in addition to ``Limits.max_claimed``."""
 
@@ -131,45 +153,234 @@ def _rebuilt(
             path=source.name,
             remedy="`fxf plugins` lists what is installed",
         )
-    invalid = _InvalidLines(request.limits.max_findings or 1 << 62)
-    settings = _settings(header, "options", writer.options, invalid)
-    reading = _settings(header, "reading", reader.options, invalid)
-    with spool_file() as spool:
-        # Discard the writer's findings: reading the bytes repeats them with their offsets.
-        unused = Diagnostics(reader.rules() if reader.rules else {}, limit=1)
-        sink = _BoundedSink(spool, lines, request.limits)
-        target = writer.open(sink, settings, unused)
-        for line in lines:
-            if not line or line.isspace():
-                continue
-            record = _parse(line)
-            if not isinstance(record, dict):
-                invalid.add(lines.offset, lines.number, "not a JSON object")
-                continue
-            claim = record.get("nbytes") if record.get("record") == "padding" else 0
-            if isinstance(claim, int) and claim > sink.room:
-                invalid.add(lines.offset, lines.number, f"it claims {claim} bytes; {sink.excess}")
-                continue
-            sink.claimed += claim if isinstance(claim, int) else 0
-            try:
-                target.write(record)
-            except (PluginError, LimitError, OutputError):
-                raise
-            except FxError as error:
-                invalid.add(lines.offset, lines.number, error.message)
-            except Exception as error:
-                raise _blamed(host, writer, error, lines, source) from error
-        target.close()
-        rebuilt = Source.spooled(spool, name=source.name)
+    rebuilding = _Rebuilding(host, source, request, header, reader, writer)
+    bulk = rebuilding.in_bulk(lines) if source.size >= BULK and COMPILED else None
+    rebuilt, invalid = bulk or rebuilding.one_by_one(lines)
     rebuilt.faults = source.faults
     rebuilt.rebuilt = True
-    capture = reader.open(rebuilt, attrs.evolve(request, options=reading))
+    capture = reader.open(rebuilt, attrs.evolve(request, options=rebuilding.reading))
     try:
         invalid.report(capture.diagnostics)
     except BaseException:
         capture.close()
         raise
     return capture
+
+
+@attrs.define
+class _Attempt:
+    """Records on their way to bytes."""
+
+    sink: _BoundedSink
+    target: RecordWriter
+    invalid: _InvalidLines
+
+
+class _Rebuilding:
+    """Converts the lines of a records file to the bytes of their format."""
+
+    def __init__(
+        self,
+        host: Host,
+        source: Source,
+        request: OpenRequest,
+        header: Mapping[str, Any],
+        reader: Reader,
+        writer: Writer,
+    ) -> None:
+        self._host = host
+        self._source = source
+        self._request = request
+        self._header = header
+        self._reader = reader
+        self._writer = writer
+        self.reading: Mapping[str, Any] = {}
+        """Options for reading the bytes."""
+
+    def one_by_one(self, lines: _Lines) -> tuple[Source, _InvalidLines]:
+        """Return the bytes, made of one record after another, and the invalid lines."""
+        with spool_file() as spool:
+            attempt = self._attempt(spool, lines)
+            for line in lines:
+                self._write(attempt, line, lines, attempt.target.write)
+            attempt.target.close()
+            return Source.spooled(spool, name=self._source.name), attempt.invalid
+
+    def in_bulk(self, lines: _Lines) -> tuple[Source, _InvalidLines] | None:
+        """Return the same, made of lines of one shape at a time; None if that fails.
+
+        Nothing is read from ``lines`` but where they begin. The bytes are read back. From lines
+        that read otherwise the next attempt learns, and makes them one by one, against the records
+        before them.
+        """
+        unlike = np.zeros(0, np.int64)
+        packer = LinePacker(_parse)
+        for careful in (False, True, True):
+            bulk = _Bulk(lines.copy(), unlike, careful=careful)
+            try:
+                with spool_file() as spool:
+                    attempt = self._attempt(spool, bulk.lines)
+                    if not self._write_bulk(attempt, bulk, packer):
+                        return None
+                    attempt.target.close()
+                    rebuilt, again = (
+                        Source.spooled(spool, name=self._source.name) for _ in range(2)
+                    )
+                found = self._unlike(again, bulk)
+            except FxError:
+                return None
+            if found is not None and not found.size:
+                return rebuilt, attempt.invalid
+            rebuilt.close()
+            if found is None or (careful and found.size > MOST_ODD * bulk.count):
+                return None
+            unlike = np.union1d(unlike, found)
+        return None
+
+    def _attempt(self, spool: Spool, lines: _Lines) -> _Attempt:
+        """Open the writer; invalid options of the header are findings."""
+        invalid = _InvalidLines(self._request.limits.max_findings or 1 << 62)
+        settings = _settings(self._header, "options", self._writer.options, invalid)
+        self.reading = _settings(self._header, "reading", self._reader.options, invalid)
+        # Discard the writer's findings: reading the bytes repeats them with their offsets.
+        unused = Diagnostics(self._reader.rules() if self._reader.rules else {}, limit=1)
+        sink = _BoundedSink(spool, lines, self._request.limits)
+        return _Attempt(sink, self._writer.open(sink, settings, unused), invalid)
+
+    def _write(
+        self, attempt: _Attempt, line: bytes, lines: _Lines, write: Callable[[Any], T]
+    ) -> T | None:
+        """Write the record of a line; None if the line is invalid or empty."""
+        invalid, sink = attempt.invalid, attempt.sink
+        if not line or line.isspace():
+            return None
+        record = _parse(line)
+        if not isinstance(record, dict):
+            invalid.add(lines.offset, lines.number, "not a JSON object")
+            return None
+        claim = record.get("nbytes") if record.get("record") == "padding" else 0
+        if isinstance(claim, int) and claim > sink.room:
+            invalid.add(lines.offset, lines.number, f"it claims {claim} bytes; {sink.excess}")
+            return None
+        sink.claimed += claim if isinstance(claim, int) else 0
+        try:
+            return write(record)
+        except (PluginError, LimitError, OutputError):
+            raise
+        except FxError as error:
+            invalid.add(lines.offset, lines.number, error.message)
+        except Exception as error:
+            raise _blamed(self._host, self._writer, error, lines, self._source) from error
+        return None
+
+    def _write_bulk(self, attempt: _Attempt, bulk: _Bulk, packer: LinePacker) -> bool:
+        """Write the records of all lines; return whether the writer can write in bulk."""
+        lines, target = bulk.lines, attempt.target
+        # The first lines may say what the writer has to know about all others.
+        for line in itertools.islice(lines, FIRST):
+            before = len(attempt.invalid)
+            self._write(attempt, line, lines, target.write)
+            bulk.first += bool(line.strip()) and len(attempt.invalid) == before
+        alone = target.alone() if isinstance(target, RecordRewriter) else None
+        if alone is None:
+            return False
+        assert isinstance(target, RecordRewriter)  # noqa: S101 (it has alone)
+        encode = target.encoder.encode if bulk.careful or alone.exact else alone.encode
+        kinds = alone.registering if bulk.careful else frozenset[str]()
+        for chunk in lines.chunks():
+            number = lines.number
+            made = np.ones(chunk.count(b"\n"), np.bool_)
+            single = partial(
+                self._single, attempt, lines, encode, chunk, lines.offset, number, made
+            )
+            here = bulk.unlike[np.searchsorted(bulk.unlike, number) :] - number
+            here = here[: np.searchsorted(here, made.size)]
+            odd = here[: 0 if here.size > MOST_ODD * made.size else None]
+            packed = packer.pack(chunk, alone.encode, single, kinds=kinds, odd=odd, unlike=here)
+            self._request.budget.check()
+            target.put(packed.data.data)
+            exact = ~packed.guessed if bulk.careful or alone.exact else np.zeros_like(made)
+            bulk.add(chunk, number, made, exact)
+        return True
+
+    def _single(
+        self,
+        attempt: _Attempt,
+        lines: _Lines,
+        encode: Callable[[Any], bytes],
+        chunk: bytes,
+        offset: int,
+        number: int,
+        made: NDArray[np.bool_],
+        row: int,
+        start: int,
+        end: int,
+    ) -> bytes:
+        """Return the bytes of a line of a chunk; none, and mark it, if there is no record."""
+        lines.offset, lines.number = offset + start, number + row
+        data = self._write(attempt, chunk[start:end], lines, encode)
+        made[row] = data is not None
+        return data or b""
+
+    def _unlike(self, rebuilt: Source, bulk: _Bulk) -> I64 | None:
+        """Return the numbers of the lines that the bytes do not read as; None if that is open."""
+        request = attrs.evolve(self._request, options=self.reading, strict=False, observer=None)
+        digests = LineDigests(whole=True)
+        found = []
+        with contextlib.closing(self._reader.open(rebuilt, request)) as capture:
+            for chunk in capture.records_json():
+                digests.read_from(chunk)
+                digests.run()
+                found.append(digests.lines.taken()["digest"])
+        theirs: U64 = np.concatenate([np.zeros(0, np.uint64), *found])[bulk.first :]
+        return bulk.differing(theirs)
+
+
+class _Bulk:
+    """The lines of an attempt in bulk, and the digests of those that became records."""
+
+    def __init__(self, lines: _Lines, unlike: I64, *, careful: bool) -> None:
+        self.lines = lines
+        self.unlike = unlike
+        """Numbers of lines that earlier attempts made wrong."""
+        self.careful = careful
+        """Whether lines that are written one by one are so against the records before them."""
+        self.first = 0
+        """Records written before the first chunk."""
+        self._digests: list[U64] = []
+        self._numbers: list[I64] = []
+        self._exact: list[NDArray[np.bool_]] = []
+        self._kernel = LineDigests(whole=True)
+
+    @property
+    def count(self) -> int:
+        """Number of records."""
+        return sum(each.size for each in self._digests)
+
+    def add(
+        self, chunk: bytes, number: int, made: NDArray[np.bool_], exact: NDArray[np.bool_]
+    ) -> None:
+        """Add the lines of a chunk: which became records, and which need no check."""
+        self._kernel.read_from(chunk)
+        self._kernel.run()
+        rows = self._kernel.lines.taken()
+        ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == NEWLINE)
+        line = np.searchsorted(ends, rows["start"])
+        keep = made[line]
+        self._digests.append(np.where(rows["kind"] < 0, 0, rows["digest"])[keep])
+        self._numbers.append(number + line[keep])
+        self._exact.append(exact[line[keep]])
+
+    def differing(self, theirs: U64) -> I64 | None:
+        """Return the numbers of the lines that have other digests; None for another count."""
+        if theirs.size != self.count:
+            return None
+        if not self._digests:
+            return np.zeros(0, np.int64)
+        unlike = np.concatenate(self._digests) != theirs
+        unlike &= ~np.concatenate(self._exact)
+        numbers: I64 = np.concatenate(self._numbers)[unlike]
+        return numbers
 
 
 def _blamed(host: Host, writer: Writer, error: Exception, lines: _Lines, source: Source) -> FxError:
@@ -291,6 +502,41 @@ class _Lines(Iterator[bytes]):
         self._next += len(line) + 1
         return line.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else line
 
+    def copy(self) -> _Lines:
+        """Return an iterator over the same lines, from the next one on."""
+        other = _Lines(self._source)
+        other._at = other._next = self._next
+        other.number = self.number
+        return other
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the other lines, many at once, each with its end.
+
+        ``offset`` and ``number`` locate the first of them.
+        """
+        self._at, self._rest = self._next, b""
+        self._ready.clear()
+        number = self.number + 1
+        while True:
+            pieces = [self._rest]
+            while True:
+                chunk = self._source.read(self._at, BULK)
+                self._at += len(chunk)
+                pieces.append(chunk)
+                if not chunk or b"\n" in chunk:
+                    break
+            joined = b"".join(pieces)
+            if not joined:
+                return
+            end = joined.rfind(b"\n") + 1 if chunk else len(joined)
+            self._rest = joined[end:]
+            lines = joined[:end] if chunk or joined.endswith(b"\n") else joined + b"\n"
+            self.offset, self.number = self._next, number
+            self._next += len(lines)
+            self._source.passed(max(0, self._at - 2 * BULK), self.offset, self._at)
+            yield lines
+            number += lines.count(b"\n")
+
 
 class _InvalidLines:
     """Collects invalid lines: the first are described, all are counted."""
@@ -307,6 +553,9 @@ class _InvalidLines:
             self._kept.append((offset, f"line {number}: {why}"))
         else:
             self._more += 1
+
+    def __len__(self) -> int:
+        return len(self._kept) + self._more
 
     def report(self, diagnostics: Diagnostics) -> None:
         for name in self.ignored:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import attrs
 
@@ -12,7 +12,7 @@ from fxframework.errors import PluginError, Refusals, did_you_mean, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import JsonFields
 
-__all__ = ["DamagedRecord", "LosslessRecord", "RecordRewriter", "record_of_json"]
+__all__ = ["Alone", "DamagedRecord", "LosslessRecord", "RecordRewriter", "record_of_json"]
 
 PADDING = "padding"
 BUFFER = 1 << 20
@@ -129,6 +129,18 @@ class Encoder(Protocol):
         """Return the remaining bytes."""
 
 
+@attrs.frozen
+class Alone:
+    """How records are encoded without those before them."""
+
+    encode: Callable[[Any], bytes]
+    """Returns the bytes of a record; indexes in its ``refs`` are taken to be right."""
+    exact: bool = True
+    """Whether these are always the bytes that ``RecordRewriter.write`` writes."""
+    registering: frozenset[str] = frozenset()
+    """Kinds of records that decide about the bytes of later ones, if it is not exact."""
+
+
 class RecordRewriter:
     """Writes records to a sink (``fxframework.registry.RecordWriter``)."""
 
@@ -144,7 +156,15 @@ class RecordRewriter:
         """
         self.put(self.encoder.encode(record))
 
-    def put(self, data: bytes) -> None:
+    def alone(self) -> Alone | None:
+        """Return how later records are encoded, as the first ones have been written.
+
+        None if each has to be written in turn. The default asks the encoder, if it has ``alone``.
+        """
+        alone = getattr(self.encoder, "alone", None)
+        return None if alone is None else cast("Alone | None", alone())
+
+    def put(self, data: bytes | memoryview) -> None:
         """Write encoded bytes."""
         self._buffer += data
         if len(self._buffer) >= BUFFER:

@@ -11,6 +11,7 @@ from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
 from fxframework.errors import refusal
+from fxframework.kit.lossless import Alone
 
 __all__ = ["RecordEncoder"]
 
@@ -38,6 +39,10 @@ class RecordEncoder:
         if record.raw is None:
             return record.pack()
         return bytes(record.raw)
+
+    def alone(self) -> Alone:
+        """Return how records are encoded: none depends on another."""
+        return Alone(self.encode)
 
     def close(self) -> bytes:
         """Return no bytes: nothing is held back."""

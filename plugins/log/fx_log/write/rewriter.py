@@ -12,7 +12,7 @@ from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
 from fxframework.errors import Rule, Severity
 from fxframework.io.sink import Sink
-from fxframework.kit.lossless import RecordRewriter
+from fxframework.kit.lossless import Alone, RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
 __all__ = [
@@ -43,6 +43,7 @@ class LogRewriter(RecordRewriter):
         redactor: Redactor | None = None,
     ) -> None:
         super().__init__(sink, RecordEncoder(form))
+        self._form = form
         self._diagnostics = diagnostics
         self._headless = form == "log-legacy-stream"
         self._attribution = attribution
@@ -63,6 +64,12 @@ class LogRewriter(RecordRewriter):
         if isinstance(record, Mapping):
             record = from_json(record)
         self._put([record] if self._attribution is None else self._attribution.feed(record))
+
+    def alone(self) -> Alone | None:
+        """Return how records are encoded; None if they are changed, or placed at the end."""
+        changed = self._attribution is not None or self._redactor is not None
+        placed = self._headless or self._form == "log-ring"
+        return None if changed or placed else Alone(self.encoder.encode)
 
     def close(self) -> None:
         """Write held-back records to the sink, which stays open, and report what was left out."""

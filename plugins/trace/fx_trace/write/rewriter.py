@@ -13,7 +13,7 @@ from fx_trace.read.records import TraceRecord
 from fx_trace.write.arguments import encoded_text
 from fxframework.io.sink import Sink
 from fxframework.io.words import pad8
-from fxframework.kit.lossless import RecordRewriter
+from fxframework.kit.lossless import Alone, RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
 __all__ = ["TraceRewriter", "open_writer", "perfetto_parts"]
@@ -41,6 +41,10 @@ class TraceRewriter(RecordRewriter):
             self.put(b"".join(map(self.encoder.encode, perfetto_parts(record))))
         else:
             super().write(record)
+
+    def alone(self) -> Alone | None:
+        """Return how records are encoded; None if large ones are taken apart."""
+        return None if self._perfetto_safe else super().alone()
 
 
 def open_writer(

@@ -21,6 +21,7 @@ from fx_xray.read.records import (
     from_json,
 )
 from fxframework.errors import refusal
+from fxframework.kit.lossless import Alone
 
 
 class RecordEncoder:
@@ -56,6 +57,10 @@ class RecordEncoder:
         if isinstance(record, Function) and record.raw is not None:
             return self._unaligned(record, self._dialect)
         return record.pack(self._dialect)
+
+    def alone(self) -> Alone | None:
+        """Return how records are encoded after the header; None before it."""
+        return None if self._dialect is None else Alone(self.encode)
 
     def close(self) -> bytes:
         """Return no bytes: nothing is held back."""
