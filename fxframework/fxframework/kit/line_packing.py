@@ -131,6 +131,8 @@ class _Bytes:
 class _Plan:
     """How lines of a shape are packed."""
 
+    big: bool
+    """Whether the bits of a record are counted from its last byte on, as in big-endian numbers."""
     template: U8
     bits: Sequence[_Bits]
     texts: Sequence[_Bytes]
@@ -156,7 +158,9 @@ class _Plan:
 
     def _put_bits(self, out: U8, columns: _Columns) -> None:
         nbytes = out.shape[1]
-        words = out if nbytes % WORD == 0 else np.pad(out, ((0, 0), (0, -nbytes % WORD)))
+        ordered = out[:, ::-1] if self.big else out
+        whole = nbytes % WORD == 0 and not self.big
+        words = out if whole else np.pad(ordered, ((0, 0), (0, -nbytes % WORD)))
         wide = words.view("<u8")
         for each in self.bits:
             mask = np.uint64((1 << each.width) - 1)
@@ -166,7 +170,7 @@ class _Plan:
             if shift + each.width > 64:
                 wide[:, word + 1] |= number >> np.uint64(64 - shift)
         if words is not out:
-            out[:] = words[:, :nbytes]
+            ordered[:] = words[:, :nbytes]
 
 
 def _put_text(out: U8, place: _Bytes, columns: _Columns, text: U8) -> None:
@@ -241,21 +245,28 @@ class _Shape:
         )
         text = np.concatenate([*self._texts, np.zeros(1, np.uint8)])
         encoded = np.frombuffer(b"".join(self._encoded), np.uint8).reshape(-1, size)
-        learning = _Learning(self.values, known, text, encoded)
-        plan = learning.plan()
-        self.names = learning.names
-        return plan
+        for big in (False, True):
+            learning = _Learning(self.values, known, text, encoded, big=big)
+            plan = learning.plan()
+            self.names = learning.names
+            if plan is not None:
+                return plan
+        return None
 
 
 class _Learning:
     """Finds where the values of examples are in their bytes."""
 
-    def __init__(self, values: Sequence[_Value], columns: _Columns, text: U8, encoded: U8) -> None:
+    def __init__(
+        self, values: Sequence[_Value], columns: _Columns, text: U8, encoded: U8, *, big: bool
+    ) -> None:
         self.values = values
         self.columns = columns
         self.text = text
         self.encoded = encoded
-        self.bits = np.unpackbits(encoded, axis=1, bitorder="little")
+        self.big = big
+        ordered = encoded[:, ::-1] if big else encoded
+        self.bits = np.unpackbits(ordered, axis=1, bitorder="little")
         self.taken = np.zeros(self.bits.shape[1], np.bool_)
         self.names: list[int] = []
         """Strings that are not in the bytes."""
@@ -283,15 +294,16 @@ class _Learning:
                 return None
             else:
                 numbers.append((at, size, column))
-        found = _Plan(self._template(), self._place_bits(numbers), texts, fixed)
-        found = attrs.evolve(found, template=self._template())
+        bits = self._place_bits(numbers)
+        found = _Plan(self.big, self._template(), bits, texts, fixed)
         if not np.array_equal(found.pack(self.columns, self.text), self.encoded):
             return None
         return found
 
     def _template(self) -> U8:
         """Return the bytes of the first example, without those bits that belong to a value."""
-        return np.packbits(np.where(self.taken, 0, self.bits[0]), bitorder="little")
+        template = np.packbits(np.where(self.taken, 0, self.bits[0]), bitorder="little")
+        return template[::-1] if self.big else template
 
     def _place_text(self, at: int) -> _Bytes | None:
         """Return where the string ``at`` is in all examples; None if nowhere."""
@@ -319,7 +331,8 @@ class _Learning:
         windows = sliding_window_view(self.encoded, room, axis=1)
         same = (windows == np.where(fit, data, 0)[:, None, :]).all(axis=(0, 2))
         for start in np.flatnonzero(same).tolist():
-            bits = slice(8 * start, 8 * (start + room))
+            first = self.encoded.shape[1] - start - room if self.big else start
+            bits = slice(8 * first, 8 * (first + room))
             if not self.taken[bits].any():
                 self.taken[bits] = True
                 return attrs.evolve(place, start=start)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.sink import Sink
-from fxframework.kit.lossless import DamagedRecord, LosslessRecord, RecordRewriter
+from fxframework.kit.lossless import Alone, DamagedRecord, LosslessRecord, RecordRewriter
 from fxframework.model.capture import Window
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
@@ -88,6 +88,23 @@ class Encoder:
             problem = "the fields do not agree with each other"
             raise self.format.refuse(404, f"{cls.record}: {problem}") from None
         state.apply(c.effects)
+
+    def alone(self) -> Alone | None:
+        """Return how a record is encoded if its indexes and its raw bytes are right.
+
+        None where records do not show the byte order, and refer to texts.
+        """
+        classes = self.format.classes
+        changing = frozenset(each.record for each in classes if each.layout.changes_state)
+        if not changing:
+            return Alone(self.encode)
+        if self.state.big:
+            return None
+        return Alone(self._encode_alone, exact=False, registering=changing)
+
+    def _encode_alone(self, given: Mapping[str, Any]) -> bytes:
+        record = self.format.from_json(given)
+        return self.format.pack(record, None) if record.raw is None else bytes(record.raw)
 
     def close(self) -> bytes:
         """Return no bytes: nothing is buffered."""

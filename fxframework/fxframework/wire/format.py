@@ -212,8 +212,11 @@ class Format:
             record.nbytes = given["nbytes"]
         return record
 
-    def pack(self, record: LosslessRecord, state: State) -> bytes:
-        """Return the bytes of the fields of a record. Raises WriteRefusedError."""
+    def pack(self, record: LosslessRecord, state: State | None) -> bytes:
+        """Return the bytes of the fields of a record. Raises WriteRefusedError.
+
+        Without a state, numbers that refer to texts are taken from the record's ``refs``.
+        """
         if isinstance(record, Magic):
             return self.magic
         if isinstance(record, Padding):
