@@ -39,7 +39,7 @@ def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
 
     A node that has neither properties nor children has one of its own. SELECTORs take a part.
     """
-    from fx_inspect.export.selectors import SelectorExport
+    from fx_inspect.export.tree import SelectorExport
     from fxframework.io.sink import Sink
 
     with session.open(file) as whole:

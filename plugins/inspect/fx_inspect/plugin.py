@@ -162,7 +162,7 @@ def fx_exporters() -> Iterable[Exporter]:
     json = lazy("fx_inspect.export.json:JsonExport")
     tree_json = lazy("fx_inspect.export.tree_json:TreeJsonExport")
     series = lazy("fx_inspect.export.series:SeriesExport")
-    selectors = lazy("fx_inspect.export.selectors:SelectorExport")
+    selectors = lazy("fx_inspect.export.tree:SelectorExport")
     exporters = (
         ("tree", "the tree, as iquery prints it", ".tree", tree, text),
         ("text", "the tree, as iquery prints it", ".txt", tree, text),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fx_inspect.export.selectors import printable
+from fx_inspect.export.tree import printable
 from fx_inspect.read.entries import escaped, unescaped
 from fx_inspect.read.selectors import (
     Selector,

@@ -1,21 +1,23 @@
-"""The exporters `tree` and `text`: the tree in the form that iquery prints."""
+"""The exporters `tree`, `text` and `selectors`: the tree as iquery prints it, and its selectors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fx_inspect.export.base import TreeExport, names_of
+from fx_inspect.export.base import LINKS, TreeExport, names_of
 from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
     Texts,
     budget,
     debugged,
+    escape,
     plain,
     rust_double,
 )
-from fx_inspect.export.selectors import SelectorExport
+from fx_inspect.read.entries import entries
 from fx_inspect.read.histograms import RANGES, Bound, Histogram
 from fx_inspect.read.walk import Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
@@ -24,7 +26,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
-__all__ = ["open_tree"]
+__all__ = ["SelectorExport", "open_tree", "printable"]
 
 ROUNDED: Final = "digits of doubles, behind the sixth"
 DEEP: Final = "indentation of nodes, beyond a depth of 500"
@@ -155,3 +157,43 @@ def _strings(texts: Sequence[str]) -> str:
         return f" = [{', '.join(map(debugged, texts))}]"
     lines = "".join(f'\n{MARGIN}{INDENT}"{plain(text)}",' for text in texts)
     return f" = [{lines}\n{MARGIN}]"
+
+
+_CHARACTERS: Final = re.compile(r"\\?(.)", re.DOTALL)
+"""Matches each character of a selector, with its backslash if it has one."""
+
+
+def printable(selector: str) -> str:
+    """Return a selector on one line, with escapes for unprintable characters."""
+    if selector.isprintable():
+        return selector
+    return _CHARACTERS.sub(
+        lambda found: found[0] if found[1].isprintable() else escape(found[1]), selector
+    )
+
+
+class SelectorExport(TreeExport):
+    """Writes the selectors of all properties and of all empty nodes, one a line."""
+
+    def _pieces(self, capture: Capture) -> Iterator[str]:
+        """Yield the selectors in the order of the tree, without repeats."""
+        seen: set[str] = set()
+        empty = None
+        for path, kind, _, _ in entries(capture):
+            if kind.endswith(" link"):
+                self._dropped[LINKS] += 1
+                continue
+            if empty is not None and not path.startswith((f"{empty}/", f"{empty}:")):
+                yield self._once(empty, seen)
+            empty = path if kind == "node" else None
+            if empty is None:
+                yield self._once(path, seen)
+        if empty is not None:
+            yield self._once(empty, seen)
+
+    @staticmethod
+    def _once(selector: str, seen: set[str]) -> str:
+        if selector in seen:
+            return ""
+        seen.add(selector)
+        return f"{printable(selector)}\n"

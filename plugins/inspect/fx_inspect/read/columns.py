@@ -25,8 +25,6 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
 NO_LIMIT = 1 << 62
-UNKNOWN, PADDING, DAMAGED = 253, 254, 255
-"""Types of records other than blocks, as in the kernels."""
 
 
 def _parameters(name: str) -> I64:
@@ -148,7 +146,7 @@ class RawColumns:
     def record_kinds(self) -> dict[str, int]:
         """Return the number of records of each kind, by the names of record JSON."""
         records = self.tally().sum(axis=1)
-        others = {"unknown": UNKNOWN, "padding": PADDING, "damaged": DAMAGED}
+        others = {"unknown": wire.UNKNOWN_BLOCK, "padding": wire.PADDING, "damaged": wire.DAMAGED}
         kinds = {"block": int(records[: wire.NEW_TYPES].sum())}
         kinds |= {name: int(records[type]) for name, type in others.items()}
         return {name: count for name, count in kinds.items() if count}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fx_inspect import format as wire
 from fx_inspect.format import (
     ENTRY_TYPE,
     HEADS,
@@ -19,7 +20,6 @@ from fx_inspect.format import (
     STRING_LENGTH,
     UNIT,
 )
-from fx_inspect.read import codes
 from fxframework.io.words import WORD
 from fxframework.kernels.annotations import Bytes, Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
@@ -144,13 +144,13 @@ class JsonLines(Kernel):
         size = ONE << order
         if order > MAX_ORDER or size > self.units - unit or UNIT * size > self.max_record:
             return 0
-        if unit == 0 or type >= self.types or type in (codes.HEADER, codes.RESERVED):
+        if unit == 0 or type >= self.types or type in (wire.HEADER, wire.RESERVED):
             return 0
         if (word & self.masks[4 * type]) != 0 or (payload & self.masks[4 * type + 1]) != 0:
             return 0
         if (word | payload) == 0 and (unit + 1 < self.units) and self.zero(unit + 1):
             return 0  # two units of zeros in a row are padding
-        if type == codes.BOOL and payload not in (0, 1):
+        if type == wire.BOOL and payload not in (0, 1):
             return 0
         start = UNIT * unit
         end = start + UNIT * size
@@ -214,7 +214,7 @@ class JsonLines(Kernel):
         """Write what a block holds behind its fields; return the byte behind it, or -1."""
         payload = self.words[start // WORD + 1]
         at = start + UNIT
-        if type == codes.NAME:
+        if type == wire.NAME:
             at = start + 8
             nbytes = min((self.words[start // WORD] >> self.length_at) & LENGTH, end - at)
             if not self.utf8.valid(at, nbytes):
@@ -222,40 +222,40 @@ class JsonLines(Kernel):
             self.out.literal(NAME_TEXT)
             self.out.json_text(at, nbytes)
             at += nbytes
-        elif type == codes.EXTENT:
+        elif type == wire.EXTENT:
             self.out.literal(PAYLOAD)
             self.out.hexadecimal(start + 8, end - start - 8)
             self.out.literal(CAPACITY)
             self.out.natural(end - start - 8)
             at = end
-        elif type == codes.STRING:
+        elif type == wire.STRING:
             at = start + 12
             nbytes = min(STRING_LENGTH.get(payload), end - at)
             self.out.literal(INLINE)
             self.out.hexadecimal(at, nbytes)
             self.out.literal(END_OF_BYTES)
             at += nbytes
-        elif type == codes.ARRAY:
+        elif type == wire.ARRAY:
             at = self.slots(ENTRY_TYPE.get(payload), SLOT_COUNT.get(payload), at, end)
         return at
 
     def slots(self, entry: i64, count: i64, at: i64, end: i64) -> Fallible[i64]:
         """Write the slots of an array from byte ``at``; return the byte behind them, or -1."""
-        size = 4 if entry == codes.STRING else 8
-        if entry < codes.INT or (entry > codes.DOUBLE and entry != codes.STRING):
+        size = 4 if entry == wire.STRING else 8
+        if entry < wire.INT or (entry > wire.DOUBLE and entry != wire.STRING):
             return at
-        self.out.literal(SLOT_INDEXES if entry == codes.STRING else SLOTS)
+        self.out.literal(SLOT_INDEXES if entry == wire.STRING else SLOTS)
         stop = min(at + size * count, end)
         first = at
         while at < stop:
             if at > first:
                 self.out.literal(COMMA)
             word = self.words[at // WORD]
-            if entry == codes.INT:
+            if entry == wire.INT:
                 self.out.signed(word)
-            elif entry == codes.UINT:
+            elif entry == wire.UINT:
                 self.out.natural(word)
-            elif entry == codes.STRING:
+            elif entry == wire.STRING:
                 self.out.natural(SLOT_STRING.get(word >> 8 * (at % WORD)))
             elif not self.real(at // WORD):
                 return -1

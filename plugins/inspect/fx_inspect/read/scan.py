@@ -18,7 +18,6 @@ from fx_inspect.format import (
     UNIT,
     VMO_SIZE,
 )
-from fx_inspect.read import codes
 from fx_inspect.rules import (
     BLOCK_OVER_LIMIT,
     BLOCK_PAST_THE_END,
@@ -149,7 +148,7 @@ class Scan(Kernel):
         while UNIT * unit < self.nbytes:
             unit = self.record(unit)
         self.free_lists()
-        if self.count > 0 and self.type[0] == codes.HEADER:
+        if self.count > 0 and self.type[0] == wire.HEADER:
             self.header()
         return 0
 
@@ -165,7 +164,7 @@ class Scan(Kernel):
                 end += 1
             if end > unit + 1:
                 self.padding_bytes += UNIT * (end - unit)
-                return self.enter(unit, codes.PADDING, 0, end)
+                return self.enter(unit, wire.PADDING, 0, end)
         order = ORDER.get(word)
         size = ONE << order
         type = (word >> self.type_at) & self.type_mask
@@ -192,36 +191,36 @@ class Scan(Kernel):
         if type >= self.types:
             self.notes.add(UNKNOWN_TYPE, at, self.count, type)
             self.unknown_bytes += UNIT << order
-            self.enter(unit, codes.UNKNOWN, order, unit)
+            self.enter(unit, wire.UNKNOWN_BLOCK, order, unit)
             return 0
         if (word & self.reserved[2 * type] | payload & self.reserved[2 * type + 1]) != 0:
             self.notes.add(RESERVED_BITS_SET, at, self.count, word)
         number = 0
-        if type == codes.NODE:
+        if type == wire.NODE:
             if unit > 0:  # index 0 is the root, whatever its block is
                 self.nodes += 1
                 number = self.nodes
-        elif type == codes.EXTENT:
+        elif type == wire.EXTENT:
             number = self.extents
             self.extents += 1
-        elif type == codes.NAME or type == codes.STRING:
+        elif type == wire.NAME or type == wire.STRING:
             number = self.strings
             self.strings += 1
-        elif type == codes.LINK:
+        elif type == wire.LINK:
             self.links += 1
-        elif type == codes.BUFFER:
+        elif type == wire.BUFFER:
             self.values += 1
             number = self.buffers
             self.buffers += 1
-        elif type == codes.BOOL:
+        elif type == wire.BOOL:
             self.values += 1
             if payload != 0 and payload != 1:
                 self.notes.add(INVALID_BOOL, at, self.count, payload)
-        elif (type >= codes.INT and type <= codes.DOUBLE) or type == codes.ARRAY:
+        elif (type >= wire.INT and type <= wire.DOUBLE) or type == wire.ARRAY:
             self.values += 1
-        elif type == codes.RESERVED:
+        elif type == wire.RESERVED:
             self.notes.add(RESERVED_BLOCK, at, self.count, type)
-        elif type == codes.HEADER and unit > 0:
+        elif type == wire.HEADER and unit > 0:
             self.notes.add(SECOND_HEADER, at, self.count, type)
         self.starts[unit] = type + 1
         self.numbers[unit] = number
@@ -231,11 +230,11 @@ class Scan(Kernel):
     def damaged(self, unit: i64, end: i64) -> Fallible[i64]:
         """Add a stretch without blocks. Return its end."""
         self.damaged_bytes += min(UNIT * end, self.nbytes) - UNIT * unit
-        return self.enter(unit, codes.DAMAGED, 0, end)
+        return self.enter(unit, wire.DAMAGED, 0, end)
 
     def enter(self, unit: i64, type: i64, order: i64, end: i64) -> Fallible[i64]:
         """Add a record. Return ``end``."""
-        if unit == 0 and type != codes.HEADER:
+        if unit == 0 and type != wire.HEADER:
             self.notes.add(NO_HEADER, 0, self.count, type)
         self.unit[self.count] = unit
         self.type[self.count] = type
@@ -249,7 +248,7 @@ class Scan(Kernel):
         record = 0
         while record < self.count:
             unit = self.unit[record]
-            if self.type[record] == codes.FREE and unit > 0:
+            if self.type[record] == wire.FREE and unit > 0:
                 after = (self.words[2 * unit] >> self.index_at) & self.index_mask
                 if after != 0 and not self.free(after, self.order[record]):
                     self.notes.add(FREE_LIST, UNIT * unit, record, after)
@@ -258,7 +257,7 @@ class Scan(Kernel):
 
     def free(self, unit: i64, order: i64) -> flag:
         """Return whether a free block of an order begins at a unit; padding is free units."""
-        if unit < self.units and self.starts[unit] == codes.FREE + 1:
+        if unit < self.units and self.starts[unit] == wire.FREE + 1:
             return ORDER.get(self.words[2 * unit]) == order
         low = 0
         high = self.count
@@ -268,7 +267,7 @@ class Scan(Kernel):
                 low = middle
             else:
                 high = middle
-        return unit < self.units and order == 0 and self.type[low] == codes.PADDING
+        return unit < self.units and order == 0 and self.type[low] == wire.PADDING
 
     def fits(self, unit: i64) -> i64:
         """Return the units of the block at a unit; 0 if none can begin there."""

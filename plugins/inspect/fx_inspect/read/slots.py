@@ -5,8 +5,8 @@ Also where those of each property begin among those of all, as its text does.
 
 from __future__ import annotations
 
+from fx_inspect import format as wire
 from fx_inspect.format import SLOT_STRING
-from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, u8, u32
 from fxframework.kernels.buffers import room
@@ -51,7 +51,7 @@ class PropertyPlaces(Kernel):
             self.types[row] = type
             self.first_slot[row] = slots
             self.first_text[row] = nbytes
-            if type >= codes.IS_INTS:
+            if type >= wire.IS_INTS:
                 slots += self.length[at]
             else:
                 nbytes += self.length[at]
@@ -84,7 +84,7 @@ class SlotRanges(Kernel):
         row = 0
         while row < self.count:
             start = self.starts[row]
-            self.values[2 * row] = start if self.types[row] >= codes.IS_INTS else 0
+            self.values[2 * row] = start if self.types[row] >= wire.IS_INTS else 0
             self.values[2 * row + 1] = self.starts[row + 1] - start
             row += 1
         return 0
@@ -198,7 +198,7 @@ class SlotStrings(Kernel):
         while row < self.rows:
             at = max(self.starts[row], self.first)
             end = min(self.starts[row + 1], self.stop)
-            of_strings = 1 if self.types[row] == codes.IS_STRINGS else 0
+            of_strings = 1 if self.types[row] == wire.IS_STRINGS else 0
             while at < end:
                 found = -1
                 if of_strings:
@@ -211,7 +211,7 @@ class SlotStrings(Kernel):
     def string(self, begin: i64, slot: i64) -> i64:
         """Return the code of a slot; 0, the empty string, for one that refers to no string."""
         unit = SLOT_STRING.get(self.words[begin + slot // 2] >> 32 * (slot % 2))
-        if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == codes.STRING + 1:
+        if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == wire.STRING + 1:
             return self.code[self.scan.numbers[unit]]
         return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fx_inspect import format as wire
 from fx_inspect.format import (
     BUFFER_EXTENT,
     BUFFER_FORMAT,
@@ -11,7 +12,6 @@ from fx_inspect.format import (
     TOTAL_LENGTH,
     UNIT,
 )
-from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fx_inspect.rules import (
     CHAIN_CYCLE,
@@ -67,10 +67,10 @@ class TextCopy:
         begin = 0
         size = 0
         extent = 0
-        if type == codes.NAME:
+        if type == wire.NAME:
             begin = UNIT * unit + PAYLOAD_AT
             size = nbytes
-        elif type == codes.STRING:
+        elif type == wire.STRING:
             begin = UNIT * unit + STRING_AT
             size = min(nbytes, (UNIT << ORDER.get(header)) - STRING_AT)
             extent = (header >> self.scan.index_at) & self.scan.index_mask
@@ -148,11 +148,11 @@ class Texts(Kernel):
         record = 0
         while record < self.scan.count:
             type = self.scan.type[record]
-            if type == codes.NAME:
+            if type == wire.NAME:
                 self.name(record, self.scan.unit[record])
-            elif type == codes.STRING:
+            elif type == wire.STRING:
                 self.string(record, self.scan.unit[record])
-            elif type == codes.BUFFER:
+            elif type == wire.BUFFER:
                 self.value(record, self.scan.unit[record])
             record += 1
         return 0
@@ -192,7 +192,7 @@ class Texts(Kernel):
         """Look at a BUFFER_VALUE whose bytes are in extents."""
         payload = self.words[2 * unit + 1]
         format = BUFFER_FORMAT.get(payload)
-        if unit == 0 or format > codes.BYTES:
+        if unit == 0 or format > wire.BYTES:
             return 0
         total = TOTAL_LENGTH.get(payload)
         self.fault = 0
@@ -200,7 +200,7 @@ class Texts(Kernel):
         if self.fault != 0:
             self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
         else:
-            if format == codes.UTF8:
+            if format == wire.UTF8:
                 self.check(record, unit, nbytes, 0)
             self.ends(record, unit)
         self.buffer[self.scan.numbers[unit]] = self.bounded(record, unit, nbytes)
@@ -212,7 +212,7 @@ class Texts(Kernel):
             return 0
         if nbytes <= inline:
             begin = UNIT * unit + PAYLOAD_AT
-            if self.scan.type[record] == codes.STRING:
+            if self.scan.type[record] == wire.STRING:
                 begin = UNIT * unit + STRING_AT
             if self.in_file.valid(begin, nbytes):
                 return 0
@@ -246,7 +246,7 @@ class Texts(Kernel):
             if unit == 0:
                 self.fault = CHAIN_TOO_SHORT
                 return given
-            if unit >= self.scan.units or self.scan.starts[unit] != codes.EXTENT + 1:
+            if unit >= self.scan.units or self.scan.starts[unit] != wire.EXTENT + 1:
                 self.fault = CHAIN_WITHOUT_EXTENT
                 return given
             extent = self.scan.numbers[unit]
@@ -308,7 +308,7 @@ class Interning(Kernel):
         record = 0
         while record < self.scan.count:
             type = self.scan.type[record]
-            if type == codes.NAME or type == codes.STRING:
+            if type == wire.NAME or type == wire.STRING:
                 unit = self.scan.unit[record]
                 string = self.scan.numbers[unit]
                 if self.uses[string] > 0:

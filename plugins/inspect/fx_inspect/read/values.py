@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fx_inspect import format as wire
 from fx_inspect.format import (
     ARRAY_FIELDS,
     ARRAY_FORMAT,
@@ -16,7 +17,6 @@ from fx_inspect.format import (
     SLOTS_AT,
     UNIT,
 )
-from fx_inspect.read import codes
 from fx_inspect.read.scan import Scan
 from fx_inspect.read.texts import Texts
 from fx_inspect.rules import (
@@ -144,8 +144,8 @@ class Values(Kernel):
         record = 0
         while record < self.scan.count:
             type = self.scan.type[record]
-            if type >= codes.NODE and type <= codes.BOOL:
-                if (type < codes.EXTENT or type > codes.NAME) and self.scan.unit[record] > 0:
+            if type >= wire.NODE and type <= wire.BOOL:
+                if (type < wire.EXTENT or type > wire.NAME) and self.scan.unit[record] > 0:
                     self.value(record, self.scan.unit[record], type)
             record += 1
         self.attach_nodes()
@@ -169,7 +169,7 @@ class Values(Kernel):
         if self.parent < self.scan.units:
             self.children[self.parent] += 1
         target = (word >> self.scan.name_at) & self.scan.index_mask
-        if type == codes.TOMBSTONE:
+        if type == wire.TOMBSTONE:
             self.refer(target)
             children = self.words[2 * unit + 1]
             self.notes.add(DELETED_WITH_VALUES, UNIT * unit, record, children)
@@ -177,19 +177,19 @@ class Values(Kernel):
         self.fault = 0
         self.about = target
         self.named = self.find_name(target)
-        if type == codes.NODE:
+        if type == wire.NODE:
             self.read_node(record, unit)
-        elif type == codes.LINK:
+        elif type == wire.LINK:
             self.read_link(record, unit)
-        elif type == codes.BUFFER:
+        elif type == wire.BUFFER:
             self.read_buffer(record, unit)
-        elif type == codes.ARRAY:
+        elif type == wire.ARRAY:
             self.read_array(record, unit)
-        elif type == codes.BOOL:
+        elif type == wire.BOOL:
             payload = self.words[2 * unit + 1]
-            self.property(record, unit, codes.IS_BOOL, 0, 1 if payload != 0 else 0, unit, 0)
+            self.property(record, unit, wire.IS_BOOL, 0, 1 if payload != 0 else 0, unit, 0)
         else:
-            kind = codes.IS_INT + type - codes.INT
+            kind = wire.IS_INT + type - wire.INT
             self.property(record, unit, kind, 0, self.words[2 * unit + 1], unit, 0)
         return 0
 
@@ -218,7 +218,7 @@ class Values(Kernel):
             self.about = target
         if self.fault != 0:
             return self.drop(record, unit)
-        if disposition > codes.INLINE:
+        if disposition > wire.INLINE:
             self.notes.add(UNKNOWN_DISPOSITION, UNIT * unit, record, disposition)
         self.uses[self.named] += 1
         self.uses[content] += 1
@@ -234,11 +234,11 @@ class Values(Kernel):
         """Read a string or bytes."""
         payload = self.words[2 * unit + 1]
         format = BUFFER_FORMAT.get(payload)
-        kind = codes.IS_BYTES if format == codes.BYTES else codes.IS_STRING
-        if format < codes.STRING_REFERENCE:
+        kind = wire.IS_BYTES if format == wire.BYTES else wire.IS_STRING
+        if format < wire.STRING_REFERENCE:
             nbytes = self.buffer_length[self.scan.numbers[unit]]
             return self.property(record, unit, kind, format, 0, unit, nbytes)
-        if format > codes.STRING_REFERENCE:
+        if format > wire.STRING_REFERENCE:
             if self.fault == 0:
                 self.fault = UNKNOWN_FORMAT
                 self.about = format
@@ -258,7 +258,7 @@ class Values(Kernel):
         entry = ENTRY_TYPE.get(payload)
         format = ARRAY_FORMAT.get(payload)
         count = SLOT_COUNT.get(payload)
-        of_strings = entry == codes.STRING
+        of_strings = entry == wire.STRING
         wrong = self.array_fault(entry, format, count, self.scan.order[record])
         if self.fault == 0 and wrong != 0:
             self.fault = wrong
@@ -269,24 +269,24 @@ class Values(Kernel):
                 self.notes.add(SLOT_WITHOUT_STRING, UNIT * unit, record, slot)
         if self.fault != 0:
             return self.drop(record, unit)
-        if format > codes.EXPONENTIAL or (of_strings and format != codes.FLAT):
+        if format > wire.EXPONENTIAL or (of_strings and format != wire.FLAT):
             self.notes.add(UNKNOWN_ARRAY_FORMAT, UNIT * unit, record, format)
-            format = codes.FLAT
-        elif format == codes.LINEAR and count < codes.LINEAR_SLOTS:
+            format = wire.FLAT
+        elif format == wire.LINEAR and count < wire.LINEAR_SLOTS:
             self.notes.add(FEW_SLOTS, UNIT * unit, record, count)
-        elif format == codes.EXPONENTIAL and count < codes.EXPONENTIAL_SLOTS:
+        elif format == wire.EXPONENTIAL and count < wire.EXPONENTIAL_SLOTS:
             self.notes.add(FEW_SLOTS, UNIT * unit, record, count)
-        kind = codes.IS_STRINGS if of_strings else codes.IS_INTS + entry - codes.INT
+        kind = wire.IS_STRINGS if of_strings else wire.IS_INTS + entry - wire.INT
         return self.property(record, unit, kind, format, 0, unit, count)
 
     def array_fault(self, entry: i64, format: i64, count: i64, order: i64) -> i64:
         """Return the finding about an invalid array; 0 for a sound one."""
-        if entry != codes.STRING and (entry < codes.INT or entry > codes.DOUBLE):
+        if entry != wire.STRING and (entry < wire.INT or entry > wire.DOUBLE):
             return UNKNOWN_ENTRIES
         room = (UNIT << order) - SLOTS_AT
-        if count > room // (4 if entry == codes.STRING else 8):
+        if count > room // (4 if entry == wire.STRING else 8):
             return TOO_MANY_SLOTS
-        return EMPTY_HISTOGRAM if count == 0 and format != codes.FLAT else 0
+        return EMPTY_HISTOGRAM if count == 0 and format != wire.FLAT else 0
 
     def read_slots(self, unit: i64, count: i64) -> i64:
         """Count what the slots of an array of strings refer to; the first slot of nothing, or -1.
@@ -340,10 +340,10 @@ class Values(Kernel):
         -1 if there is none; ``fault`` says why.
         """
         start = self.scan.starts[unit] if unit < self.scan.units else 0
-        if start == codes.STRING + 1 or start == codes.NAME + 1:
+        if start == wire.STRING + 1 or start == wire.NAME + 1:
             string = self.scan.numbers[unit]
             self.refs[string] += 1
-            if start == codes.NAME + 1:
+            if start == wire.NAME + 1:
                 if self.string_length[string] >= 0:
                     return string
                 self.fault = NAME_PAST_ITS_BLOCK
@@ -361,10 +361,10 @@ class Values(Kernel):
         The string there, a NAME too, is counted as referred to.
         """
         start = self.scan.starts[unit] if unit < self.scan.units else 0
-        if start == codes.STRING + 1 or start == codes.NAME + 1:
+        if start == wire.STRING + 1 or start == wire.NAME + 1:
             string = self.scan.numbers[unit]
             self.refs[string] += 1
-            if unit > 0 and start == codes.STRING + 1:
+            if unit > 0 and start == wire.STRING + 1:
                 return string
         return -1
 
@@ -372,7 +372,7 @@ class Values(Kernel):
         """Count a reference to the string at a unit, if there is one."""
         if unit < self.scan.units:
             start = self.scan.starts[unit]
-            if start == codes.NAME + 1 or start == codes.STRING + 1:
+            if start == wire.NAME + 1 or start == wire.STRING + 1:
                 self.refs[self.scan.numbers[unit]] += 1
         return 0
 
@@ -399,10 +399,10 @@ class Values(Kernel):
         if parent == 0:
             return 0
         start = self.scan.starts[parent] if parent < self.scan.units else 0
-        if start == codes.NODE + 1:
+        if start == wire.NODE + 1:
             node = self.scan.numbers[parent]
             return node if self.node_name[node] >= 0 else NO_NODE
-        if start != codes.TOMBSTONE + 1:
+        if start != wire.TOMBSTONE + 1:
             self.notes.add(ORPHAN, UNIT * self.scan.unit[record], record, parent)
         return NO_NODE
 
@@ -459,13 +459,13 @@ class Validator(Kernel):
             type = self.scan.type[record]
             unit = self.scan.unit[record]
             if unit > 0:
-                if type == codes.NODE or type == codes.TOMBSTONE:
+                if type == wire.NODE or type == wire.TOMBSTONE:
                     if self.words[2 * unit + 1] != self.children[unit]:
                         count = self.words[2 * unit + 1]
                         self.notes.add(NODE_COUNT, UNIT * unit, record, count)
-                elif type == codes.NAME or type == codes.STRING:
+                elif type == wire.NAME or type == wire.STRING:
                     self.string(record, unit, type)
-                elif type == codes.EXTENT:
+                elif type == wire.EXTENT:
                     extent = self.scan.numbers[unit]
                     if self.owner[extent] == 0:
                         self.notes.add(NOT_USED, UNIT * unit, record, 0)
@@ -479,7 +479,7 @@ class Validator(Kernel):
         refs = self.refs[self.scan.numbers[unit]]
         if refs == 0:
             self.notes.add(NOT_USED, UNIT * unit, record, 0)
-        elif type == codes.NAME:
+        elif type == wire.NAME:
             if refs > 1:
                 self.notes.add(NAME_USED_TWICE, UNIT * unit, record, refs)
         elif (self.words[2 * unit] >> self.scan.name_at) & MAX_REFERENCES != refs:

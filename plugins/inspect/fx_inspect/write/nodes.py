@@ -13,14 +13,14 @@ from fx_inspect.format import BlockType
 from fx_inspect.write.arrays import (
     MOST_NUMBERS,
     DoubleArray,
+    ExponentialHistogram,
     IntArray,
+    LinearHistogram,
     NumberArray,
     StringArray,
     UintArray,
     checked_slots,
 )
-from fx_inspect.write.histograms import ExponentialHistogram, LinearHistogram
-from fx_inspect.write.links import Lazy, LinkedTree
 from fx_inspect.write.state import LEAST, MOST, double, int64, uint64, utf8
 from fx_inspect.write.values import (
     BoolProperty,
@@ -28,6 +28,8 @@ from fx_inspect.write.values import (
     Container,
     DoubleProperty,
     IntProperty,
+    Lazy,
+    LinkedTree,
     StringProperty,
     UintProperty,
     bool_word,

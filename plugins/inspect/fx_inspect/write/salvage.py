@@ -31,8 +31,8 @@ from fx_inspect.read.tables import (
 from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, decoded, strings_of, walk
 from fx_inspect.rules import RULES
 from fx_inspect.write.arrays import DoubleArray, IntArray, NumberArray, UintArray
-from fx_inspect.write.links import Lazy
 from fx_inspect.write.nodes import Node
+from fx_inspect.write.values import Lazy
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink

@@ -16,9 +16,9 @@ import attrs
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.write.heap import Growth
-from fx_inspect.write.links import Lazy
 from fx_inspect.write.nodes import Node
 from fx_inspect.write.state import State, uint64
+from fx_inspect.write.values import Lazy
 from fxframework.errors import refusal
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
