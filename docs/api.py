@@ -12,10 +12,10 @@ from pathlib import Path
 
 import attrs
 
-__all__ = ["EXPORTS", "ROOMS", "Thing", "entry", "modules", "public", "room_text", "things"]
+__all__ = ["EXPORTS", "PACKAGES", "Thing", "entry", "modules", "page_of", "public", "things"]
 
 ROOT = Path(__file__).resolve().parents[1] / "fxframework"
-ROOMS = ("model", "io", "registry", "findings", "errors", "testing")
+PACKAGES = ("model", "io", "registry", "findings", "errors", "testing")
 """Packages and modules of fxframework whose names are documented."""
 EXPORTS = ("kit", "wire")
 """Packages of which what they export is documented: a section of a page for each name."""
@@ -48,10 +48,10 @@ def source(module: str) -> ast.Module:
     return ast.parse(file.read_text("utf-8"))
 
 
-def modules(room: str) -> list[str]:
-    """The modules of a room that have public names, the room itself first."""
-    path = ROOT / "fxframework" / room
-    found = [f"fxframework.{room}"]
+def modules(name: str) -> list[str]:
+    """The modules of a package, or the module, that have public names."""
+    path = ROOT / "fxframework" / name
+    found = [f"fxframework.{name}"]
     if path.is_dir():
         for file in sorted(path.rglob("*.py")):
             name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
@@ -152,8 +152,8 @@ def shown(thing: Thing) -> list[ast.ClassDef]:
 @functools.cache
 def names() -> frozenset[str]:
     """All names that have an entry."""
-    of_rooms = {name for room in ROOMS for module in modules(room) for name in public(module)}
-    return of_rooms.union(*(public(f"fxframework.{package}") for package in EXPORTS))
+    found = {name for each in PACKAGES for module in modules(each) for name in public(module)}
+    return found.union(*(public(f"fxframework.{package}") for package in EXPORTS))
 
 
 def fields(thing: Thing) -> list[Field]:
@@ -239,10 +239,10 @@ def signature(node: Function, name: str = "", *, bound: bool = False) -> str:
 # --- Markdown ------------------------------------------------------------------------------------
 
 
-def room_text(room: str) -> str:
-    """The reference of a room."""
+def page_of(name: str) -> str:
+    """The reference of a package or a module."""
     parts = []
-    for module in modules(room):
+    for module in modules(name):
         said = list(things(module))
         if said:
             about = prose(ast.get_docstring(source(module)) or "")

@@ -555,8 +555,8 @@ def parts() -> dict[str, Callable[[], str]]:
                 continue  # the same reference reader, whose table is on the other format's page
             made[f"quirks {reader.format} {one.name}"] = lambda one=one: quirk_table(one)  # type: ignore[misc]
     api = loaded("fxframework_api", DOCS / "api.py")
-    for room in api.ROOMS:
-        made[f"api {room}"] = lambda room=room: api.room_text(room)  # type: ignore[misc]
+    for package in api.PACKAGES:
+        made[f"api {package}"] = lambda package=package: api.page_of(package)  # type: ignore[misc]
     for package in api.EXPORTS:
         for name in api.public(f"fxframework.{package}"):
             made[f"api {package}.{name}"] = functools.partial(api.entry, package, name)

@@ -233,6 +233,8 @@ GONE = {
     "mender": "salvage",
     "lack": "missing",
     "told": "form, text",
+    "yardstick": "measure",
+    "yardsticks": "measures",
 }
 """Words that no name has any more, and those that replaced them (docs/glossary.md)."""
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

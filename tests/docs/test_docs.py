@@ -146,13 +146,13 @@ def test_every_hook_has_its_exact_arguments() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     """With what it is, and each of its fields and methods."""
     api = generate().loaded("docs_api", ROOT / "docs" / "api.py")
-    for room in api.ROOMS:
-        text = page(f"docs/reference/{room}.md")
-        for module in api.modules(room):
+    for shown in api.PACKAGES:
+        text = page(f"docs/reference/{shown}.md")
+        for module in api.modules(shown):
             for name in importlib.import_module(module).__all__:
                 home = api.defined(module, name)[0]
-                assert f"### `{name}`\n" in text or home.split(".")[1] != room, f"{module}.{name}"
-    modules = [module for room in api.ROOMS for module in api.modules(room)]
+                assert f"### `{name}`\n" in text or home.split(".")[1] != shown, f"{module}.{name}"
+    modules = [module for shown in api.PACKAGES for module in api.modules(shown)]
     found = [thing for module in modules for thing in api.things(module)]
     for package in api.EXPORTS:
         home = f"fxframework.{package}"
@@ -166,17 +166,17 @@ def test_every_public_name_is_in_the_reference() -> None:
                 assert ast.get_docstring(method), f"{thing.name}.{method.name}"
 
 
-@pytest.mark.parametrize("room", ["plugin", "kit", "wire"])
-def test_every_name_for_plugins_has_an_example(room: str) -> None:
+@pytest.mark.parametrize("shown", ["plugin", "kit", "wire"])
+def test_every_name_for_plugins_has_an_example(shown: str) -> None:
     """That uses it."""
-    module = importlib.import_module(f"fxframework.{room}")
-    parts = GENERATED.sub("", page(f"docs/reference/{room}.md")).split("\n## ")[1:]
+    module = importlib.import_module(f"fxframework.{shown}")
+    parts = GENERATED.sub("", page(f"docs/reference/{shown}.md")).split("\n## ")[1:]
     assert sorted(part.partition("\n")[0].strip("`") for part in parts) == sorted(module.__all__)
     for part in parts:
         name = part.partition("\n")[0].strip("`")
         code = BLOCK.search(part)
         assert code is not None, name
-        assert re.search(rf"import .*\b{name}\b|\b{room}\.{name}\b", code["code"]), name
+        assert re.search(rf"import .*\b{name}\b|\b{shown}\.{name}\b", code["code"]), name
         assert getattr(module, name) is not None
 
 
@@ -187,7 +187,7 @@ def test_the_reference_follows_the_sources(tmp_path: Path, monkeypatch: pytest.M
     package.mkdir()
     (package / "errors.py").write_text(MADE_UP)
     monkeypatch.setattr(api, "ROOT", tmp_path)
-    monkeypatch.setattr(api, "ROOMS", ("errors",))
+    monkeypatch.setattr(api, "PACKAGES", ("errors",))
     monkeypatch.setattr(api, "EXPORTS", ())
     assert api.modules("errors") == ["fxframework.errors"]
     limit, base, part, _ = api.things("fxframework.errors")
@@ -199,7 +199,7 @@ def test_the_reference_follows_the_sources(tmp_path: Path, monkeypatch: pytest.M
         ("a", "2", "First."), ("hidden", "3", "Hidden."),
     ]  # fmt: skip
     assert [method.name for method, _ in api.members(part)] == ["run", "inherited"]
-    text = api.room_text("errors")
+    text = api.page_of("errors")
     assert "**`run(x: int=1, *, y: str) -> None`**" in text
     assert "```python\ntwo(a: int) -> int\n```" in text
     assert "_secret" not in text

@@ -319,7 +319,7 @@ def test_streamed_arguments_are_those_of_the_whole(name: str, rows: int) -> None
             whole, stream = Arguments(capture, table), ArgumentStream(capture, table)
             assert stream.count == len(whole)
             for batch in capture.batches(table, rows):
-                found = stream.stretch(batch.array("row"))
+                found = stream.of(batch.array("row"))
                 numbers = [
                     found.columns["name"][start:stop].tolist()
                     for start, stop in zip(found.starts, found.stops, strict=True)

@@ -25,7 +25,7 @@ from fxframework.model.table import Table
 __all__ = [
     "ASYNC",
     "UNMATCHED_EXIT",
-    "CallParts",
+    "CallBatches",
     "Calls",
     "Function",
     "Functions",
@@ -176,7 +176,7 @@ class Calls:
         return inner, recursive
 
 
-class CallPart(NamedTuple):
+class CallBatch(NamedTuple):
     """Consecutive calls: the columns of ``Calls`` from the call at index ``first`` on."""
 
     first: int
@@ -186,7 +186,7 @@ class CallPart(NamedTuple):
     thread: I32
 
 
-class CallParts:
+class CallBatches:
     """The calls of a capture in parts, for captures that do not fit into memory.
 
     Together the parts are what ``Calls.of`` returns. The caller of a call is in the same part or in
@@ -231,11 +231,11 @@ class CallParts:
         values = batch.array(self._column.name)
         return values.view(np.uint8) if values.dtype.kind == "b" else values
 
-    def parts(self) -> Iterator[CallPart]:
+    def parts(self) -> Iterator[CallBatch]:
         """Yield the calls, part by part."""
         calls = self._whole
         if calls is not None:
-            yield CallPart(0, calls.function, calls.parent, calls.length, calls.thread)
+            yield CallBatch(0, calls.function, calls.parent, calls.length, calls.thread)
             return
         count = self._count - self.asynchronous
         first = stop = 0
@@ -249,12 +249,12 @@ class CallParts:
                 self._hold(columns, begin - first)
                 columns = tuple(column.array[: stop - first] for column in self._held)
             if latest < stop:
-                yield CallPart(first, *columns)
+                yield CallBatch(first, *columns)
                 self._held.clear()
                 first = stop
 
     def _calls(self, batch: Table, longest: int) -> tuple[NDArray[Any], ...]:
-        """Return the columns of ``CallPart`` for the calls of a batch."""
+        """Return the columns of ``CallBatch`` for the calls of a batch."""
         chosen = batch.array("kind") != ASYNC
         columns = [self._keys(batch), *map(batch.array, ("parent", self._length, "thread"))]
         if not chosen.all():

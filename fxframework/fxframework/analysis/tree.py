@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.calls import NO_THREAD, CallParts, Calls, Functions, ThreadNames, in_ns
+from fxframework.analysis.calls import NO_THREAD, CallBatches, Calls, Functions, ThreadNames, in_ns
 from fxframework.analysis.made import Made
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
@@ -135,7 +135,7 @@ def call_tree(
 
     Raises UsageError if the capture has no slices.
     """
-    parts = CallParts(capture, by, calls)
+    parts = CallBatches(capture, by, calls)
     ids = parts.threads
     numbers = np.zeros(int(ids[-1]) + 2 if ids.size else 1, np.int32)
     roots: Sequence[str] = ["all threads"]

@@ -71,7 +71,7 @@ def follow(
                 remedy="check the path and its permissions",
             ) from error
         with file:
-            reading = _Reading(session, file, str(path), show)
+            reading = _FollowedFile(session, file, str(path), show)
             with session.open(text, also=also, strict=False) as whole:
                 # Keep the format, because a new file may still be too short to detect it.
                 text = f"{whole.format}:{path}"
@@ -104,7 +104,7 @@ def _path_of(session: Session, text: str) -> Path:
     return Path(path)
 
 
-class _Reading:
+class _FollowedFile:
     """The state of following one open file."""
 
     def __init__(

@@ -30,7 +30,7 @@ class Task(NamedTuple):
     thread: str | None
 
 
-class Stretch(NamedTuple):
+class RowArgs(NamedTuple):
     """Arguments of consecutive rows: begin and end for each row, and their columns."""
 
     starts: NDArray[np.int64]
@@ -180,8 +180,8 @@ class ArgumentStream:
         numbers = [self._types[name] for name in types if name in self._types]
         return np.isin(columns["type"], numbers)
 
-    def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Stretch]]:
-        """Yield the results of ``stretch`` for slices of the rows, in bounded memory.
+    def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, RowArgs]]:
+        """Yield the results of ``of`` for slices of the rows, in bounded memory.
 
         A slice has at most the arguments of a batch and of a row.
         """
@@ -192,13 +192,13 @@ class ArgumentStream:
             # The arguments of a batch's last row may continue in the next batch.
             more = self._last > rows[at]
             stop = int(np.searchsorted(rows, self._last)) if more else rows.size
-            yield slice(at, stop), self.stretch(rows[at:stop])
+            yield slice(at, stop), self.of(rows[at:stop])
             at = stop
 
-    def stretch(self, rows: NDArray[np.int64]) -> Stretch:
+    def of(self, rows: NDArray[np.int64]) -> RowArgs:
         """Return the arguments of rows, int64 of shape (n,), sorted and after earlier requests."""
         if not rows.size:
-            return self._stretch(rows, _joined([]))
+            return self._args_of(rows, _joined([]))
         first, last = int(rows[0]), int(rows[-1])
         while self._last <= last and (batch := next(self._batches, None)) is not None:
             self._read(batch[0])
@@ -212,12 +212,12 @@ class ArgumentStream:
             here = _joined([here, late])
             order = np.argsort(here["parent"], kind="stable")
             here = {name: column[order] for name, column in here.items()}
-        return self._stretch(rows, here)
+        return self._args_of(rows, here)
 
-    def _stretch(self, rows: NDArray[np.int64], columns: Columns) -> Stretch:
+    def _args_of(self, rows: NDArray[np.int64], columns: Columns) -> RowArgs:
         starts = np.searchsorted(columns["parent"], rows, "left")
         stops = np.searchsorted(columns["parent"], rows, "right")
-        return Stretch(starts, stops, columns)
+        return RowArgs(starts, stops, columns)
 
     def _read(self, columns: Columns) -> None:
         self._parts.append(columns)

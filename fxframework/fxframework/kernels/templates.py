@@ -23,10 +23,10 @@ from fxframework.kernels.parts import (
     TEXT,
 )
 
-__all__ = ["Part", "Templates"]
+__all__ = ["Cell", "Templates"]
 
 I64 = NDArray[np.int64]
-Part = bytes | tuple[int, NDArray[np.generic] | int]
+Cell = bytes | tuple[int, NDArray[np.generic] | int]
 """A part of a template: a constant text, or a kind (``parts.py``) with its column or a constant
 value."""
 
@@ -114,7 +114,7 @@ class Templates(Kernel):
         self.member_starts = view(starts if starts.size else np.zeros(1), np.int64)
         self.member_ends = view(ends if ends.size else np.zeros(1), np.int64)
 
-    def write(self, rows: int, *parts: Part) -> tuple[I64, I64]:
+    def write(self, rows: int, *parts: Cell) -> tuple[I64, I64]:
         """Write rows; return begin and end of each in ``letters``, both of shape (rows,).
 
         Columns have the shape (rows,); those of MEMBERS and MEMBERS_END are indexes of members.

@@ -1,6 +1,6 @@
 """The scanned capture: the base of readers whose tables come from kernels that scan the file.
 
-A reader supplies the first pass over the file (``FirstPass``), the columns of a stretch of rows,
+A reader supplies the first pass over the file (``FirstPass``), the columns of a batch of rows,
 and its rules. This module does the rest: memory check, whole tables and batches,
 counts, conversion of a kernel's notes to findings, summary.
 """
@@ -26,12 +26,12 @@ from fxframework.model.table import ColumnData, Table
 __all__ = [
     "BINS",
     "FINDING_FIELDS",
+    "Batch",
     "Columns",
     "FirstPass",
     "Note",
     "Notes",
     "ScannedCapture",
-    "Stretch",
     "Timeline",
     "busiest",
     "listed_notes",
@@ -98,7 +98,7 @@ def listed_notes(notes: Notes, rules: Catalogue) -> Iterator[Note]:
 
 
 @attrs.frozen
-class Stretch:
+class Batch:
     """Consecutive rows of one table."""
 
     first: int
@@ -110,22 +110,22 @@ class Stretch:
     tables would keep it in memory."""
 
     @classmethod
-    def of(cls, first: int, table: Table) -> Stretch:
+    def of(cls, first: int, table: Table) -> Batch:
         """Return the rows of a table, such as ``Table.of`` makes, numbered from ``first``."""
         columns: Columns = {name: table[name] for name in table.columns if name != "row"}
         return cls(first, len(table), columns)
 
 
-PartT = TypeVar("PartT")
+ChunkT = TypeVar("ChunkT")
 
 
-class FirstPass(abc.ABC, Generic[PartT]):
+class FirstPass(abc.ABC, Generic[ChunkT]):
     """The result of one pass over the whole file; each format derives a class with its counts.
 
-    ``PartT`` is the type of the raw columns that the kernels make from a part of the file.
+    ``ChunkT`` is the type of the raw columns that the kernels make from a part of the file.
     """
 
-    whole: PartT | None = None
+    whole: ChunkT | None = None
     """The raw columns of the whole file, if the pass kept them."""
 
     @property
@@ -162,11 +162,11 @@ class FirstPass(abc.ABC, Generic[PartT]):
 PassT = TypeVar("PassT", bound=FirstPass[Any])
 
 
-class ScannedCapture(Capture, Generic[PassT, PartT]):
+class ScannedCapture(Capture, Generic[PassT, ChunkT]):
     """A capture whose tables come from kernels. See ``FirstPass`` for the type parameters.
 
     A reader supplies ``_run_pass`` (the first pass), ``_parts`` (a second pass, in bounded
-    memory), ``_stretch`` (the columns of a table from such a part), ``_facts`` (for its summary),
+    memory), ``_batch`` (the columns of a table from such a part), ``_facts`` (for its summary),
     and the class variables below.
     """
 
@@ -187,11 +187,11 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         """Read the whole file once; if ``whole``, keep its raw columns."""
 
     @abc.abstractmethod
-    def _parts(self, passed: PassT) -> Iterator[PartT]:
+    def _parts(self, passed: PassT) -> Iterator[ChunkT]:
         """Read the file again, after the first pass; yield its raw columns part by part."""
 
     @abc.abstractmethod
-    def _stretch(self, name: str, passed: PassT, part: PartT) -> Stretch:
+    def _batch(self, name: str, passed: PassT, part: ChunkT) -> Batch:
         """Return the rows of a table in a part."""
 
     def _small(self, name: str, passed: PassT) -> Columns:  # noqa: ARG002
@@ -310,7 +310,7 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
             else:
                 columns = self._small(name, self.first_pass())
                 count = next(len(column) for column in columns.values() if not callable(column))
-                table = self._table_of(name, Stretch(0, count, columns))
+                table = self._table_of(name, Batch(0, count, columns))
             self._tables[name] = table
         return table
 
@@ -322,11 +322,11 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         for part in self._parts(passed):
             yield from self._made(name, passed, part).batches(rows)
 
-    def _made(self, name: str, passed: PassT, part: PartT) -> Table:
-        return self._table_of(name, self._stretch(name, passed, part))
+    def _made(self, name: str, passed: PassT, part: ChunkT) -> Table:
+        return self._table_of(name, self._batch(name, passed, part))
 
-    def _table_of(self, name: str, stretch: Stretch) -> Table:
-        first, count, columns = stretch.first, stretch.count, stretch.columns
+    def _table_of(self, name: str, batch: Batch) -> Table:
+        first, count, columns = batch.first, batch.count, batch.columns
         columns["row"] = lambda: row_numbers(first, count)
         return Table(self.schemas[name], count, columns, self.strings)
 

@@ -22,7 +22,7 @@ PLAIN = re.compile(r"[^,\]}\n#]*")
 
 def lines_of(text: str) -> dict[str, int]:
     """Return the line, from 1, of each path, such as ``step[3].args.count``."""
-    return _Walk(text).lines
+    return _TextScan(text).lines
 
 
 def line_of(lines: dict[str, int], path: str) -> int | None:
@@ -34,7 +34,7 @@ def line_of(lines: dict[str, int], path: str) -> int | None:
     return None
 
 
-class _Walk:
+class _TextScan:
     """A scan of a text."""
 
     def __init__(self, text: str) -> None:

@@ -156,14 +156,14 @@ def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
 
 def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = None) -> Scenario:
     """Convert a loaded TOML document to a scenario. Raises ScenarioError, without lines."""
-    reading = _Reading(host)
+    reading = _ScenarioReader(host)
     scenario = reading.scenario(document, path)
     if reading.faults or scenario is None:
         raise ScenarioError(reading.faults, path=None if path is None else str(path))
     return scenario
 
 
-class _Reading:
+class _ScenarioReader:
     """Converts one document and collects its faults."""
 
     def __init__(self, host: Host) -> None:

@@ -17,7 +17,7 @@ from fxframework.kernels.ops import AT_END, HANDED_OVER
 from fxframework.kernels.program import Program
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.kit.record_lines import PIECE
-from fxframework.kit.scanned import FirstPass, ScannedCapture, Stretch
+from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import TextColumn
@@ -475,12 +475,10 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         for batch in Run(self, rows_of(self.declared, tuple(self.schemas)), 1).batches():
             yield {name: (0, cells) for name, cells in batch.items()}
 
-    def _stretch(
-        self, name: str, passed: DeclaredPass, part: dict[str, tuple[int, Cells]]
-    ) -> Stretch:
+    def _batch(self, name: str, passed: DeclaredPass, part: dict[str, tuple[int, Cells]]) -> Batch:
         del passed
         first, cells = part[name]
-        return Stretch.of(first, self._made_of(name, cells))
+        return Batch.of(first, self._made_of(name, cells))
 
     def _made_of(self, name: str, cells: Cells) -> Table:
         constants = {
@@ -497,11 +495,11 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
             yield from self._table(name).batches(rows)
             return
         first = 0
-        for batch in Run(self, rows_of(self.declared, (name,)), 1).batches():
-            cells = batch[name]
-            stretch = Stretch.of(first, self._made_of(name, cells))
-            first += stretch.count
-            yield from self._table_of(name, stretch).batches(rows)
+        for tables in Run(self, rows_of(self.declared, (name,)), 1).batches():
+            cells = tables[name]
+            batch = Batch.of(first, self._made_of(name, cells))
+            first += batch.count
+            yield from self._table_of(name, batch).batches(rows)
 
     def spans(self, kind: str, starts: I64, lengths: I64) -> Any:
         """Return a column of bytes of the file: pairs of place and length, or texts."""

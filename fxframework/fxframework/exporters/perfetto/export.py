@@ -334,7 +334,7 @@ class _CaptureWriter:
             return tails.every()
 
         places = (lambda columns: source(columns[own[0]])) if source is not None else None
-        lanes = _Lanes(self, SliceTracks(self._process, self._operations))
+        lanes = _SliceEvents(self, SliceTracks(self._process, self._operations))
         for part in in_order(self.capture, own, tails_of):
             early = part.columns["ts"] < 0
             self._dropped[BEFORE_ZERO] += int(np.count_nonzero(early))
@@ -686,7 +686,7 @@ def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
     return find
 
 
-class _Lanes:
+class _SliceEvents:
     """Makes the events of slices, with their lanes."""
 
     def __init__(self, writer: _CaptureWriter, tracks: SliceTracks) -> None:

@@ -24,7 +24,7 @@ from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.kernels.notes import Notes
 from fxframework.kit.record_lines import PIECE, record_lines
-from fxframework.kit.scanned import FirstPass, ScannedCapture, Stretch
+from fxframework.kit.scanned import Batch, FirstPass, ScannedCapture
 from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
 from fxframework.model.table import Table
@@ -150,16 +150,16 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
     def _parts(self, passed: InspectPass) -> Iterator[TreeRows | JoinedRows]:
         yield passed.whole
 
-    def _stretch(self, name: str, passed: InspectPass, part: TreeRows | JoinedRows) -> Stretch:
+    def _batch(self, name: str, passed: InspectPass, part: TreeRows | JoinedRows) -> Batch:
         del passed
-        return Stretch(0, *part.rows(name, 0, part.count(name)))
+        return Batch(0, *part.rows(name, 0, part.count(name)))
 
     def _batches(self, name: str, rows: int) -> Iterator[Table]:
         tree = self.first_pass().whole
         count, at = tree.count(name), 0
         while at < count:
             stop = tree.stop(name, at, min(at + rows, count))
-            yield self._table_of(name, Stretch(at, *tree.rows(name, at, stop)))
+            yield self._table_of(name, Batch(at, *tree.rows(name, at, stop)))
             at = stop
 
     # --- Selectors, entries and facts -------------------------------------------------------------

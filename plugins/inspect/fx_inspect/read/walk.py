@@ -133,7 +133,7 @@ class Slots:
     """The slots of arrays by the rows of their properties, read in order."""
 
     def __init__(self, capture: Capture) -> None:
-        self._pieces = Details(capture, "inspect_slots", "parent", _Piece.whole)
+        self._pieces = Details(capture, "inspect_slots", "parent", _RowsOf.whole)
 
     def of(self, row: int, column: str) -> list[Any]:
         """Return the slots of an array in a column of `inspect_slots`."""
@@ -141,7 +141,7 @@ class Slots:
         return pieces[0] if len(pieces) == 1 else [*chain.from_iterable(pieces)]
 
 
-class _Piece:
+class _RowsOf:
     """Some rows of a batch."""
 
     def __init__(self, batch: Table, rows: slice) -> None:
@@ -149,11 +149,11 @@ class _Piece:
         self._rows = rows
 
     @classmethod
-    def whole(cls, batch: Table) -> _Piece:
+    def whole(cls, batch: Table) -> _RowsOf:
         return cls(batch, slice(0, len(batch)))
 
-    def __getitem__(self, rows: slice) -> _Piece:
-        return _Piece(self._batch, rows)
+    def __getitem__(self, rows: slice) -> _RowsOf:
+        return _RowsOf(self._batch, rows)
 
     def values(self, column: str) -> list[Any]:
         values: list[Any] = self._batch.array(column)[self._rows].tolist()

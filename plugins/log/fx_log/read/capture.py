@@ -45,11 +45,11 @@ from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import (
+    Batch,
     Columns,
     FirstPass,
     Note,
     ScannedCapture,
-    Stretch,
     Timeline,
     sketch,
     value_columns,
@@ -295,9 +295,9 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
             return self.strings[note.value]
         return note.value
 
-    def _stretch(self, name: str, passed: LogPass, part: LogPart) -> Stretch:  # noqa: ARG002
+    def _batch(self, name: str, passed: LogPass, part: LogPart) -> Batch:  # noqa: ARG002
         count, columns = _TABLES[name](part)
-        return Stretch(part.chunk.first[name], count, columns)
+        return Batch(part.chunk.first[name], count, columns)
 
     def _facts(self, passed: LogPass) -> dict[str, Any]:
         scanned = passed.scanned

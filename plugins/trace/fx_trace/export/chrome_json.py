@@ -44,7 +44,7 @@ from fx_trace.format import ArgType, BlobType, SchedulingType
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SIGNED, TEXT
 from fxframework.kernels.sorting import stable_order
-from fxframework.kernels.templates import Part
+from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
@@ -346,7 +346,7 @@ class _JsonEvents(EventMaker):
 
     # --- Arguments -------------------------------------------------------------------------------
 
-    def _uint64(self, args: Table, rows: I64) -> list[Part]:
+    def _uint64(self, args: Table, rows: I64) -> list[Cell]:
         """Render unsigned values, large ones of counters as doubles: Perfetto reads int64."""
         values = args.array("uint")[rows]
         large = (values >> 63 != 0) & (args.array("table")[rows] == COUNTERS)
@@ -394,7 +394,7 @@ class _JsonEvents(EventMaker):
 
     # --- Events ----------------------------------------------------------------------------------
 
-    def _head(self, table: Table, rows: I64, ts: I64) -> list[Part]:
+    def _head(self, table: Table, rows: I64, ts: I64) -> list[Cell]:
         """Return the parts for the members that all events have."""
         return [
             b'{"cat":',
@@ -420,8 +420,8 @@ class _JsonEvents(EventMaker):
             mine = own.of(table.array("offset")[rows])
             later = self.ends.of(row[rows])
             if group >> 1 == ASYNC:
-                number: Part = (NATURAL, table.array("id")[rows])
-                parts: list[Part] = [*begin, b',"ph":"b","id":', number, *mine, b"}"]
+                number: Cell = (NATURAL, table.array("id")[rows])
+                parts: list[Cell] = [*begin, b',"ph":"b","id":', number, *mine, b"}"]
                 if closed:
                     parts += [BETWEEN, *finish, b',"ph":"e","id":', number, *later, b"}"]
                 made.write(rows, *parts)
@@ -436,7 +436,7 @@ class _JsonEvents(EventMaker):
                 self._begins(made, rows, [*begin, b',"ph":"B"', *mine, b"}"],
                              [*finish, b',"ph":"E"', *later, b"}"] if closed else [])  # fmt: skip
 
-    def _begins(self, made: Made, rows: I64, begin: list[Part], end: list[Part]) -> None:
+    def _begins(self, made: Made, rows: I64, begin: list[Cell], end: list[Cell]) -> None:
         """Render begins of slices, each followed by the text of its end."""
         if not end:
             made.write(rows, *begin)
@@ -449,7 +449,7 @@ class _JsonEvents(EventMaker):
         scope, ts = table.array("scope"), table.array("ts")
         self._on_thread(made, table.array("thread"), np.full(ts.size, NONE))
         for is_async, rows in groups(scope == ASYNC_SCOPE):
-            what: list[Part] = [b',"ph":"i","s":"', self._letters(scope[rows]), b'"']
+            what: list[Cell] = [b',"ph":"i","s":"', self._letters(scope[rows]), b'"']
             if is_async:
                 what = [b',"ph":"n","id":', (NATURAL, table.array("id")[rows])]
                 made.places[0, rows] = ALONE
@@ -460,7 +460,7 @@ class _JsonEvents(EventMaker):
         rows = np.arange(len(table))
         self._on_thread(made, table.array("thread"), table.array("slice"))
         phase, number = self._phases(table.array("phase")), (NATURAL, table.array("id"))
-        what: list[Part] = [b',"ph":', phase, b',"id":"', number, b'"']
+        what: list[Cell] = [b',"ph":', phase, b',"id":"', number, b'"']
         head = self._head(table, rows, table.array("ts"))
         made.write(rows, *head, *what, *own.of(table.array("offset")), b"}")
 
@@ -474,7 +474,7 @@ class _JsonEvents(EventMaker):
         number = table.array("id")
         made.places[0] = ALONE
         for shown, rows in groups(number != 0):
-            id: list[Part] = [b',"id":"0x', (HEX, number[rows]), b'"'] if shown else []
+            id: list[Cell] = [b',"id":"0x', (HEX, number[rows]), b'"'] if shown else []
             head = self._head(table, rows, table.array("ts"))
             members = own.of(table.array("offset")[rows])
             made.write(rows, *head, b',"ph":"C"', *id, *members, b"}")
@@ -509,18 +509,18 @@ class _JsonEvents(EventMaker):
             legacy = group >> 2 == LEGACY
             who = self._who if legacy else self._tid
             before, after = (who(sched.array(name)[rows]) for name in ("prev", "next"))
-            ranks: list[list[Part]] = [
+            ranks: list[list[Cell]] = [
                 [b',"prio":', (SIGNED, rank[rows])] if legacy or group & bit else []
                 for rank, bit in ((left, 2), (entered, 1))
             ]
-            head: list[Part] = [b',"ts":', (MICROS, sched.array("ts")[rows])]
+            head: list[Cell] = [b',"ts":', (MICROS, sched.array("ts")[rows])]
             head += [b',"cpu":', (SIGNED, sched.array("cpu")[rows])]
             extra = own.of(sched.array("offset")[rows])
             if group >> 2 == WAKEUP:
-                what: list[Part] = [BETWEEN, b'{"ph":"w"', *head, b",", after, *ranks[1]]
+                what: list[Cell] = [BETWEEN, b'{"ph":"w"', *head, b",", after, *ranks[1]]
             else:
-                state: Part = (SIGNED, sched.array("prev_state")[rows])
-                out: list[Part] = [b',"out":{', before, b',"state":', state, *ranks[0]]
+                state: Cell = (SIGNED, sched.array("prev_state")[rows])
+                out: list[Cell] = [b',"out":{', before, b',"state":', state, *ranks[0]]
                 what = [BETWEEN, b'{"ph":"k"', *head, *out, b'},"in":{', after, *ranks[1], b"}"]
             made.write(rows, *what, *extra, b"}")
         sizes = made.ends - made.starts

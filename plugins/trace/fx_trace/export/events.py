@@ -15,7 +15,7 @@ from fx_trace.format import ArgType
 from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, SIGNED, TEXT
 from fxframework.kernels.sorting import stable_order
-from fxframework.kernels.templates import Part, Templates
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.runs import SortedRuns
 from fxframework.model.clock import NS_MAX
 from fxframework.model.strings import TextColumn
@@ -117,7 +117,7 @@ class Members:
     first: int
     """Number of the first member."""
 
-    def of(self, keys: I64) -> list[Part]:
+    def of(self, keys: I64) -> list[Cell]:
         """Return the parts of a template for the members of each key."""
         return [
             (MEMBERS, np.searchsorted(self.keys, keys) + self.first),
@@ -140,7 +140,7 @@ class Made:
         none = np.zeros(rows, np.int64)
         return cls(templates, none, none.copy(), np.zeros((places, rows), np.int64))
 
-    def write(self, rows: I64, *parts: Part) -> None:
+    def write(self, rows: I64, *parts: Cell) -> None:
         """Make the texts of these rows; columns are of shape (rows,)."""
         self.starts[rows], self.ends[rows] = self.templates.write(rows.size, *parts)
 
@@ -157,7 +157,7 @@ def firsts(ascending: I64) -> I64:
     return np.flatnonzero(np.diff(ascending, prepend=-1))
 
 
-Form = Callable[[Table, I64], list[Part]]
+Form = Callable[[Table, I64], list[Cell]]
 """Returns the parts of a template for the values of these rows of ``args``."""
 
 
@@ -220,7 +220,7 @@ class EventMaker:
         del keys
         return self.names(args.array("name"))[1]
 
-    def note(self, args: Table, rows: I64) -> list[Part]:
+    def note(self, args: Table, rows: I64) -> list[Cell]:
         """Return the parts that follow the values of arguments."""
         del args, rows
         return []
@@ -302,7 +302,7 @@ class EventMaker:
             )
         return keys, starts, ends
 
-    def value(self, kind: int, args: Table, rows: I64) -> list[Part]:
+    def value(self, kind: int, args: Table, rows: I64) -> list[Cell]:
         """Return the parts for the values of arguments of one type."""
         return self.forms[kind](args, rows)
 

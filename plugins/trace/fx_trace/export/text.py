@@ -30,7 +30,7 @@ from fx_trace.export.first_pass import (
 from fx_trace.export.windows import last_offset, windows
 from fx_trace.format import ArgType
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
-from fxframework.kernels.templates import Part
+from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
@@ -111,7 +111,7 @@ class _TextLines(EventMaker):
             shown = f"<type {kind}>".encode()
             self.forms.setdefault(kind, lambda _, __, shown=shown: [shown])  # type: ignore[misc]
 
-    def note(self, args: Table, rows: I64) -> list[Part]:
+    def note(self, args: Table, rows: I64) -> list[Cell]:
         """Return the parts for the names of the objects that arguments refer to."""
         if "trace_annotation" not in args.columns:
             return []
@@ -124,7 +124,7 @@ class _TextLines(EventMaker):
             return name
         return f"{_named(process, pid)}/{_named(name, tid)}"
 
-    def _lines(self, table: Table, made: Made, rows: I64, what: list[Part], *rest: Part) -> None:
+    def _lines(self, table: Table, made: Made, rows: I64, what: list[Cell], *rest: Cell) -> None:
         """Render lines of rows: time, thread, ``what``, ``category:name``, and the rest."""
         made.write(
             rows,
@@ -142,10 +142,10 @@ class _TextLines(EventMaker):
     def _slices(self, table: Table, made: Made, own: Members) -> None:
         dur, kind = table.array("dur"), table.array("kind")
         for group, rows in groups(2 * (kind == ASYNC) + (dur == NEVER)):
-            what: list[Part] = [b" slice"]
+            what: list[Cell] = [b" slice"]
             if group & 2:
                 what = [b" async id=", (NATURAL, table.array("id")[rows])]
-            length: list[Part] = [b" dur=", (LENGTH, dur[rows])]
+            length: list[Cell] = [b" dur=", (LENGTH, dur[rows])]
             if group & 1:
                 length = [b" unclosed"]
             members = own.of(table.array("offset")[rows])
@@ -155,7 +155,7 @@ class _TextLines(EventMaker):
     def _instants(self, table: Table, made: Made, own: Members) -> None:
         scope = table.array("scope")
         for group, rows in groups(scope == ASYNC_SCOPE):
-            what: list[Part] = [b" instant", self._scopes(scope[rows])]
+            what: list[Cell] = [b" instant", self._scopes(scope[rows])]
             if group:
                 what = [b" async-instant id=", (NATURAL, table.array("id")[rows])]
             self._lines(table, made, rows, what, *own.of(table.array("offset")[rows]))
@@ -168,24 +168,24 @@ class _TextLines(EventMaker):
 
     def _counters(self, table: Table, made: Made, own: Members) -> None:
         rows = np.arange(len(table))
-        what: list[Part] = [b" counter id=", (NATURAL, table.array("id"))]
+        what: list[Cell] = [b" counter id=", (NATURAL, table.array("id"))]
         self._lines(table, made, rows, what, *own.of(table.array("offset")))
 
     def _sched(self, table: Table, made: Made, own: Members) -> None:
         for kind, rows in groups(table.array("kind")):
             some = {name: table.array(name)[rows] for name in SWITCHED}
             members = own.of(some["offset"])
-            head: list[Part] = [(SECONDS, some["ts"]), b" cpu", (SIGNED, some["cpu"])]
+            head: list[Cell] = [(SECONDS, some["ts"]), b" cpu", (SIGNED, some["cpu"])]
             entered = self._who(some["next"])
             if kind == WAKEUP:
                 made.write(rows, *head, b" wakeup ", entered, *members, b"\n")
                 continue
             left, state = self._who(some["prev"]), self._states(some["prev_state"])
-            ranks: list[Part] = []
+            ranks: list[Cell] = []
             if kind == LEGACY:
                 ranks = [b" prio=", (SIGNED, some["prev_priority"]), b"->"]
                 ranks.append((SIGNED, some["next_priority"]))
-            switch: list[Part] = [b" switch ", left, b" ", state, b" -> ", entered]
+            switch: list[Cell] = [b" switch ", left, b" ", state, b" -> ", entered]
             made.write(rows, *head, *switch, *ranks, *members, b"\n")
 
     def _logs(self, table: Table, made: Made, own: Members) -> None:

@@ -16,8 +16,8 @@ from fx_trace import rules
 from fx_trace.read.cursor import Cursor, RecordBuilder, Tables, TraceFields, Value
 from fx_trace.read.parts import (
     Double,
-    Field,
     Flag,
+    HeaderField,
     Nothing,
     Number,
     Part,
@@ -182,7 +182,7 @@ def live_refs(holder: Any, parts: tuple[Part, ...], tables: Tables) -> dict[str,
     } or None
 
 
-class Arguments(Field):
+class Arguments(HeaderField):
     """The arguments, as many as the header says."""
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from fx_trace.read.scanner import Scanner, TimedChunk, Times
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
-from fxframework.kit.scanned import Columns, Note, ScannedCapture, Stretch
+from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.schema import TableSchema
@@ -206,7 +206,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     # --- Tables and summary ----------------------------------------------------------------------
 
-    def _stretch(self, name: str, passed: TracePass, part: TimedChunk) -> Stretch:
+    def _batch(self, name: str, passed: TracePass, part: TimedChunk) -> Batch:
         return stretch_of(name, passed, part, self.strings, self.source.data)
 
     def _small(self, name: str, passed: TracePass) -> Columns:

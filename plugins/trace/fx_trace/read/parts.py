@@ -85,7 +85,7 @@ class ValuePart(Part):
         values[self.name] = form.number(self.name)
 
 
-class Field(ValuePart):
+class HeaderField(ValuePart):
     """A part that has bits of the header. ``source`` is their name where it is not the field's."""
 
     def __init__(self, source: str | Bits | None = None) -> None:
@@ -107,7 +107,7 @@ class Field(ValuePart):
         self.limit = bits.limit
 
 
-class Number(Field):
+class Number(HeaderField):
     """An unsigned number in the header."""
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
@@ -170,7 +170,7 @@ class Flag(Number):
         values[self.name] = form.flag(self.name)
 
 
-class Named(Field):
+class Named(HeaderField):
     """A number in the header that goes by a name; a number without one is a finding."""
 
     def take(self, bits: Bits) -> None:
@@ -271,7 +271,7 @@ class Double(Word):
             values["bits"] = bits
 
 
-class Words(Field):
+class Words(HeaderField):
     """As many words as the header says."""
 
     def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -300,7 +300,7 @@ class Words(Field):
         values[self.name] = tuple(given)
 
 
-class Stream(Field):
+class Stream(HeaderField):
     """Bytes whose number the header has. Shown in hex under ``key``."""
 
     is_stream = True
@@ -416,7 +416,7 @@ class Text(Stream):
         values[self.name] = form.text(self.name)
 
 
-class Reference(Field):
+class Reference(HeaderField):
     """A field that is an index into a table, or is inline."""
 
     def holds(self, record: Any, index: int, tables: Tables) -> bool:

@@ -15,7 +15,7 @@ from fx_trace.read.match import Durations
 from fx_trace.read.scanner import TimedChunk
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
-from fxframework.kit.scanned import Columns, Stretch, value_columns
+from fxframework.kit.scanned import Batch, Columns, value_columns
 from fxframework.model.schema import NAME, STANDARD_TABLES, THREAD, TICKS, TS, Column, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 
@@ -358,10 +358,10 @@ _MAKERS: dict[str, Callable[[_Maker], tuple[int, Columns]]] = {
 
 def stretch_of(
     name: str, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
-) -> Stretch:
+) -> Batch:
     """Return the rows of a streamed table that a part holds."""
     rows, columns = _MAKERS[name](_Maker(passed, part, pool, data))
-    return Stretch(part.chunk.first[name], rows, columns)
+    return Batch(part.chunk.first[name], rows, columns)
 
 
 def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:

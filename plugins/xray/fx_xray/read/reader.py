@@ -41,11 +41,11 @@ from fxframework.io.source import Source
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import (
+    Batch,
     Columns,
     FirstPass,
     Note,
     ScannedCapture,
-    Stretch,
     Timeline,
     busiest,
     listed_notes,
@@ -289,8 +289,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             matcher.add(events)
             yield matcher.take()
 
-    def _stretch(self, name: str, passed: CallPass, part: Rows) -> Stretch:
-        return _STRETCHES[name](passed, self._names, part)
+    def _batch(self, name: str, passed: CallPass, part: Rows) -> Batch:
+        return _BATCHES[name](passed, self._names, part)
 
     def _report(self, passed: CallPass) -> None:
         self.diagnostics.report(self._heading(), 0)
@@ -613,7 +613,7 @@ def _first_offsets(log: Log, ids: I64) -> I64:
     return first
 
 
-def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Stretch:
+def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     slices, spans = rows.slices, passed.matcher.spans
     count = int(slices.offset.size)
     first = rows.first["slices"]
@@ -644,10 +644,10 @@ def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Stretch:
         "xray_exit": spans.exit[mine],
         "xray_entry": slices.entry,
     }
-    return Stretch(rows.first["slices"], count, columns)
+    return Batch(rows.first["slices"], count, columns)
 
 
-def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Stretch:
+def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     instants = rows.instants
     count = int(instants.offset.size)
     frequency = passed.frequency
@@ -682,10 +682,10 @@ def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Stretch:
             np.uint16
         ),
     }
-    return Stretch(rows.first["instants"], count, columns)
+    return Batch(rows.first["instants"], count, columns)
 
 
-def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Stretch:
+def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     args = rows.args
     count = int(args.offset.size)
     strings = names.strings
@@ -735,10 +735,10 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Stretch:
         "float": np.broadcast_to(np.float64(0), count),
         "str": payloads,
     }
-    return Stretch(rows.first["args"], count, columns)
+    return Batch(rows.first["args"], count, columns)
 
 
-_STRETCHES: Mapping[str, Callable[[CallPass, FunctionNames, Rows], Stretch]] = {
+_BATCHES: Mapping[str, Callable[[CallPass, FunctionNames, Rows], Batch]] = {
     "slices": _slices,
     "instants": _instants,
     "args": _args,

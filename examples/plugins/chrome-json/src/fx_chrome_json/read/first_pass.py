@@ -16,7 +16,7 @@ from fx_chrome_json import rules
 from fx_chrome_json.read.match import enclose, next_slices, pair, ranks
 from fx_chrome_json.read.parse import parse
 from fx_chrome_json.read.rows import ASYNC, COMPLETE, Interpreter, Raw
-from fx_chrome_json.read.scan import SYSTEM, Chunk, Part, Scanner
+from fx_chrome_json.read.scan import SYSTEM, Chunk, Scanner, Stretch
 from fx_chrome_json.read.sched_text import scheduled
 from fx_chrome_json.read.stacks import EMPTY, FRAMES, SAMPLES, frames, member, samples
 from fx_chrome_json.read.tables import SCHEMAS
@@ -84,7 +84,7 @@ class ChromePass(FirstPass[Stage]):
         """Small members of the document beside the events, by key."""
         self.stacks: dict[str, Raw] = dict(EMPTY)
         """Columns of frames and samples, by the member."""
-        self._later: list[Part] = []
+        self._later: list[Stretch] = []
         self.interpreter = Interpreter(strings, limits.max_string, self._note)
         parts: dict[str, list[Raw]] = {}
         chunks = []
@@ -129,7 +129,7 @@ class ChromePass(FirstPass[Stage]):
         released = 0
         text, has_events = (0, 0), False
         for piece in scanner.pieces():
-            if isinstance(piece, Part):
+            if isinstance(piece, Stretch):
                 if piece.key == SYSTEM:
                     text = piece.value
                 if count:
@@ -164,7 +164,7 @@ class ChromePass(FirstPass[Stage]):
             if scanner.unclosed:
                 report(rules.DOCUMENT_OPEN, scanner.last)
 
-    def _part(self, part: Part, data: memoryview) -> None:
+    def _part(self, part: Stretch, data: memoryview) -> None:
         self._kinds[part.kind] += 1
         if part.rule is not None:
             self._note(part.rule, part.start)
@@ -181,7 +181,7 @@ class ChromePass(FirstPass[Stage]):
                     rules.NOT_AN_EVENT, part.start, f"the member {part.key!a:.40} is not JSON"
                 )
 
-    def _stack(self, part: Part, data: memoryview) -> None:
+    def _stack(self, part: Stretch, data: memoryview) -> None:
         """Take frames or samples apart, once all threads are known."""
 
         def wrong(what: str) -> None:

@@ -14,11 +14,11 @@ from fx_chrome_json.read.arguments import argument_columns
 from fx_chrome_json.read.first_pass import STACKS, ChromePass, Stage
 from fx_chrome_json.read.parse import Event, parse
 from fx_chrome_json.read.records import TraceRecord
-from fx_chrome_json.read.scan import Part, Scanner
+from fx_chrome_json.read.scan import Scanner, Stretch
 from fx_chrome_json.read.tables import SCHEMAS, STREAMED
 from fxframework.errors import Rule
 from fxframework.io.source import Source
-from fxframework.kit import Columns, ScannedCapture, Stretch
+from fxframework.kit import Batch, Columns, ScannedCapture
 from fxframework.model.capture import OpenRequest
 from fxframework.model.table import Table
 
@@ -64,7 +64,7 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
 
         data = self.source.data.data
         for piece in Scanner(self.source.data, self.request.limits.max_record).pieces():
-            if isinstance(piece, Part):
+            if isinstance(piece, Stretch):
                 if piece.rule is not None:
                     report(piece.rule, piece.start)
                 yield TraceRecord(piece.kind, piece.start, bytes(data[piece.start : piece.stop]))
@@ -94,15 +94,15 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
         self.report_offsets(rules.END_WITHOUT_BEGIN, passed.lone_offsets)
         self.report_offsets(rules.BEGIN_WITHOUT_END, passed.open_offsets)
 
-    def _stretch(self, name: str, passed: ChromePass, part: Stage) -> Stretch:
+    def _batch(self, name: str, passed: ChromePass, part: Stage) -> Batch:
         first = part.first[name]
         if name == "args":
             raw = passed.arguments(part)
             if not raw:
-                return Stretch.of(first, Table.of(self.schemas[name], self.strings))
-            return Stretch(first, raw["offset"].size, argument_columns(raw))
+                return Batch.of(first, Table.of(self.schemas[name], self.strings))
+            return Batch(first, raw["offset"].size, argument_columns(raw))
         if name not in part.tables:
-            return Stretch.of(first, Table.of(self.schemas[name], self.strings))
+            return Batch.of(first, Table.of(self.schemas[name], self.strings))
         columns: Columns = dict(part.tables[name])
         count = part.tables[name]["offset"].size
         mine = slice(first, first + count)
@@ -120,7 +120,7 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
         elif name == "sched":
             for column in ("thread", "category", "name"):
                 del columns[column]
-        return Stretch(first, count, columns)
+        return Batch(first, count, columns)
 
     def _small(self, name: str, passed: ChromePass) -> Columns:
         tasks = passed.interpreter.tasks

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fx_chrome_json import rules
 from fxframework.errors import Rule
 
-__all__ = ["SYSTEM", "Chunk", "Part", "Piece", "Scanner"]
+__all__ = ["SYSTEM", "Chunk", "Piece", "Scanner", "Stretch"]
 
 I64 = NDArray[np.int64]
 Brackets = tuple[I64, I64, int, int, int, int]
@@ -35,7 +35,7 @@ FUCHSIA = re.compile(rb'\{\s*+"type"\s*+:\s*+"fuchsia"\s*+,\s*+"events"\s*+:\s*+
 
 
 @attrs.frozen
-class Part:
+class Stretch:
     """A stretch that is not an event: ``header``, ``member``, ``close`` or ``damaged``."""
 
     kind: str
@@ -69,7 +69,7 @@ class Chunk:
     """Whether these are events of ``systemTraceEvents``."""
 
 
-Piece = Part | Chunk
+Piece = Stretch | Chunk
 
 
 class Scanner:
@@ -92,7 +92,7 @@ class Scanner:
             if isinstance(piece, Chunk):
                 yield from self._bounded(piece)
             elif piece.rule is None and piece.stop - piece.start > self._longest:
-                yield Part("damaged", piece.start, piece.stop, rule=rules.EVENT_OVER_LIMIT)
+                yield Stretch("damaged", piece.start, piece.stop, rule=rules.EVENT_OVER_LIMIT)
             else:
                 yield piece
 
@@ -112,7 +112,7 @@ class Scanner:
                 continue
             for row in rows.tolist():
                 start = int(chunk.starts[row])
-                yield Part("damaged", start, int(ends[row]), rule=rules.EVENT_OVER_LIMIT)
+                yield Stretch("damaged", start, int(ends[row]), rule=rules.EVENT_OVER_LIMIT)
 
     def _pieces(self) -> Iterator[Piece]:
         if not self._size:
@@ -121,10 +121,10 @@ class Scanner:
         at = self._end(SPACE, at)
         first = bytes(self._bytes[at : at + 1])
         if first not in {b"[", b"{"}:
-            yield Part("damaged", 0, self._size, rule=rules.NOT_A_TRACE)
+            yield Stretch("damaged", 0, self._size, rule=rules.NOT_A_TRACE)
             return
         at = self._end(SPACE, at + 1)
-        yield Part("header", 0, at)
+        yield Stretch("header", 0, at)
         if first == b"{":
             yield from self._members(at)
             return
@@ -138,9 +138,9 @@ class Scanner:
 
     def _rest(self, at: int, after: int) -> Iterator[Piece]:
         """The closing bracket of the document, and what follows though nothing may."""
-        yield Part("close", at, after)
+        yield Stretch("close", at, after)
         if after < self._size:
-            yield Part("damaged", after, self._size, rule=rules.UNEXPECTED_BYTES)
+            yield Stretch("damaged", after, self._size, rule=rules.UNEXPECTED_BYTES)
 
     # --- The members of the document ------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class Scanner:
             key = STRING.match(self._bytes, at)
             colon = COLON.match(self._bytes, key.end()) if key else None
             if key is None or colon is None:
-                yield Part("damaged", at, self._size, rule=rules.UNEXPECTED_BYTES)
+                yield Stretch("damaged", at, self._size, rule=rules.UNEXPECTED_BYTES)
                 return
             name = _text(key[0])
             value = colon.end()
@@ -163,7 +163,7 @@ class Scanner:
                 opened = fuchsia.end()
             if opened and name in {EVENTS, SYSTEM}:
                 after = self._end(SPACE, opened)
-                yield Part("member", at, after, name, (value, value))
+                yield Stretch("member", at, after, name, (value, value))
                 at = yield from self._events(after, system=name == SYSTEM)
                 if at == self._size:
                     break
@@ -173,14 +173,14 @@ class Scanner:
             else:
                 stop = self._value_end(value)
                 if stop < 0:
-                    yield Part("damaged", at, self._size, rule=rules.NOT_CLOSED)
+                    yield Stretch("damaged", at, self._size, rule=rules.NOT_CLOSED)
                     return
                 after = self._end(SEPARATOR, stop)
-                yield Part("member", at, after, name, (value, stop))
+                yield Stretch("member", at, after, name, (value, stop))
                 at = after
                 continue
             after = self._end(SEPARATOR, after)
-            yield Part("close", at, after)
+            yield Stretch("close", at, after)
             at = after
         self.unclosed = True
 
@@ -214,7 +214,7 @@ class Scanner:
             if whole:
                 begin = int(starts[0])
                 if begin > at:
-                    yield Part("damaged", at, begin, rule=rules.UNEXPECTED_BYTES)
+                    yield Stretch("damaged", at, begin, rule=rules.UNEXPECTED_BYTES)
                 last = int(stops[-1])
                 at = min(self._end(SEPARATOR, last), self._size)
                 yield Chunk(starts[:whole], stops, at, counts[0], counts[1], counts[2], system)
@@ -222,11 +222,11 @@ class Scanner:
                 continue
             if closed >= 0:
                 if closed > at:
-                    yield Part("damaged", at, closed, rule=rules.UNEXPECTED_BYTES)
+                    yield Stretch("damaged", at, closed, rule=rules.UNEXPECTED_BYTES)
                 return closed
             begin = int(starts[0]) if starts.size else limit
             if begin > at:  # what is neither an event nor a separator
-                yield Part("damaged", at, begin, rule=rules.UNEXPECTED_BYTES)
+                yield Stretch("damaged", at, begin, rule=rules.UNEXPECTED_BYTES)
                 at = begin
                 continue
             if limit < self._size and size < self._longest:
@@ -234,7 +234,7 @@ class Scanner:
                 continue
             rule = rules.NOT_CLOSED if limit == self._size else rules.EVENT_OVER_LIMIT
             stop = self._resume(at, limit)
-            yield Part("damaged", at, stop, rule=rule)
+            yield Stretch("damaged", at, stop, rule=rule)
             at, size = stop, CHUNK
         return self._size
 
