@@ -1,6 +1,6 @@
 """Words and bit fields, from which all formats are built.
 
-A field is declared once, as ``Bits``. It works on a Python int and on a numpy ``uint64`` array; in
+A field is declared once, as ``Bits``. It works on a Python int and on a numpy array; in
 kernels, ``get`` and ``put`` of a field in upper case are compiled to a shift and a mask.
 ``WordLayout.explain`` displays it.
 """
@@ -101,13 +101,17 @@ class Bits:
     def get(self, word: int) -> int: ...
     @overload
     def get(self, word: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
+    @overload
+    def get(self, word: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def get(self, word: Any) -> Any:
-        """Extract the field from an int, or from each element of a uint64 array (same shape)."""
+        """Extract the field from an int, or from each element of an array (same shape and dtype).
+
+        Arrays are uint64, or int64 for fields of fewer than 64 bits.
+        """
         if isinstance(word, int):
             return (word >> self.low) & self.limit
-        import numpy as np
-
-        return (word >> np.uint64(self.low)) & np.uint64(self.limit)
+        number = word.dtype.type
+        return (word >> number(self.low)) & number(self.limit)
 
     def put(self, value: int) -> int:
         """Shift ``value`` into place for a bitwise or. Raises ValueError if it does not fit."""

@@ -179,6 +179,11 @@ SIZE = Bits("record_size", 4, 15, "words, this one included")
 LARGE_SIZE = Bits("record_size", 4, 35, "words, this one included")
 
 
+STRING_REF_BITS = 0xFFFF
+"""String references: all bits, in the field's place."""
+STRING_REF_INDEX = Bits("string_ref", 0, 14, "string index, or bytes of an inline string")
+
+
 def string_ref(name: str, low: int) -> Bits:
     """A string reference: 0 empty, bit 15 clear an index, set the bytes of an inline string."""
     return Bits(name, low, low + 15, "string reference", values={0: "the empty string"})

@@ -17,13 +17,13 @@ from fx_trace.format import (
     RecordType,
     SchedulingType,
 )
-from fxframework.io.words import WordLayout, to_i64
+from fxframework.io.words import Bits, WordLayout, to_i64
 from fxframework.model.schema import TABLE_CODES
 
 
-def _low(word: WordLayout, name: str) -> int:
-    """Return the lowest bit of a field."""
-    return next(bits.low for bits in word.fields if bits.name == name)
+def _field(word: WordLayout, name: str) -> Bits:
+    """Return a field of a word."""
+    return next(bits for bits in word.fields if bits.name == name)
 
 
 def _unused(word: WordLayout) -> int:
@@ -57,58 +57,71 @@ BLOB_DATA, BLOB_PERFETTO = int(BlobType.DATA), int(BlobType.PERFETTO)
 OBJECT_PROCESS = int(ObjectType.PROCESS)
 OBJECT_THREAD = int(ObjectType.THREAD)
 
-# --- Where fields begin: "word >> EVENT_NAME_AT" -------------------------------------------------
+# --- Fields of words: "EVENT_NAME.get(word)" ------------------------------------------------------
 
-SIZE_AT = wire.SIZE.low
-METADATA_KIND_AT = wire.METADATA_TYPE.low
-PROVIDER_ID_AT = wire.PROVIDER_ID.low
-PROVIDER_NAME_LENGTH_AT = _low(wire.PROVIDER_INFO, "name_length")
-PROVIDER_EVENT_AT = _low(wire.PROVIDER_EVENT, "event_id")
-TRACE_INFO_KIND_AT = _low(wire.TRACE_INFO, "trace_info_type")
-STRING_INDEX_AT = _low(wire.STRING, "string_index")
-STRING_LENGTH_AT = _low(wire.STRING, "string_length")
-THREAD_INDEX_AT = _low(wire.THREAD, "thread_index")
-EVENT_KIND_AT = _low(wire.EVENT, "event_type")
-EVENT_ARGS_AT = _low(wire.EVENT, "arg_count")
-EVENT_THREAD_AT = _low(wire.EVENT, "thread")
-EVENT_CATEGORY_AT = _low(wire.EVENT, "category")
-EVENT_NAME_AT = _low(wire.EVENT, "name")
-BLOB_NAME_AT = _low(wire.BLOB, "name")
-BLOB_LENGTH_AT = _low(wire.BLOB, "blob_size")
-BLOB_KIND_AT = _low(wire.BLOB, "blob_type")
-OBJECT_OWNER_AT = _low(wire.USERSPACE_OBJECT, "process")
+SIZE = wire.SIZE
+METADATA_KIND = wire.METADATA_TYPE
+PROVIDER_ID = wire.PROVIDER_ID
+PROVIDER_NAME_LENGTH = _field(wire.PROVIDER_INFO, "name_length")
+PROVIDER_EVENT_ID = _field(wire.PROVIDER_EVENT, "event_id")
+TRACE_INFO_KIND = _field(wire.TRACE_INFO, "trace_info_type")
+STRING_INDEX = _field(wire.STRING, "string_index")
+STRING_LENGTH = _field(wire.STRING, "string_length")
+THREAD_INDEX = _field(wire.THREAD, "thread_index")
+EVENT_KIND = _field(wire.EVENT, "event_type")
+EVENT_ARGS = _field(wire.EVENT, "arg_count")
+EVENT_THREAD = _field(wire.EVENT, "thread")
+EVENT_CATEGORY = _field(wire.EVENT, "category")
+EVENT_NAME = _field(wire.EVENT, "name")
+BLOB_NAME = _field(wire.BLOB, "name")
+BLOB_LENGTH = _field(wire.BLOB, "blob_size")
+BLOB_KIND = _field(wire.BLOB, "blob_type")
+OBJECT_OWNER = _field(wire.USERSPACE_OBJECT, "process")
 """Of a userspace object its process, of a kernel object its type."""
-OBJECT_NAME_AT = _low(wire.KERNEL_OBJECT, "name")
-OBJECT_ARGS_AT = _low(wire.KERNEL_OBJECT, "arg_count")
-SCHED_KIND_AT = wire.SCHEDULING_TYPE.low
-SWITCH_ARGS_AT = _low(wire.CONTEXT_SWITCH, "arg_count")
-SWITCH_CPU_AT = _low(wire.CONTEXT_SWITCH, "cpu")
-SWITCH_STATE_AT = _low(wire.CONTEXT_SWITCH, "outgoing_state")
-LEGACY_CPU_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "cpu")
-LEGACY_STATE_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "outgoing_state")
-LEGACY_OUTGOING_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "outgoing")
-LEGACY_INCOMING_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "incoming")
-LEGACY_OUTGOING_PRIORITY_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "outgoing_priority")
-LEGACY_INCOMING_PRIORITY_AT = _low(wire.LEGACY_CONTEXT_SWITCH, "incoming_priority")
-MAGIC_AT = _low(wire.TRACE_INFO, "magic")
-LOG_LENGTH_AT = _low(wire.LOG, "message_length")
-LOG_THREAD_AT = _low(wire.LOG, "thread")
-PROFILER_KIND_AT = wire.PROFILER_TYPE.low
-PROFILER_THREAD_AT = _low(wire.PROFILER, "thread")
-MODULE_ID_AT = _low(wire.PROFILER_MODULE, "module_id")
-MODULE_NAME_LENGTH_AT = _low(wire.PROFILER_MODULE, "name_length")
-MODULE_BUILD_ID_LENGTH_AT = _low(wire.PROFILER_MODULE, "build_id_length")
-MMAP_FLAGS_AT = _low(wire.PROFILER_MMAP, "flags")
-FRAME_COUNT_AT = _low(wire.PROFILER_BACKTRACE, "frame_count")
-BACKTRACE_FLAGS_AT = _low(wire.PROFILER_BACKTRACE, "flags")
-LARGE_KIND_AT = _low(wire.LARGE_BLOB, "large_type")
-LARGE_FORMAT_AT = _low(wire.LARGE_BLOB, "blob_format")
-LARGE_CATEGORY_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "category")
-LARGE_NAME_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "name")
-LARGE_ARGS_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "arg_count")
-LARGE_THREAD_AT = _low(wire.LARGE_BLOB_METADATA_FORMAT, "thread")
-ARG_NAME_AT = wire.ARG_NAME.low
-ARG_VALUE_AT = _low(wire.ARG_32, "value")
+OBJECT_NAME = _field(wire.KERNEL_OBJECT, "name")
+OBJECT_ARGS = _field(wire.KERNEL_OBJECT, "arg_count")
+SCHED_KIND = wire.SCHEDULING_TYPE
+SWITCH_ARGS = _field(wire.CONTEXT_SWITCH, "arg_count")
+SWITCH_CPU = _field(wire.CONTEXT_SWITCH, "cpu")
+SWITCH_STATE = _field(wire.CONTEXT_SWITCH, "outgoing_state")
+LEGACY_CPU = _field(wire.LEGACY_CONTEXT_SWITCH, "cpu")
+LEGACY_STATE = _field(wire.LEGACY_CONTEXT_SWITCH, "outgoing_state")
+LEGACY_OUTGOING = _field(wire.LEGACY_CONTEXT_SWITCH, "outgoing")
+LEGACY_INCOMING = _field(wire.LEGACY_CONTEXT_SWITCH, "incoming")
+LEGACY_OUTGOING_PRIORITY = _field(wire.LEGACY_CONTEXT_SWITCH, "outgoing_priority")
+LEGACY_INCOMING_PRIORITY = _field(wire.LEGACY_CONTEXT_SWITCH, "incoming_priority")
+TRACE_INFO_MAGIC = _field(wire.TRACE_INFO, "magic")
+LOG_LENGTH = _field(wire.LOG, "message_length")
+LOG_THREAD = _field(wire.LOG, "thread")
+PROFILER_KIND = wire.PROFILER_TYPE
+PROFILER_THREAD = _field(wire.PROFILER, "thread")
+MODULE_ID = _field(wire.PROFILER_MODULE, "module_id")
+MODULE_NAME_LENGTH = _field(wire.PROFILER_MODULE, "name_length")
+MODULE_BUILD_ID_LENGTH = _field(wire.PROFILER_MODULE, "build_id_length")
+MMAP_FLAGS = _field(wire.PROFILER_MMAP, "flags")
+FRAME_COUNT = _field(wire.PROFILER_BACKTRACE, "frame_count")
+BACKTRACE_FLAGS = _field(wire.PROFILER_BACKTRACE, "flags")
+LARGE_KIND = _field(wire.LARGE_BLOB, "large_type")
+LARGE_FORMAT = _field(wire.LARGE_BLOB, "blob_format")
+LARGE_CATEGORY = _field(wire.LARGE_BLOB_METADATA_FORMAT, "category")
+LARGE_NAME = _field(wire.LARGE_BLOB_METADATA_FORMAT, "name")
+LARGE_ARGS = _field(wire.LARGE_BLOB_METADATA_FORMAT, "arg_count")
+LARGE_THREAD = _field(wire.LARGE_BLOB_METADATA_FORMAT, "thread")
+ARG_NAME = wire.ARG_NAME
+ARG_VALUE = _field(wire.ARG_32, "value")
+ARG_STRING_REF = _field(wire.ARG_STRING, "value")
+ARG_TRUTH = _field(wire.ARG_BOOL, "value")
+ARG_KIND, ARG_WORDS = wire.ARG_TYPE, wire.ARG_SIZE
+RECORD_KIND, LARGE_SIZE = wire.TYPE, wire.LARGE_SIZE
+STRING_REF_INDEX = wire.STRING_REF_INDEX
+"""Of a reference: the index, or the bytes of the inline string."""
+
+SIZE_AT, ARG_NAME_AT, ARG_VALUE_AT = SIZE.low, ARG_NAME.low, ARG_VALUE.low
+STRING_REF_END, TRUTH_END = ARG_STRING_REF.high + 1, ARG_TRUTH.high + 1
+OWN_FIELDS_AT = SIZE.high + 1
+"""Where the fields begin that a kind of record has in its header."""
+MAX_ARGS = wire.MAX_ARGS
+EVENT_NAME_AT, EVENT_ARGS_AT, SWITCH_ARGS_AT = EVENT_NAME.low, EVENT_ARGS.low, SWITCH_ARGS.low
 
 # --- Bits that must be zero ----------------------------------------------------------------------
 
@@ -148,6 +161,11 @@ INVALID_END = -0x7FFFFFFFFFFFFFFF - 1
 SIGN = INVALID_END
 """The highest bit, as int64."""
 
+OVERRUN_NEED, OVERRUN_WORDS = Bits("need", 32, 63), Bits("words", 0, 31)
+"""In the value of a finding about contents that overrun their record: words needed, words there."""
+
+LINK_BEGUN, LINK_ENDED = 1, 4
+"""Bits of what matching keeps of an id: an event began it, one ended it."""
 LINK_BITS = 3
 """Low bits of what matching keeps of an id: which kinds of events have it. The others are the
 offset of the first one."""

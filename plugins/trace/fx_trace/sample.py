@@ -6,6 +6,16 @@ import numpy as np
 
 from fx_trace import format as wire
 from fx_trace.format import ArgType, EventType, RecordType
+from fx_trace.numbers import (
+    ARG_NAME,
+    ARG_WORDS,
+    EVENT_ARGS_AT,
+    EVENT_CATEGORY,
+    EVENT_KIND,
+    EVENT_NAME_AT,
+    EVENT_THREAD,
+    SIZE_AT,
+)
 
 __all__ = ["prologue", "sample", "scenario"]
 
@@ -69,9 +79,11 @@ def _events(count: int) -> np.ndarray:
     start = np.concatenate(([0], np.cumsum(size)))
     words = np.zeros(int(start[-1]), np.int64)
     at = start[:-1]
-    header = RecordType.EVENT | size << 4 | EventType.DURATION_COMPLETE << 16 | arguments << 20
-    header |= (1 + number // 4 % THREADS) << 24 | (1 + number % CATEGORIES) << 32
-    words[at] = header | (1 + CATEGORIES + number % NAMES) << 48
+    header = size << SIZE_AT | arguments << EVENT_ARGS_AT | int(RecordType.EVENT)
+    header |= EVENT_KIND.put(EventType.DURATION_COMPLETE)
+    header |= (1 + number // 4 % THREADS) << EVENT_THREAD.low
+    header |= (1 + number % CATEGORIES) << EVENT_CATEGORY.low
+    words[at] = header | (1 + CATEGORIES + number % NAMES) << EVENT_NAME_AT
     ticks = 100 * number
     words[at + 1] = ticks
     words[start[1:] - 1] = ticks + np.array([390, 250, 50, 20])[number % 4]
@@ -79,7 +91,7 @@ def _events(count: int) -> np.ndarray:
         some = arguments > place
         argument = at[some] + 2 + 2 * place
         name = 1 + CATEGORIES + NAMES + place
-        words[argument] = ArgType.INT64 | 2 << 4 | name << 16
+        words[argument] = ArgType.INT64 | ARG_WORDS.put(2) | ARG_NAME.put(name)
         words[argument + 1] = number[some]
     return words
 

@@ -349,7 +349,7 @@ class _JsonEvents(EventMaker):
     def _uint64(self, args: Table, rows: I64) -> list[Cell]:
         """Render unsigned values, large ones of counters as doubles: Perfetto reads int64."""
         values = args.array("uint")[rows]
-        large = (values >> 63 != 0) & (args.array("table")[rows] == COUNTERS)
+        large = (values >= 1 << 63) & (args.array("table")[rows] == COUNTERS)
         if not large.any():
             return [(NATURAL, values)]
         texts = [
@@ -364,7 +364,7 @@ class _JsonEvents(EventMaker):
         numbers = self.names(codes)[1]
         owner = np.zeros(numbers.size, np.int64)
         np.cumsum(keys[1:] != keys[:-1], out=owner[1:])
-        pairs = owner << 32 | numbers
+        pairs = owner * (1 << 32) | numbers
         order = stable_order(pairs)
         if order is None:
             order = np.arange(pairs.size)
@@ -415,18 +415,19 @@ class _JsonEvents(EventMaker):
         for place, column in enumerate(places):
             made.places[place] = column
         for group, rows in groups(2 * kind.astype(np.int64) + (dur == NEVER)):
-            closed = not group & 1
+            of_kind, unclosed = divmod(group, 2)
+            closed = not unclosed
             begin, finish = self._head(table, rows, ts), self._head(table, rows, ends)
             mine = own.of(table.array("offset")[rows])
             later = self.ends.of(row[rows])
-            if group >> 1 == ASYNC:
+            if of_kind == ASYNC:
                 number: Cell = (NATURAL, table.array("id")[rows])
                 parts: list[Cell] = [*begin, b',"ph":"b","id":', number, *mine, b"}"]
                 if closed:
                     parts += [BETWEEN, *finish, b',"ph":"e","id":', number, *later, b"}"]
                 made.write(rows, *parts)
                 made.places[0, rows] = ALONE
-            elif group >> 1 == COMPLETE:
+            elif of_kind == COMPLETE:
                 length = np.maximum(dur[rows], 0)
                 made.write(rows, *begin, b',"ph":"X","dur":', (MICROS, length), *mine, b"}")
                 if not closed:
@@ -506,17 +507,18 @@ class _JsonEvents(EventMaker):
         kind, left, entered = (sched.array(name).astype(np.int64) for name in names)
         given = 2 * (left != NOT_GIVEN) + (entered != NOT_GIVEN)
         for group, rows in groups(4 * kind + given):
-            legacy = group >> 2 == LEGACY
+            of_kind, ranked = divmod(group, 4)
+            legacy = of_kind == LEGACY
             who = self._who if legacy else self._tid
             before, after = (who(sched.array(name)[rows]) for name in ("prev", "next"))
             ranks: list[list[Cell]] = [
-                [b',"prio":', (SIGNED, rank[rows])] if legacy or group & bit else []
+                [b',"prio":', (SIGNED, rank[rows])] if legacy or ranked & bit else []
                 for rank, bit in ((left, 2), (entered, 1))
             ]
             head: list[Cell] = [b',"ts":', (MICROS, sched.array("ts")[rows])]
             head += [b',"cpu":', (SIGNED, sched.array("cpu")[rows])]
             extra = own.of(sched.array("offset")[rows])
-            if group >> 2 == WAKEUP:
+            if of_kind == WAKEUP:
                 what: list[Cell] = [BETWEEN, b'{"ph":"w"', *head, b",", after, *ranks[1]]
             else:
                 state: Cell = (SIGNED, sched.array("prev_state")[rows])

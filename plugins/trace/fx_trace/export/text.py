@@ -143,10 +143,11 @@ class _TextLines(EventMaker):
         dur, kind = table.array("dur"), table.array("kind")
         for group, rows in groups(2 * (kind == ASYNC) + (dur == NEVER)):
             what: list[Cell] = [b" slice"]
-            if group & 2:
+            of_async, unclosed = divmod(group, 2)
+            if of_async:
                 what = [b" async id=", (NATURAL, table.array("id")[rows])]
             length: list[Cell] = [b" dur=", (LENGTH, dur[rows])]
-            if group & 1:
+            if unclosed:
                 length = [b" unclosed"]
             members = own.of(table.array("offset")[rows])
             later = self.ends.of(table.array("row")[rows])

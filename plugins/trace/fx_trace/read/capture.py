@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
+from fx_trace.numbers import OVERRUN_NEED, OVERRUN_WORDS
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.scanner import Scanner, TimedChunk, Times
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
@@ -180,7 +181,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
     def _value(self, note: Note) -> object:
         value = note.value
         if note.rule == rules.CONTENTS_OVERRUN:
-            return rules.overrun_detail(value >> 32, value & 0xFFFFFFFF)
+            return rules.overrun_detail(OVERRUN_NEED.get(value), OVERRUN_WORDS.get(value))
         if note.rule in (rules.NOT_UTF8, rules.OBJECT_NOT_UTF8):
             return self.strings.bytes_of(value) if value else None
         if note.rule == rules.ODD_BYTES:

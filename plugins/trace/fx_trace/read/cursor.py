@@ -170,7 +170,7 @@ class Cursor:
         if not self.at <= end <= self.end:
             raise OverrunError(max(end, self.at))
         self.header, self.end, self.refs, self.spot = header, end, None, spot
-        return header & 15
+        return wire.TYPE.get(header)
 
     def leave_argument(self) -> None:
         """Stand after the argument, in the record again."""

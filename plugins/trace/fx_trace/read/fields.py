@@ -8,11 +8,15 @@ from fx_trace.numbers import (
     ARG_BLOB,
     ARG_DOUBLE,
     ARG_INT64,
+    ARG_KIND,
     ARG_KOID,
-    ARG_NAME_AT,
+    ARG_NAME,
     ARG_POINTER,
     ARG_STRING,
-    ARG_VALUE_AT,
+    ARG_STRING_REF,
+    ARG_VALUE,
+    ARG_WORDS,
+    STRING_REF_INDEX,
 )
 from fx_trace.read.providers import Providers
 from fx_trace.read.record_bounds import RecordBounds
@@ -157,13 +161,13 @@ class FieldReader(Kernel):
 
     def padded(self, at: i64, nbytes: i64) -> i64:
         """Look at the padding of a stream of bytes at word ``at``."""
-        if nbytes & 7 and self.streams[at + (nbytes >> 3)] >> (8 * (nbytes & 7)):
+        if nbytes % 8 and self.streams[at + nbytes // 8] >> (8 * (nbytes % 8)):
             self.dirty = 1
         return 0
 
     def inline_words(self, ref: i64) -> i64:
         """Return the number of words that a string reference has behind the header."""
-        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
+        return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0
 
     def text(self, at: i64, nbytes: i64, offset: i64, bad: i64) -> Fallible[i64]:
         """Return the code of the bytes at word ``at``; ``bad`` is the rule if not UTF-8."""
@@ -178,8 +182,8 @@ class FieldReader(Kernel):
     def string(self, ref: i64, at: i64, offset: i64, bad: i64) -> Fallible[i64]:
         """Return the code of a string reference; inline bytes are at word ``at``."""
         if ref & INLINE:
-            self.padded(at, ref & 0x7FFF)
-            return self.text(at, ref & 0x7FFF, offset, bad)
+            self.padded(at, STRING_REF_INDEX.get(ref))
+            return self.text(at, STRING_REF_INDEX.get(ref), offset, bad)
         entry = self.providers.strings[ref]
         if entry >> ENTRY == self.providers.generation:
             return entry & LOW32
@@ -222,15 +226,15 @@ class FieldReader(Kernel):
             if not self.fits(at + 1):
                 return -1
             word = self.words[at]
-            size = (word >> 4) & 0xFFF
-            kind = word & 15
-            need = 1 + self.inline_words((word >> ARG_NAME_AT) & 0xFFFF)
+            size = ARG_WORDS.get(word)
+            kind = ARG_KIND.get(word)
+            need = 1 + self.inline_words(ARG_NAME.get(word))
             if kind == ARG_STRING:
-                need += self.inline_words((word >> ARG_VALUE_AT) & 0xFFFF)
+                need += self.inline_words(ARG_STRING_REF.get(word))
             elif (ARG_INT64 <= kind <= ARG_DOUBLE) or kind == ARG_POINTER or kind == ARG_KOID:
                 need += 1
             elif kind == ARG_BLOB:
-                need += (((word >> ARG_VALUE_AT) & LOW32) + 7) >> 3
+                need += ((ARG_VALUE.get(word)) + 7) // 8
             if not self.fits(at + max(size, need)) or need > size:
                 return -1
             at += size

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import numbers as n
 from fx_trace import rules
+from fx_trace.numbers import LINK_BEGUN, LINK_ENDED
 from fx_trace.read.match import Match
 from fx_trace.read.scanner import EVENTS, LOGS, PROFILER, SCHED, Filled, Scanner, TimedChunk
 from fx_trace.read.tasks import TaskCollector
@@ -273,7 +274,7 @@ class TracePass(FirstPass[TimedChunk]):
         links = self._match.links
         value = np.asarray(links.value)
         first, value = np.asarray(links.first)[value >= 0], value[value >= 0]
-        begun, ended = (value & 1).astype(np.bool_), (value & 4).astype(np.bool_)
+        begun, ended = (value & LINK_BEGUN).astype(np.bool_), (value & LINK_ENDED).astype(np.bool_)
         flow = first == n.EVENT_FLOW_BEGIN
         for code, which in (
             (rules.FLOW_WITHOUT_BEGIN, flow & ~begun),
@@ -306,7 +307,7 @@ class TracePass(FirstPass[TimedChunk]):
         """Records of each kind, by the names of record JSON."""
         found: dict[str, int] = {}
         for number in np.flatnonzero(self.scanner.kinds).tolist():
-            name = n.KIND_NAMES.get(number) or _kind_name(number >> 4, number & 15)
+            name = n.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
             found[name] = found.get(name, 0) + int(self.scanner.kinds[number])
         return found
 

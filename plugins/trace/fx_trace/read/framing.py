@@ -10,7 +10,7 @@ from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import EventType, MetadataType, ProfilerType, RecordType, SchedulingType
 from fxframework.errors import Rule
-from fxframework.io.words import U64_MAX, WORD, WordLayout, padding, view_of
+from fxframework.io.words import U64_MAX, WORD, WordLayout, padding, to_i64, view_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,7 +146,7 @@ def _forms() -> Iterator[Form]:
     )  # fmt: skip
 
 
-FORMS = tuple(sorted(_forms(), key=lambda form: form.value & 15))
+FORMS = tuple(sorted(_forms(), key=lambda form: wire.TYPE.get(form.value)))
 """By the type of the record. The document's large records are not among them: what they hold is
 counted in a word of their own."""
 FIELD_WIDTH: Final = len(SizedField._fields)
@@ -154,7 +154,7 @@ MASK, FORM_VALUE, SOME, MORE, FORM_WORDS, NARGS_AT, TAIL = range(7)
 FORM_WIDTH: Final = TAIL + 1 + FIELD_WIDTH * FIELDS
 """Numbers of a form in ``FLAT_FORMS``: those before its fields, and its fields."""
 FLAT_FORMS: Final = [
-    number - (1 << 64) if number >> 63 == 1 else number
+    number if number < 1 << 63 else to_i64(number)
     for form in FORMS
     for number in (*form[:-1], *(part for field in form.fields for part in field))
 ]
@@ -167,8 +167,8 @@ Frame = tuple[int, int, int, Rule | None]
 
 def words_of(header: int) -> int:
     """Return the size in words that a header claims."""
-    size = wire.LARGE_SIZE if header & 15 == RecordType.LARGE else wire.SIZE
-    return header >> size.low & size.limit
+    size = wire.LARGE_SIZE if wire.TYPE.get(header) == RecordType.LARGE else wire.SIZE
+    return size.get(header)
 
 
 def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iterator[Frame]:
@@ -203,7 +203,7 @@ class Framer:
             return at, len(view), 0, rules.ODD_BYTES
         header = word(view, at)[0]
         nbytes = words_of(header) * WORD
-        minimum = _MINIMUM.get(header & 15)
+        minimum = _MINIMUM.get(wire.TYPE.get(header))
         end = at + nbytes
         rule = None
         if not header:
@@ -258,7 +258,9 @@ def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
             end = _sound_end(view, word, first, whole)
             # A header of a type and a size alone may be any small number.
             if _is_exact(view, word, first, whole) and (
-                word(view, first)[0] >> 16 or end == whole or _is_exact(view, word, end, whole)
+                word(view, first)[0] >> wire.SIZE.high + 1
+                or end == whole
+                or _is_exact(view, word, end, whole)
             ):
                 return first
             for _ in range(wire.SOUND_RUN - 1):
@@ -285,7 +287,7 @@ def _contents_ends(
         if header & form.mask == form.value and header & form.some and header & form.more:
             words = form.words + sum(_words_of(field, header) for field in form.fields)
             end = at + words * WORD
-            count = header >> form.nargs_at & 15 if form.nargs_at >= 0 else 0
+            count = header >> form.nargs_at & wire.MAX_ARGS if form.nargs_at >= 0 else 0
             for _ in range(count):
                 size = _argument_words(word(view, end)[0]) if end < whole else 0
                 if not size:
@@ -365,7 +367,7 @@ def _sound_end(view: memoryview, word: Callable[..., tuple[int]], at: int, whole
     (header,) = word(view, at)
     words = words_of(header)
     end = at + words * WORD
-    return end if words >= _MINIMUM.get(header & 15, U64_MAX) and end <= whole else 0
+    return end if words >= _MINIMUM.get(wire.TYPE.get(header), U64_MAX) and end <= whole else 0
 
 
 def frame_value(rule: Rule, header: int, at: int, end: int) -> object:
@@ -375,7 +377,7 @@ def frame_value(rule: Rule, header: int, at: int, end: int) -> object:
     if rule == rules.ZERO_WORDS:
         return (end - at) // WORD
     if rule == rules.UNKNOWN_RECORD:
-        return header & 15
+        return wire.TYPE.get(header)
     if rule == rules.ODD_BYTES:
         return rules.odd_bytes_detail(end)
     return end - at if rule == rules.RECORD_OVER_LIMIT else None

@@ -171,7 +171,7 @@ class _ImageWalk(Walk):
 
         None where there is another.
         """
-        if view[at] & 15 != wire.RecordType.METADATA:
+        if wire.TYPE.get(view[at]) != wire.RecordType.METADATA:
             return None
         apart = RecordDecoder(limits=self._decoder.limits).begin(view)
         _, end, _, rule = apart.framer.frame(at)
@@ -232,7 +232,7 @@ class BufferCapture(TraceCapture):
         first = np.array([start for start, _ in starts], np.int64)
         order = np.array([at for _, at in starts], np.int64)
         which = np.searchsorted(first, offsets, side="right") - 1
-        places: I64 = (order[which] << 40) + offsets
+        places: I64 = order[which] * (1 << 40) + offsets
         return places
 
     # --- Records ---
@@ -268,8 +268,8 @@ class BufferCapture(TraceCapture):
                 if at < place:
                     yield _Step(at, place, end)
                 word = int(self.words[place])
-                yield _Step(counts=word >> wire.METADATA_TYPE.low & 15)
-                at = place + (word >> wire.SIZE.low & wire.SIZE.limit)
+                yield _Step(counts=wire.METADATA_TYPE.get(word))
+                at = place + (wire.SIZE.get(word))
             if at < end:
                 yield _Step(at, end, end)
 
@@ -587,7 +587,7 @@ def sample(nbytes: int) -> bytes:
     from fx_trace.sample import sample as archive
 
     records = archive(nbytes)
-    while records[0] & 15 == wire.RecordType.METADATA:
+    while wire.TYPE.get(records[0]) == wire.RecordType.METADATA:
         word = int.from_bytes(records[:WORD], "little")
         records = records[WORD * wire.SIZE.get(word) :]
     grain = wire.BUFFER_GRAIN

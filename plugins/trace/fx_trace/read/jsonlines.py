@@ -96,7 +96,7 @@ class _Lines:
         """Write the record at byte ``at`` by ``records.py``; return where it ends."""
         walk, plain = self._walk, self._plain
         header = self._words[at // 8] if at // 8 < len(self._words) else 0
-        kind = header & 15
+        kind = wire.TYPE.get(header)
         # What was resolved must stay true: registering an index again makes it untrue.
         if kind == RecordType.METADATA:
             plain.forget()

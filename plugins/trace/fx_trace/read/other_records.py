@@ -3,67 +3,67 @@
 from __future__ import annotations
 
 from fx_trace.numbers import (
-    BACKTRACE_FLAGS_AT,
+    BACKTRACE_FLAGS,
     BLOB_DATA,
-    BLOB_KIND_AT,
-    BLOB_LENGTH_AT,
-    BLOB_NAME_AT,
+    BLOB_KIND,
+    BLOB_LENGTH,
+    BLOB_NAME,
     BLOB_PERFETTO,
-    FRAME_COUNT_AT,
-    LARGE_ARGS_AT,
-    LARGE_CATEGORY_AT,
-    LARGE_FORMAT_AT,
-    LARGE_KIND_AT,
-    LARGE_NAME_AT,
-    LARGE_THREAD_AT,
+    FRAME_COUNT,
+    LARGE_ARGS,
+    LARGE_CATEGORY,
+    LARGE_FORMAT,
+    LARGE_KIND,
+    LARGE_NAME,
+    LARGE_THREAD,
     LARGE_WITH_METADATA,
     LARGE_WITHOUT_METADATA,
-    LEGACY_CPU_AT,
-    LEGACY_INCOMING_AT,
-    LEGACY_INCOMING_PRIORITY_AT,
-    LEGACY_OUTGOING_AT,
-    LEGACY_OUTGOING_PRIORITY_AT,
-    LEGACY_STATE_AT,
-    LOG_LENGTH_AT,
-    LOG_THREAD_AT,
+    LEGACY_CPU,
+    LEGACY_INCOMING,
+    LEGACY_INCOMING_PRIORITY,
+    LEGACY_OUTGOING,
+    LEGACY_OUTGOING_PRIORITY,
+    LEGACY_STATE,
+    LOG_LENGTH,
+    LOG_THREAD,
     MAGIC,
-    MAGIC_AT,
-    METADATA_KIND_AT,
-    MMAP_FLAGS_AT,
-    MODULE_BUILD_ID_LENGTH_AT,
-    MODULE_ID_AT,
-    MODULE_NAME_LENGTH_AT,
-    OBJECT_ARGS_AT,
-    OBJECT_NAME_AT,
-    OBJECT_OWNER_AT,
+    METADATA_KIND,
+    MMAP_FLAGS,
+    MODULE_BUILD_ID_LENGTH,
+    MODULE_ID,
+    MODULE_NAME_LENGTH,
+    OBJECT_ARGS,
+    OBJECT_NAME,
+    OBJECT_OWNER,
     PROFILER_BACKTRACE,
-    PROFILER_KIND_AT,
+    PROFILER_KIND,
     PROFILER_MMAP,
     PROFILER_MODULE,
-    PROFILER_THREAD_AT,
+    PROFILER_THREAD,
     PROVIDER_EVENT,
-    PROVIDER_EVENT_AT,
-    PROVIDER_ID_AT,
+    PROVIDER_EVENT_ID,
+    PROVIDER_ID,
     PROVIDER_INFO,
-    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_NAME_LENGTH,
     PROVIDER_SECTION,
-    SCHED_KIND_AT,
+    SCHED_KIND,
     SCHED_LEGACY_SWITCH,
     SCHED_SWITCH,
     SCHED_WAKEUP,
     STATE_DEAD,
     STATE_RUNNING,
-    STRING_INDEX_AT,
-    STRING_LENGTH_AT,
-    SWITCH_ARGS_AT,
-    SWITCH_CPU_AT,
-    SWITCH_STATE_AT,
+    STRING_INDEX,
+    STRING_LENGTH,
+    SWITCH_ARGS,
+    SWITCH_CPU,
+    SWITCH_STATE,
     TABLE_BLOBS,
     TABLE_OBJECTS,
     TABLE_SCHED,
-    THREAD_INDEX_AT,
+    THREAD_INDEX,
     TRACE_INFO,
-    TRACE_INFO_KIND_AT,
+    TRACE_INFO_KIND,
+    TRACE_INFO_MAGIC,
     UNUSED_BLOB,
     UNUSED_INITIALIZATION,
     UNUSED_LARGE,
@@ -111,13 +111,13 @@ class OtherRecords(FieldReader):
     def metadata(self, word: i64) -> status:
         """Read a metadata record."""
         offset = self.start * 8
-        kind = (word >> METADATA_KIND_AT) & 15
-        number = (word >> PROVIDER_ID_AT) & LOW32
+        kind = METADATA_KIND.get(word)
+        number = PROVIDER_ID.get(word)
         self.subtype = kind
         after = self.start + 1
         if kind == PROVIDER_INFO:
-            length = (word >> PROVIDER_NAME_LENGTH_AT) & 0xFF
-            after += (length + 7) >> 3
+            length = PROVIDER_NAME_LENGTH.get(word)
+            after += (length + 7) // 8
             if not self.fits(after):
                 return 0
             provider = self.providers.introduce(number, offset)
@@ -131,14 +131,14 @@ class OtherRecords(FieldReader):
             self.providers.enter_section(number, offset)
         elif kind == PROVIDER_EVENT:
             self.unused(word & UNUSED_PROVIDER_EVENT)
-            self.provider_event(number, (word >> PROVIDER_EVENT_AT) & 15)
-        elif kind == TRACE_INFO and (word >> TRACE_INFO_KIND_AT) & 15 == 0:
+            self.provider_event(number, PROVIDER_EVENT_ID.get(word))
+        elif kind == TRACE_INFO and TRACE_INFO_KIND.get(word) == 0:
             self.unused(word & UNUSED_TRACE_INFO)
-            if (word >> MAGIC_AT) & LOW32 != MAGIC:
-                self.note(OTHER_MAGIC, offset, (word >> MAGIC_AT) & LOW32)
+            if TRACE_INFO_MAGIC.get(word) != MAGIC:
+                self.note(OTHER_MAGIC, offset, TRACE_INFO_MAGIC.get(word))
         else:
             if kind == TRACE_INFO:
-                kind = (word >> TRACE_INFO_KIND_AT) & 15
+                kind = TRACE_INFO_KIND.get(word)
             self.note(UNKNOWN_KIND, offset, kind)
             return 1
         self.leftover(after)
@@ -174,10 +174,10 @@ class OtherRecords(FieldReader):
 
     def string_record(self, word: i64) -> status:
         """Register a string at an index."""
-        index = (word >> STRING_INDEX_AT) & 0x7FFF
-        length = (word >> STRING_LENGTH_AT) & 0x7FFF
+        index = STRING_INDEX.get(word)
+        length = STRING_LENGTH.get(word)
         at = self.start + 1
-        after = at + ((length + 7) >> 3)
+        after = at + ((length + 7) // 8)
         if not self.fits(after):
             return 0
         self.unused(word & UNUSED_STRING)
@@ -192,7 +192,7 @@ class OtherRecords(FieldReader):
 
     def thread_record(self, word: i64) -> status:
         """Register a thread at an index."""
-        index = (word >> THREAD_INDEX_AT) & 0xFF
+        index = THREAD_INDEX.get(word)
         at = self.start + 1
         self.unused(word & UNUSED_THREAD)
         self.leftover(at + 2)
@@ -207,7 +207,7 @@ class OtherRecords(FieldReader):
 
     def scheduling(self, word: i64) -> status:
         """Read a context switch or a wakeup."""
-        kind = (word >> SCHED_KIND_AT) & 15
+        kind = SCHED_KIND.get(word)
         self.subtype = kind
         if kind > SCHED_WAKEUP:
             self.note(UNKNOWN_KIND, self.start * 8, kind)
@@ -235,8 +235,8 @@ class OtherRecords(FieldReader):
 
         Return the word after what it needs; -1 where it does not fit.
         """
-        outgoing = (word >> LEGACY_OUTGOING_AT) & 0xFF
-        incoming = (word >> LEGACY_INCOMING_AT) & 0xFF
+        outgoing = LEGACY_OUTGOING.get(word)
+        incoming = LEGACY_INCOMING.get(word)
         outgoing_at = self.start + 2
         incoming_at = outgoing_at if outgoing else outgoing_at + 2
         after = incoming_at if incoming else incoming_at + 2
@@ -245,26 +245,26 @@ class OtherRecords(FieldReader):
         row = self.sched.rows
         self.sched.prev[row] = self.thread_at(outgoing, outgoing_at)
         self.sched.next[row] = self.thread_at(incoming, incoming_at)
-        self.sched.cpu[row] = (word >> LEGACY_CPU_AT) & 0xFF
-        self.state(row, (word >> LEGACY_STATE_AT) & 15, 0)
-        self.sched.prev_priority[row] = (word >> LEGACY_OUTGOING_PRIORITY_AT) & 0xFF
-        self.sched.next_priority[row] = (word >> LEGACY_INCOMING_PRIORITY_AT) & 0xFF
+        self.sched.cpu[row] = LEGACY_CPU.get(word)
+        self.state(row, LEGACY_STATE.get(word), 0)
+        self.sched.prev_priority[row] = LEGACY_OUTGOING_PRIORITY.get(word)
+        self.sched.next_priority[row] = LEGACY_INCOMING_PRIORITY.get(word)
         return after
 
     def switch(self, word: i64, kind: i64) -> Fallible[i64]:
         """Read a context switch or wakeup by tids, as ``legacy_switch``."""
-        nargs = (word >> SWITCH_ARGS_AT) & 15
+        nargs = SWITCH_ARGS.get(word)
         at = self.start + 4 if kind == SCHED_SWITCH else self.start + 3
         after = self.args_end(at, nargs)
         if after < 0:
             return -1
         row = self.sched.rows
-        self.sched.cpu[row] = (word >> SWITCH_CPU_AT) & 0xFFFF
+        self.sched.cpu[row] = SWITCH_CPU.get(word)
         self.sched.prev_priority[row] = -1
         self.sched.next_priority[row] = -1
         if kind == SCHED_SWITCH:
             self.unused(word & UNUSED_SWITCH)
-            self.state(row, (word >> SWITCH_STATE_AT) & 15, 1)
+            self.state(row, SWITCH_STATE.get(word), 1)
             self.sched.prev[row] = self.words[self.start + 2]
             self.sched.next[row] = self.words[self.start + 3]
         else:
@@ -287,11 +287,11 @@ class OtherRecords(FieldReader):
 
     def log(self, word: i64) -> status:
         """Read a line that was logged."""
-        length = (word >> LOG_LENGTH_AT) & 0x7FFF
-        thread_ref = (word >> LOG_THREAD_AT) & 0xFF
+        length = LOG_LENGTH.get(word)
+        thread_ref = LOG_THREAD.get(word)
         thread_at = self.start + 2
         at = thread_at if thread_ref else thread_at + 2
-        after = at + ((length + 7) >> 3)
+        after = at + ((length + 7) // 8)
         if not self.fits(after):
             return 0
         self.unused(word & UNUSED_LOG)
@@ -317,18 +317,18 @@ class OtherRecords(FieldReader):
 
     def blob(self, word: i64) -> status:
         """Read a blob: bytes of some other format."""
-        ref = (word >> BLOB_NAME_AT) & 0xFFFF
-        length = (word >> BLOB_LENGTH_AT) & 0x7FFF
+        ref = BLOB_NAME.get(word)
+        length = BLOB_LENGTH.get(word)
         name_at = self.start + 1
         at = name_at + self.inline_words(ref)
-        after = at + ((length + 7) >> 3)
+        after = at + ((length + 7) // 8)
         if not self.fits(after):
             return 0
         self.unused(word & UNUSED_BLOB)
         name = self.string(ref, name_at, self.start * 8, NOT_UTF8)
         self.padded(at, length)
         self.leftover(after)
-        kind = (word >> BLOB_KIND_AT) & 0xFF
+        kind = BLOB_KIND.get(word)
         if kind < BLOB_DATA or kind > BLOB_PERFETTO:
             self.note(UNKNOWN_BLOB_TYPE, self.start * 8, kind)
         self.add_blob(kind, name, at * 8, length)
@@ -350,9 +350,9 @@ class OtherRecords(FieldReader):
 
     def userspace_object(self, word: i64) -> status:
         """Read what a pointer of a process points to."""
-        process = (word >> OBJECT_OWNER_AT) & 0xFF
-        ref = (word >> OBJECT_NAME_AT) & 0xFFFF
-        nargs = (word >> OBJECT_ARGS_AT) & 15
+        process = OBJECT_OWNER.get(word)
+        ref = OBJECT_NAME.get(word)
+        nargs = OBJECT_ARGS.get(word)
         at = self.start + 2
         name_words = self.inline_words(ref)
         inline = 0
@@ -385,8 +385,8 @@ class OtherRecords(FieldReader):
 
     def kernel_object(self, word: i64) -> status:
         """Read what a koid stands for."""
-        ref = (word >> OBJECT_NAME_AT) & 0xFFFF
-        nargs = (word >> OBJECT_ARGS_AT) & 15
+        ref = OBJECT_NAME.get(word)
+        nargs = OBJECT_ARGS.get(word)
         name_at = self.start + 2
         at = name_at + self.inline_words(ref)
         after = self.args_end(at, nargs)
@@ -397,7 +397,7 @@ class OtherRecords(FieldReader):
         self.leftover(after)
         self.at = at
         self.nargs = nargs
-        self.add_object(0, (word >> OBJECT_OWNER_AT) & 0xFF, 0, name)
+        self.add_object(0, OBJECT_OWNER.get(word), 0, name)
         return 1
 
     def add_object(self, kind: i64, type: i64, pid: i64, name: i64) -> status:
@@ -422,20 +422,20 @@ class OtherRecords(FieldReader):
 
     def profiler_record(self, word: i64) -> status:
         """Read a module, a mapping or a backtrace of the CPU profiler."""
-        kind = (word >> PROFILER_KIND_AT) & 15
+        kind = PROFILER_KIND.get(word)
         self.subtype = kind
         if kind > PROFILER_BACKTRACE:
             self.note(UNKNOWN_KIND, self.start * 8, kind)
             return 1
-        ref = (word >> PROFILER_THREAD_AT) & 0xFF
+        ref = PROFILER_THREAD.get(word)
         name_words = 0
         if kind == PROFILER_MODULE:
-            name_words = (((word >> MODULE_NAME_LENGTH_AT) & 0xFF) + 7) >> 3
-            more = name_words + ((((word >> MODULE_BUILD_ID_LENGTH_AT) & 0xFF) + 7) >> 3)
+            name_words = ((MODULE_NAME_LENGTH.get(word)) + 7) // 8
+            more = name_words + (((MODULE_BUILD_ID_LENGTH.get(word)) + 7) // 8)
         elif kind == PROFILER_MMAP:
             more = 3
         else:
-            more = (word >> FRAME_COUNT_AT) & 0xFF
+            more = FRAME_COUNT.get(word)
         at = self.start + 2
         inline = 0
         if ref == 0:
@@ -478,21 +478,21 @@ class OtherRecords(FieldReader):
         self.profiler.start[row] = at * 8
         self.profiler.length[row] = 0
         if kind == PROFILER_BACKTRACE:
-            self.profiler.length[row] = ((word >> FRAME_COUNT_AT) & 0xFF) * 8
-            self.profiler.flags[row] = (word >> BACKTRACE_FLAGS_AT) & 0xFFFFFFF
+            self.profiler.length[row] = (FRAME_COUNT.get(word)) * 8
+            self.profiler.flags[row] = BACKTRACE_FLAGS.get(word)
             return 0
-        self.profiler.module[row] = (word >> MODULE_ID_AT) & 0xFFFF
+        self.profiler.module[row] = MODULE_ID.get(word)
         if kind == PROFILER_MMAP:
             self.unused(word & UNUSED_MMAP)
-            self.profiler.flags[row] = (word >> MMAP_FLAGS_AT) & 7
+            self.profiler.flags[row] = MMAP_FLAGS.get(word)
             self.profiler.address[row] = self.words[at]
             self.profiler.size[row] = self.words[at + 1]
             self.profiler.vaddr[row] = self.words[at + 2]
             return 0
         self.unused(word & UNUSED_MODULE)
-        name_length = (word >> MODULE_NAME_LENGTH_AT) & 0xFF
-        build_length = (word >> MODULE_BUILD_ID_LENGTH_AT) & 0xFF
-        build_at = at + ((name_length + 7) >> 3)
+        name_length = MODULE_NAME_LENGTH.get(word)
+        build_length = MODULE_BUILD_ID_LENGTH.get(word)
+        build_at = at + ((name_length + 7) // 8)
         self.padded(at, name_length)
         self.padded(build_at, build_length)
         self.profiler.name[row] = self.text(at, name_length, self.start * 8, NOT_UTF8)
@@ -503,9 +503,9 @@ class OtherRecords(FieldReader):
 
     def large(self, word: i64) -> status:
         """Read a large blob, with or without metadata."""
-        form = (word >> LARGE_FORMAT_AT) & 15
-        if (word >> LARGE_KIND_AT) & 15 or form > LARGE_WITHOUT_METADATA:
-            self.note(UNKNOWN_KIND, self.start * 8, (word >> LARGE_KIND_AT) & 0xFF)
+        form = LARGE_FORMAT.get(word)
+        if LARGE_KIND.get(word) or form > LARGE_WITHOUT_METADATA:
+            self.note(UNKNOWN_KIND, self.start * 8, LARGE_KIND.get(word))
             self.subtype = 15
             return 1
         self.subtype = form
@@ -513,23 +513,23 @@ class OtherRecords(FieldReader):
         if not self.fits(self.start + 3):
             return 0
         second = self.words[self.start + 1]
-        category_ref = (second >> LARGE_CATEGORY_AT) & 0xFFFF
-        name_ref = (second >> LARGE_NAME_AT) & 0xFFFF
+        category_ref = LARGE_CATEGORY.get(second)
+        name_ref = LARGE_NAME.get(second)
         category_at = self.start + 2
         name_at = category_at + self.inline_words(category_ref)
         at = name_at + self.inline_words(name_ref)
         thread_at = at + 1
-        thread_ref = (second >> LARGE_THREAD_AT) & 0xFF
+        thread_ref = LARGE_THREAD.get(second)
         nargs = 0
         if form == LARGE_WITH_METADATA:
-            nargs = (second >> LARGE_ARGS_AT) & 15
+            nargs = LARGE_ARGS.get(second)
             at = thread_at if thread_ref else thread_at + 2
         after = self.args_end(at, nargs)
         if after < 0 or not self.fits(after + 1):
             return 0
         length = self.words[after]
         if length < 0 or length > (self.end - after - 1) * 8:
-            self.need = after + 1 - self.start + (length >> 3 if length > 0 else LOW32)
+            self.need = after + 1 - self.start + (length // 8 if length > 0 else LOW32)
             return 0
         unused = UNUSED_LARGE_WITH if form == LARGE_WITH_METADATA else UNUSED_LARGE_WITHOUT
         self.unused((word & UNUSED_LARGE) | (second & unused))
@@ -539,7 +539,7 @@ class OtherRecords(FieldReader):
             self.thread_at(thread_ref, thread_at)
             self.time_of(self.words[thread_at - 1])
         self.padded(after + 1, length)
-        self.leftover(after + 1 + ((length + 7) >> 3))
+        self.leftover(after + 1 + ((length + 7) // 8))
         self.at = at
         self.nargs = nargs
         self.arg_table = TABLE_BLOBS

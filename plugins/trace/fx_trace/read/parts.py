@@ -35,6 +35,8 @@ from fxframework.kit.json_fields import (
     shown_text,
 )
 
+I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
+
 # --- Parts: the kinds of field that records are made of ----------------------------------------
 #
 # A part knows how its field is read, written, shown as JSON and taken from JSON. `name` is that of
@@ -147,11 +149,11 @@ class Signed(Number):
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         value = c.header >> self.low & self.limit
-        values[self.name] = value - (self.limit + 1) if value > self.limit >> 1 else value
+        values[self.name] = value - (self.limit + 1) if value > self.limit // 2 else value
 
     def write(self, record: Any, b: RecordBuilder) -> None:
         value = getattr(record, self.name)
-        most = self.limit >> 1
+        most = self.limit // 2
         if not -most - 1 <= value <= most:
             raise b.unfit(self.name, value, -most - 1, most)
         b.header |= (value & self.limit) << self.low
@@ -161,7 +163,7 @@ class Flag(Number):
     """One bit of the header, true or false."""
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
-        values[self.name] = bool(c.header >> self.low & 1)
+        values[self.name] = c.header & 1 << self.low != 0
 
     def write(self, record: Any, b: RecordBuilder) -> None:
         b.put(self, int(getattr(record, self.name)))
@@ -240,8 +242,8 @@ class SignedWord(Word):
 
     def write(self, record: Any, b: RecordBuilder) -> None:
         value = getattr(record, self.name)
-        if not -1 << 63 <= value < 1 << 63:
-            raise b.unfit(self.name, value, -1 << 63, (1 << 63) - 1)
+        if not I64_MIN <= value <= I64_MAX:
+            raise b.unfit(self.name, value, I64_MIN, I64_MAX)
         b.u64(self.name, value & U64_MAX)
 
 
@@ -434,7 +436,7 @@ class StringReference(Reference):
         self.rule = rule
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
-        ref = c.header >> self.low & 0xFFFF
+        ref = c.header >> self.low & wire.STRING_REF_BITS
         if not ref:
             values[self.name] = ""
         elif ref & wire.INLINE_STRING:
@@ -454,7 +456,7 @@ class StringReference(Reference):
         return text
 
     def skip(self, c: Cursor) -> None:
-        ref = c.header >> self.low & 0xFFFF
+        ref = c.header >> self.low & wire.STRING_REF_BITS
         if ref & wire.INLINE_STRING:
             nbytes = ref & wire.STRING_FIELD_BYTES
             c.at += nbytes + padding(nbytes)
@@ -493,7 +495,7 @@ class Thread(Reference):
         return ("process koid", "thread koid")
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
-        ref = c.header >> self.low & 0xFF
+        ref = c.header >> self.low & wire.MAX_THREAD_INDEX
         values[self.name] = self.registered(c, ref) if ref else (c.u64(), c.u64())
 
     def registered(self, c: Cursor, index: int) -> Koids:
@@ -566,7 +568,7 @@ class ThreadOrProcess(Thread):
         return one < c.end and (self.usual_words == 1 or two > c.end)
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
-        ref = c.header >> self.low & 0xFF
+        ref = c.header >> self.low & wire.MAX_THREAD_INDEX
         values["process"] = None
         if ref:
             values[self.name] = self.registered(c, ref)
@@ -607,7 +609,7 @@ class Process(ThreadOrProcess):
     usual_words = 1
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
-        ref = c.header >> self.low & 0xFF
+        ref = c.header >> self.low & wire.MAX_THREAD_INDEX
         values["thread"] = None
         if ref:
             thread = self.registered(c, ref)

@@ -8,8 +8,13 @@ from fx_trace.numbers import (
     ARG_DOUBLE,
     ARG_INT32,
     ARG_INT64,
+    ARG_KIND,
     ARG_STRING,
     ARG_UINT32,
+    ARG_VALUE_AT,
+    EVENT_CATEGORY,
+    EVENT_NAME,
+    EVENT_THREAD,
 )
 from fxframework.kernels.annotations import Array, Fallible, View, f64, i32, i64, status
 from fxframework.kernels.buffers import full, grown
@@ -175,9 +180,9 @@ class PlainEvents(Kernel):
         if shape < 0:
             return 0
         shape = shape * SHAPE
-        thread = (header >> 24) & 0xFF
-        category = (header >> 32) & 0xFFFF
-        name = (header >> 48) & 0xFFFF
+        thread = EVENT_THREAD.get(header)
+        category = EVENT_CATEGORY.get(header)
+        name = EVENT_NAME.get(header)
         if category >= STRINGS or name >= STRINGS or self.threads[thread] < 0:
             return 0
         if self.strings[category] < 0 or self.strings[name] < 0:
@@ -227,7 +232,7 @@ class PlainEvents(Kernel):
         if at >= stop:
             return -1
         word = self.words[at]
-        kind = word & 15
+        kind = ARG_KIND.get(word)
         at += 1
         if kind == ARG_INT32 or kind == ARG_UINT32 or kind == ARG_STRING:
             which = self.argument_of.get(word & LOW32, NARROW)
@@ -236,7 +241,7 @@ class PlainEvents(Kernel):
         if which < 0:
             return -1
         which = which * ARGUMENT
-        value = word >> 32
+        value = word >> ARG_VALUE_AT
         if kind == ARG_STRING:
             value = value & LOW32
             if value >= STRINGS or self.strings[value] < 0:

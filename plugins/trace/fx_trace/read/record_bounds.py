@@ -9,14 +9,22 @@ from fx_trace.numbers import (
     ARG_BLOB,
     ARG_DOUBLE,
     ARG_INT64,
+    ARG_KIND,
     ARG_KOID,
-    ARG_NAME_AT,
+    ARG_NAME,
     ARG_POINTER,
     ARG_STRING,
-    ARG_VALUE_AT,
+    ARG_STRING_REF,
+    ARG_VALUE,
+    ARG_WORDS,
+    LARGE_SIZE,
+    MAX_ARGS,
+    OWN_FIELDS_AT,
+    RECORD_KIND,
     RECORD_LARGE,
     RECORD_METADATA,
-    SIZE_AT,
+    SIZE,
+    STRING_REF_INDEX,
 )
 from fx_trace.read.framing import (
     BYTES,
@@ -39,8 +47,6 @@ from fxframework.kernels.buffers import view
 
 __all__ = ["RecordBounds"]
 
-SIZE_BITS = 0xFFF
-LARGE_SIZE_BITS = 0xFFFFFFFF
 INLINE = 0x8000
 RUN = SOUND_RUN
 _LEAST = {int(kind): words for kind, words in MINIMUM_WORDS.items()}
@@ -65,15 +71,15 @@ class RecordBounds:
         self.least = view([_LEAST.get(kind, 0) for kind in range(16)], "i8")
         self.forms = view(FLAT_FORMS, "i8")
         self.first_form = view(
-            [sum(form.value & 15 < kind for form in FORMS) for kind in range(17)], "i8"
+            [sum(RECORD_KIND.get(form.value) < kind for form in FORMS) for kind in range(17)], "i8"
         )
 
     @public
     def size_of(self, word: i64) -> i64:
         """Return the number of words of the record with this header."""
-        if word & 15 == RECORD_LARGE:
-            return (word >> SIZE_AT) & LARGE_SIZE_BITS
-        return (word >> SIZE_AT) & SIZE_BITS
+        if RECORD_KIND.get(word) == RECORD_LARGE:
+            return LARGE_SIZE.get(word)
+        return SIZE.get(word)
 
     def zeros_end(self, at: i64) -> i64:
         """Return the word after the zero words that begin at word ``at``."""
@@ -90,7 +96,7 @@ class RecordBounds:
             return 0
         word = self.words[at]
         size = self.size_of(word)
-        least = self.least[word & 15]
+        least = self.least[RECORD_KIND.get(word)]
         if word == 0 or least == 0 or size < least or size > self.total - at:
             return 0
         return size
@@ -106,8 +112,8 @@ class RecordBounds:
         record follows, or three of sound sizes. A header of a type and a size alone, which may
         be any small number, has to be followed by another record that is filled exactly.
         """
-        form = self.first_form[self.words[at] & 15]
-        while form < self.first_form[(self.words[at] & 15) + 1]:
+        form = self.first_form[RECORD_KIND.get(self.words[at])]
+        while form < self.first_form[(RECORD_KIND.get(self.words[at])) + 1]:
             end = self.contents_end(at, form)
             if end and (end == self.total or self.is_exact(end)):
                 return end
@@ -124,7 +130,7 @@ class RecordBounds:
             return False
         after = at + size
         if self.is_exact(at) and (
-            self.words[at] >> 16 or after == self.total or self.is_exact(after)
+            self.words[at] >> OWN_FIELDS_AT or after == self.total or self.is_exact(after)
         ):
             return True
         run = 1
@@ -141,7 +147,7 @@ class RecordBounds:
 
     def form_of(self, at: i64, end: i64) -> i64:
         """Return the form whose contents fill the record from word ``at`` to ``end``; or -1."""
-        kind = self.words[at] & 15
+        kind = RECORD_KIND.get(self.words[at])
         form = self.first_form[kind]
         while form < self.first_form[kind + 1]:
             if self.contents_end(at, form) == end:
@@ -165,7 +171,7 @@ class RecordBounds:
             count = (word >> self.forms[field + 1]) & self.forms[field + 2]
             kind = self.forms[field]
             if kind == BYTES:
-                end += (count + 7) >> 3
+                end += (count + 7) // 8
             elif kind == STRING:
                 end += self.inline_words(count)
             elif kind == WORDS:
@@ -175,11 +181,11 @@ class RecordBounds:
             field += FIELD_WIDTH
         count = 0
         if self.forms[row + NARGS_AT] >= 0:
-            count = (word >> self.forms[row + NARGS_AT]) & 15
+            count = (word >> self.forms[row + NARGS_AT]) & MAX_ARGS
         while count > 0:
             if end >= self.total:
                 return 0
-            size = (self.words[end] >> SIZE_AT) & SIZE_BITS
+            size = ARG_WORDS.get(self.words[end])
             if size == 0 or size != self.argument_words(self.words[end]):
                 return 0
             end += size
@@ -214,7 +220,7 @@ class RecordBounds:
         while at < end:
             word = self.words[at]
             size = self.sound_size(at)
-            if word and size and word & 15 == RECORD_METADATA:
+            if word and size and RECORD_KIND.get(word) == RECORD_METADATA:
                 if max_record == 0 or size * 8 <= max_record:
                     break
             if word == 0:
@@ -229,7 +235,7 @@ class RecordBounds:
     def is_framed(self, at: i64) -> flag:
         """Return whether a record of a type that is not defined has a size that fits."""
         size = self.size_of(self.words[at])
-        return self.least[self.words[at] & 15] == 0 and 0 < size <= self.total - at
+        return self.least[RECORD_KIND.get(self.words[at])] == 0 and 0 < size <= self.total - at
 
     def metadata_in(self, at: int, end: int, max_record: int) -> list[int]:
         """Return the words from ``at`` to ``end`` at which metadata records begin."""
@@ -243,21 +249,21 @@ class RecordBounds:
 
     def inline_words(self, ref: i64) -> i64:
         """Return the number of words that a string reference has behind the header."""
-        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
+        return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0
 
     def argument_words(self, word: i64) -> i64:
         """Return the number of words that an argument with this header needs.
 
         0 for types that are not defined.
         """
-        kind = word & 15
+        kind = ARG_KIND.get(word)
         if kind > ARG_BLOB:
             return 0
-        words = 1 + self.inline_words((word >> ARG_NAME_AT) & 0xFFFF)
+        words = 1 + self.inline_words(ARG_NAME.get(word))
         if kind == ARG_STRING:
-            words += self.inline_words((word >> ARG_VALUE_AT) & 0xFFFF)
+            words += self.inline_words(ARG_STRING_REF.get(word))
         elif (ARG_INT64 <= kind <= ARG_DOUBLE) or kind == ARG_POINTER or kind == ARG_KOID:
             words += 1
         elif kind == ARG_BLOB:
-            words += (((word >> ARG_VALUE_AT) & LARGE_SIZE_BITS) + 7) >> 3
+            words += ((ARG_VALUE.get(word)) + 7) // 8
         return words

@@ -178,7 +178,7 @@ class TraceRecord(LosslessRecord):
         b = RecordBuilder(PACK[big_endian], self._header, self)
         for part in self.parts:
             part.write(self, b)
-        return b.finish(LARGE_SIZE if self._header & 15 == RecordType.LARGE else SIZE)
+        return b.finish(LARGE_SIZE if wire.TYPE.get(self._header) == RecordType.LARGE else SIZE)
 
     def with_valid_refs(self, tables: Tables) -> Self:
         """Return the record with only those refs that still give what it shows."""
@@ -287,8 +287,8 @@ def _declare(
 
 def class_of(header: int) -> type[TraceRecord]:
     """Return the class for the record with this header word."""
-    cls = _BY_HEADER.get(header & _KIND_MASKS[header & 15])
-    return _BY_TYPE.get(header & 15, Unknown) if cls is None else cls
+    cls = _BY_HEADER.get(header & _KIND_MASKS[wire.TYPE.get(header)])
+    return _BY_TYPE.get(wire.TYPE.get(header), Unknown) if cls is None else cls
 
 
 # Metadata record
@@ -749,7 +749,7 @@ def _asks_for(form: TraceFields, cls: type[TraceRecord]) -> bool:
     """Return whether the object has the constants of a class, by name or by number."""
     for key, shown in cls.constants.items():
         given = form.given.get(key)
-        bits = _KIND_BITS[cls._header & 15][0]
+        bits = _KIND_BITS[wire.TYPE.get(cls._header)][0]
         number = bits.get(cls._header) if key == "kind" else shown
         if type(given) not in (str, int) or given not in (shown, number):
             return False

@@ -14,34 +14,41 @@ from fx_trace.numbers import (
     ARG_DOUBLE,
     ARG_INT32,
     ARG_INT64,
+    ARG_KIND,
     ARG_KOID,
-    ARG_NAME_AT,
+    ARG_NAME,
     ARG_POINTER,
     ARG_STRING,
+    ARG_STRING_REF,
+    ARG_TRUTH,
     ARG_UINT32,
+    ARG_VALUE,
     ARG_VALUE_AT,
-    EVENT_ARGS_AT,
+    ARG_WORDS,
+    EVENT_ARGS,
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
     EVENT_ASYNC_INSTANT,
-    EVENT_CATEGORY_AT,
+    EVENT_CATEGORY,
     EVENT_COUNTER,
     EVENT_DURATION_BEGIN,
     EVENT_DURATION_COMPLETE,
     EVENT_DURATION_END,
     EVENT_FLOW_END,
     EVENT_INSTANT,
-    EVENT_KIND_AT,
-    EVENT_NAME_AT,
-    EVENT_THREAD_AT,
+    EVENT_KIND,
+    EVENT_NAME,
+    EVENT_THREAD,
     KIND_DAMAGED,
     KIND_PADDING,
     KIND_UNKNOWN,
     KINDS,
+    OVERRUN_NEED,
     RECORD_BLOB,
     RECORD_EVENT,
     RECORD_INITIALIZATION,
     RECORD_KERNEL_OBJECT,
+    RECORD_KIND,
     RECORD_LOG,
     RECORD_METADATA,
     RECORD_PROFILER,
@@ -52,10 +59,13 @@ from fx_trace.numbers import (
     SCHED_SWITCH,
     SCHED_WAKEUP,
     SIGN,
+    STRING_REF_END,
+    STRING_REF_INDEX,
     TABLE_COUNTERS,
     TABLE_FLOWS,
     TABLE_INSTANTS,
     TABLE_SLICES,
+    TRUTH_END,
 )
 from fx_trace.read.other_records import OtherRecords
 from fx_trace.rules import (
@@ -89,8 +99,8 @@ INLINE = 0x8000
 ENTRY = 32
 """Where the generation of a cache entry begins (``providers``)."""
 NAMED_INLINE = 1 << 31
-VALUE_INLINE = -1 << 47
-HIGH_HALF = -1 << 31
+VALUE_INLINE = -(1 << 47)
+HIGH_HALF = -(1 << 31)
 PLAIN_MASK = -0x7FFF7FFFFFFFFFF1
 """Of an event's header: the record type, and the bits of inline category and name."""
 ONE = 1
@@ -109,7 +119,7 @@ PLAIN_TYPES = (
     *(HIGH_HALF,) * 3,
     VALUE_INLINE | NAMED_INLINE,
     *(HIGH_HALF,) * 2,
-    (-1 << 33) | NAMED_INLINE,
+    -(1 << 33) | NAMED_INLINE,
     *(-1,) * 6,
 )
 
@@ -198,16 +208,16 @@ class Scan(OtherRecords):
         All of its references are indexed and known, its arguments have one or two words, and
         there is nothing to report.
         """
-        kind = (word >> EVENT_KIND_AT) & 15
+        kind = EVENT_KIND.get(word)
         if kind == EVENT_COUNTER or kind > EVENT_FLOW_END:
             return False
         generation = self.providers.generation
-        thread = self.providers.threads[(word >> EVENT_THREAD_AT) & 0xFF]
-        category = self.providers.strings[(word >> EVENT_CATEGORY_AT) & 0x7FFF]
-        name = self.providers.strings[(word >> EVENT_NAME_AT) & 0x7FFF]
+        thread = self.providers.threads[EVENT_THREAD.get(word)]
+        category = self.providers.strings[STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))]
+        name = self.providers.strings[STRING_REF_INDEX.get(EVENT_NAME.get(word))]
         start = self.pos
-        end = start + ((word >> 4) & 0xFFF)
-        nargs = (word >> EVENT_ARGS_AT) & 15
+        end = start + (ARG_WORDS.get(word))
+        nargs = EVENT_ARGS.get(word)
         if (
             ((thread >> ENTRY) ^ generation)
             | ((category >> ENTRY) ^ generation)
@@ -284,14 +294,14 @@ class Scan(OtherRecords):
             if at >= end:
                 return False
             head = self.words[at]
-            kind = head & 15
+            kind = ARG_KIND.get(head)
             second = self.plain_types[SECOND_WORD + kind]
-            name = self.providers.strings[(head >> ARG_NAME_AT) & 0x7FFF]
-            text = self.providers.strings[(head >> ARG_VALUE_AT) & 0x7FFF]
+            name = self.providers.strings[STRING_REF_INDEX.get(ARG_NAME.get(head))]
+            text = self.providers.strings[STRING_REF_INDEX.get(ARG_STRING_REF.get(head))]
             text_bits = self.plain_types[TEXT_BITS + kind]
             wide = self.words[at + 1]
             value = wide if second else head >> ARG_VALUE_AT
-            size = (head >> 4) & 0xFFF
+            size = ARG_WORDS.get(head)
             odd |= (
                 (head & self.plain_types[ODD_BITS + kind])
                 | (size ^ (1 + second))
@@ -323,7 +333,7 @@ class Scan(OtherRecords):
         """The record, or the stretch of zero words or damage, that begins with this word."""
         start = self.pos
         offset = start * 8
-        kind = word & 15
+        kind = RECORD_KIND.get(word)
         size = self.bounds.size_of(word)
         least = self.bounds.least[kind]
         self.providers.record = self.record
@@ -367,7 +377,7 @@ class Scan(OtherRecords):
         unpadded = self.notes.count(PADDING_NOT_ZERO)
         if not self.contents(kind, word):
             need = min(self.need, 0x7FFFFFFF)
-            self.note(CONTENTS_OVERRUN, start * 8, (need << 32) | (self.end - start))
+            self.note(CONTENTS_OVERRUN, start * 8, OVERRUN_NEED.put(need) | (self.end - start))
             return KIND_DAMAGED
         if self.dirty:
             self.note(PADDING_NOT_ZERO, start * 8, 0)
@@ -417,11 +427,11 @@ class Scan(OtherRecords):
     def event(self, word: i64) -> status:
         """An event of any kind, with whatever references."""
         offset = self.start * 8
-        kind = (word >> EVENT_KIND_AT) & 15
-        nargs = (word >> EVENT_ARGS_AT) & 15
-        thread_ref = (word >> EVENT_THREAD_AT) & 0xFF
-        category_ref = (word >> EVENT_CATEGORY_AT) & 0xFFFF
-        name_ref = (word >> EVENT_NAME_AT) & 0xFFFF
+        kind = EVENT_KIND.get(word)
+        nargs = EVENT_ARGS.get(word)
+        thread_ref = EVENT_THREAD.get(word)
+        category_ref = EVENT_CATEGORY.get(word)
+        name_ref = EVENT_NAME.get(word)
         thread_at = self.start + 2
         category_at = thread_at if thread_ref else thread_at + 2
         name_at = category_at + self.inline_words(category_ref)
@@ -516,10 +526,10 @@ class Scan(OtherRecords):
         while count > 0:
             word = self.words[self.at]
             here = self.at * 8
-            end = self.at + ((word >> 4) & 0xFFF)
+            end = self.at + (ARG_WORDS.get(word))
             row = self.args.rows
-            type = word & 15
-            name_ref = (word >> ARG_NAME_AT) & 0xFFFF
+            type = ARG_KIND.get(word)
+            name_ref = ARG_NAME.get(word)
             self.dirty = 0
             name = self.string(name_ref, self.at + 1, here, NOT_UTF8)
             at = self.at + 1 + self.inline_words(name_ref)
@@ -529,24 +539,24 @@ class Scan(OtherRecords):
             if type == ARG_INT32:
                 value = word >> ARG_VALUE_AT
             elif type == ARG_UINT32:
-                value = (word >> ARG_VALUE_AT) & LOW32
+                value = ARG_VALUE.get(word)
             elif (ARG_INT64 <= type <= ARG_DOUBLE) or type == ARG_POINTER or type == ARG_KOID:
                 value = self.words[at]
                 high = word >> ARG_VALUE_AT
                 after = at + 1
             elif type == ARG_STRING:
-                ref = (word >> ARG_VALUE_AT) & 0xFFFF
+                ref = ARG_STRING_REF.get(word)
                 value = self.string(ref, at, here, NOT_UTF8)
-                high = word >> (ARG_VALUE_AT + 16)
+                high = word >> STRING_REF_END
                 after = at + self.inline_words(ref)
             elif type == ARG_BOOL:
-                value = (word >> ARG_VALUE_AT) & 1
-                high = word >> (ARG_VALUE_AT + 1)
+                value = ARG_TRUTH.get(word)
+                high = word >> TRUTH_END
             elif type == ARG_BLOB:
-                length = (word >> ARG_VALUE_AT) & LOW32
+                length = ARG_VALUE.get(word)
                 self.padded(at, length)
                 value = self.text(at, length, here, 0)
-                after = at + ((length + 7) >> 3)
+                after = at + ((length + 7) // 8)
             elif type > ARG_BLOB:
                 self.note(UNKNOWN_ARGUMENT, here, type)
                 after = end

@@ -21,6 +21,7 @@ import attrs
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import ArgType, EventType, RecordType
+from fx_trace.numbers import ARG_VALUE
 from fx_trace.read import records as r
 from fx_trace.read.records import TraceRecord
 from fxframework.errors import UsageError, WriteRefusedError, refusal
@@ -112,8 +113,10 @@ _CONVENTIONS = (
     ("message", wire.MAX_STRING_BYTES),
 )
 """Fields that writers keep shorter than the format's bits allow."""
-CONTEXT_SWITCH = RecordType.SCHEDULING | wire.SchedulingType.CONTEXT_SWITCH << 60
-THREAD_WAKEUP = RecordType.SCHEDULING | wire.SchedulingType.THREAD_WAKEUP << 60
+CONTEXT_SWITCH, THREAD_WAKEUP = (
+    RecordType.SCHEDULING | wire.SCHEDULING_TYPE.put(kind)
+    for kind in (wire.SchedulingType.CONTEXT_SWITCH, wire.SchedulingType.THREAD_WAKEUP)
+)
 LAST_WORD: dict[int, str] = {
     EventType.COUNTER: "counter_id",
     EventType.DURATION_COMPLETE: "end_timestamp",
@@ -257,7 +260,7 @@ def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
             f"which is {least} to {most}",
         )
     if kind in (ArgType.INT32, ArgType.UINT32):
-        return (number & _LOW32) << 32
+        return ARG_VALUE.put(number & ARG_VALUE.limit)
     words.append(number & U64_MAX)
     return 0
 

@@ -18,6 +18,18 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import ArgType, EventType, RecordType
+from fx_trace.numbers import (
+    LEGACY_CPU,
+    LEGACY_INCOMING_PRIORITY,
+    LEGACY_OUTGOING_PRIORITY,
+    LEGACY_STATE,
+    SIZE,
+    STRING_INDEX,
+    STRING_LENGTH,
+    SWITCH_CPU,
+    SWITCH_STATE,
+    THREAD_INDEX,
+)
 from fx_trace.read.arguments import Argument
 from fx_trace.read.records import Blob, Initialization, KernelObject
 from fx_trace.write import items as packing
@@ -31,6 +43,9 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["TABLES", "Bulk"]
+
+CONTINUATION = range(0x80, 0xC0)
+"""Bytes of UTF-8 that begin no character."""
 
 I64 = NDArray[np.int64]
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
@@ -274,8 +289,11 @@ class Bulk:
         # Fields of the headers (Context switch, Thread wakeup and Legacy context switch records).
         bits = np.where(
             legacy,
-            (cpu & 0xFF) << 16 | state << 24 | priorities[0] << 44 | priorities[1] << 52,
-            cpu << 20 | state << 36,
+            (cpu & LEGACY_CPU.limit) << LEGACY_CPU.low
+            | state << LEGACY_STATE.low
+            | priorities[0] << LEGACY_OUTGOING_PRIORITY.low
+            | priorities[1] << LEGACY_INCOMING_PRIORITY.low,
+            cpu << SWITCH_CPU.low | state << SWITCH_STATE.low,
         )
         block = _Block.of("sched", table, kinds, np.arange(len(table), dtype=np.int64), bare=True)
         prev, following = (
@@ -651,12 +669,12 @@ class Bulk:
         pack = struct.Struct("<Q").pack
         for index, code in enumerate(self._strings.tolist(), start=1):
             data = self._pool.bytes_of(code)[: int(self._written[code])]
-            head = RecordType.STRING | (1 + -(-len(data) // 8)) << 4 | index << 16
-            yield pack(head | len(data) << 32) + pad8(data)
+            head = RecordType.STRING | SIZE.put(1 + -(-len(data) // 8)) | STRING_INDEX.put(index)
+            yield pack(head | STRING_LENGTH.put(len(data))) + pad8(data)
         pack3 = struct.Struct("<QQQ").pack
         for index, at in enumerate(self._slotted_threads.tolist(), start=1):
             koids = int(self.pids[at]) & U64_MAX, int(self.tids[at]) & U64_MAX
-            yield pack3(RecordType.THREAD | 3 << 4 | index << 16, *koids)
+            yield pack3(RecordType.THREAD | SIZE.put(3) | THREAD_INDEX.put(index), *koids)
 
     def _object(self, kind: int, koid: int, name: str, *args: Argument) -> bytes:
         data = name.encode()
@@ -826,7 +844,7 @@ def _cut_lengths(data: NDArray[np.uint8], starts: I64, lengths: I64, limit: int)
     for row in np.flatnonzero(lengths > limit).tolist():
         start = int(starts[row])
         end = limit
-        while end > limit - 4 and int(data[start + end]) & 0xC0 == 0x80:
+        while end > limit - 4 and int(data[start + end]) in CONTINUATION:
             end -= 1
         cut[row] = end
     return cut

@@ -273,7 +273,7 @@ class _Extraction:
     def _choose_others(self, chunk: Chunk, times: Times) -> None:
         """Mark scheduling and log rows, which have no category; blobs and objects may be needed."""
         for offsets in (chunk.blobs.offset, chunk.objects.offset):
-            self.mark[offsets >> 3] = MAYBE
+            self.mark[offsets // 8] = MAYBE
         if self.selection.categories:
             return
         sched = chunk.sched
@@ -282,19 +282,19 @@ class _Extraction:
             if not self.selection.by_time_alone:
                 woken = self.passed.tasks.threads_of(sched.next, sched.kind == 2)
                 keep &= (sched.kind != 2) | (self.threads[woken] != 0)
-            self.mark[sched.offset[keep] >> 3] = 1
+            self.mark[sched.offset[keep] // 8] = 1
             tids = [sched.prev[keep & (sched.kind == 1)], sched.next[keep & (sched.kind != 0)]]
             self.running = np.unique(np.concatenate([self.running, *tids]))
         logs = chunk.logs
         if logs.thread.size:
             keep = self._within(times.logs()) & (self.threads[logs.thread] != 0)
-            self.mark[logs.offset[keep] >> 3] = 1
+            self.mark[logs.offset[keep] // 8] = 1
 
     def _close(self, chunk: Chunk, times: Times) -> None:
         """Patch the times of kept slices that reach beyond the stretch."""
         events = chunk.events
-        rows = np.flatnonzero(self.mark[events.offset >> 3])
-        kind, time, word = events.kind[rows], times.events[rows], events.offset[rows] >> 3
+        rows = np.flatnonzero(self.mark[events.offset // 8])
+        kind, time, word = events.kind[rows], times.events[rows], events.offset[rows] // 8
         # A slice that is open at the start must begin before the first tick of the stretch.
         opened = [max(tick - 1, 0) for tick in self._ticks(self.start + 1)]
         bounds = times.by_clock(opened, self._ticks(self.last + 1))
@@ -302,7 +302,7 @@ class _Extraction:
         begins = ((kind == 2) | (kind == 4) | (kind == 5)) & (time < self.start)
         ends = ((kind == 3) | (kind == 7)) & (time > self.last)
         complete = (kind == 4) & (times.finish()[rows] - 1 > self.last)
-        sizes = self.words[word[complete]] >> 4 & wire.SIZE.limit
+        sizes = wire.SIZE.get(self.words[word[complete]])
         self.patches += [
             _Patch(word[begins] + 1, first[begins]),
             _Patch(word[ends] + 1, last[ends]),
@@ -368,21 +368,24 @@ class _Extraction:
         """Copy the marked records; with ``providers`` as a part of a joined archive."""
         positions = np.flatnonzero(self.mark[:-1].view(np.bool_))
         headers = self.words[positions]
-        types = headers & 15
+        types, metadata = wire.TYPE.get(headers), wire.METADATA_TYPE.get(headers)
         if providers is not None:
-            magic = (types == 0) & ((headers >> 16 & 15) == wire.MetadataType.TRACE_INFO)
+            magic = (types == 0) & (wire.METADATA_TYPE.get(headers) == wire.MetadataType.TRACE_INFO)
             positions, headers, types = positions[~magic], headers[~magic], types[~magic]
+            metadata = metadata[~magic]
         # Drop sections without kept records, which another provider record follows directly.
         provider_records = _is_provider_record(headers)
-        section = provider_records & ((headers >> 16 & 15) == wire.MetadataType.PROVIDER_SECTION)
+        section = provider_records & (
+            wire.METADATA_TYPE.get(headers) == wire.MetadataType.PROVIDER_SECTION
+        )
         empty = section & np.append(provider_records[1:], True)
         positions, headers, types = positions[~empty], headers[~empty], types[~empty]
         order = self._outer_first(positions, headers, types)
         positions, headers, types = positions[order], headers[order], types[order]
         sizes = np.where(
             types == RecordType.LARGE,
-            headers >> 4 & wire.LARGE_SIZE.limit,
-            headers >> 4 & wire.SIZE.limit,
+            wire.LARGE_SIZE.get(headers),
+            wire.SIZE.get(headers),
         )
         if providers is not None:
             self._rename(positions, headers, providers)
@@ -431,7 +434,7 @@ class _Extraction:
 
     def _rename(self, positions: I64, headers: I64, providers: _Providers) -> None:
         """Patch the provider ids of metadata records."""
-        rows = np.flatnonzero((headers & 15) == RecordType.METADATA)
+        rows = np.flatnonzero(wire.TYPE.get(headers) == RecordType.METADATA)
         bits = wire.PROVIDER_ID
         patched = [
             header & ~bits.mask | bits.put(providers.id(bits.get(header)))
@@ -497,7 +500,7 @@ def _is_provider_record(headers: I64) -> NDArray[np.bool_]:
     kinds = headers >> wire.METADATA_TYPE.low & wire.METADATA_TYPE.limit
     info, section = wire.MetadataType.PROVIDER_INFO, wire.MetadataType.PROVIDER_SECTION
     provider = (kinds == info) | (kinds == section)
-    return np.asarray(((headers & 15) == RecordType.METADATA) & provider)
+    return np.asarray((wire.TYPE.get(headers) == RecordType.METADATA) & provider)
 
 
 def _tick(clock: Clock, ns: int) -> int:

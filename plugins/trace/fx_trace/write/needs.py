@@ -5,49 +5,52 @@ from __future__ import annotations
 from typing import Any
 
 from fx_trace.numbers import (
+    ARG_KIND,
     ARG_KOID,
-    ARG_NAME_AT,
+    ARG_NAME,
     ARG_POINTER,
     ARG_STRING,
-    ARG_VALUE_AT,
-    BLOB_NAME_AT,
-    EVENT_ARGS_AT,
-    EVENT_CATEGORY_AT,
+    ARG_STRING_REF,
+    ARG_WORDS,
+    BLOB_NAME,
+    EVENT_ARGS,
+    EVENT_CATEGORY,
     EVENT_FLOW_END,
-    EVENT_KIND_AT,
-    EVENT_NAME_AT,
-    EVENT_THREAD_AT,
-    FRAME_COUNT_AT,
-    LARGE_ARGS_AT,
-    LARGE_CATEGORY_AT,
-    LARGE_FORMAT_AT,
-    LARGE_KIND_AT,
-    LARGE_NAME_AT,
-    LARGE_THREAD_AT,
+    EVENT_KIND,
+    EVENT_NAME,
+    EVENT_THREAD,
+    FRAME_COUNT,
+    LARGE_ARGS,
+    LARGE_CATEGORY,
+    LARGE_FORMAT,
+    LARGE_KIND,
+    LARGE_NAME,
+    LARGE_THREAD,
     LARGE_WITH_METADATA,
     LARGE_WITHOUT_METADATA,
-    LEGACY_INCOMING_AT,
-    LEGACY_OUTGOING_AT,
-    LOG_THREAD_AT,
-    METADATA_KIND_AT,
-    MODULE_BUILD_ID_LENGTH_AT,
-    MODULE_NAME_LENGTH_AT,
-    OBJECT_ARGS_AT,
-    OBJECT_NAME_AT,
-    OBJECT_OWNER_AT,
+    LEGACY_INCOMING,
+    LEGACY_OUTGOING,
+    LOG_THREAD,
+    METADATA_KIND,
+    MODULE_BUILD_ID_LENGTH,
+    MODULE_NAME_LENGTH,
+    OBJECT_ARGS,
+    OBJECT_NAME,
+    OBJECT_OWNER,
     PROFILER_BACKTRACE,
-    PROFILER_KIND_AT,
+    PROFILER_KIND,
     PROFILER_MMAP,
     PROFILER_MODULE,
-    PROFILER_THREAD_AT,
-    PROVIDER_ID_AT,
+    PROFILER_THREAD,
+    PROVIDER_ID,
     PROVIDER_INFO,
-    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_NAME_LENGTH,
     PROVIDER_SECTION,
     RECORD_BLOB,
     RECORD_EVENT,
     RECORD_INITIALIZATION,
     RECORD_KERNEL_OBJECT,
+    RECORD_KIND,
     RECORD_LARGE,
     RECORD_LOG,
     RECORD_METADATA,
@@ -56,15 +59,16 @@ from fx_trace.numbers import (
     RECORD_STRING,
     RECORD_THREAD,
     RECORD_USERSPACE_OBJECT,
-    SCHED_KIND_AT,
+    SCHED_KIND,
     SCHED_LEGACY_SWITCH,
     SCHED_SWITCH,
     SCHED_WAKEUP,
     SIGN,
-    STRING_INDEX_AT,
-    STRING_LENGTH_AT,
-    SWITCH_ARGS_AT,
-    THREAD_INDEX_AT,
+    STRING_INDEX,
+    STRING_LENGTH,
+    STRING_REF_INDEX,
+    SWITCH_ARGS,
+    THREAD_INDEX,
     TRACE_INFO,
 )
 from fx_trace.read.record_bounds import RecordBounds
@@ -154,7 +158,7 @@ class Needs(Kernel):
         pos = 0
         while pos < self.total:
             word = self.words[pos]
-            kind = word & 15
+            kind = RECORD_KIND.get(word)
             size = self.records.size_of(word)
             least = self.records.least[kind]
             if word == 0:
@@ -167,7 +171,7 @@ class Needs(Kernel):
             if (
                 kind != RECORD_EVENT
                 or self.mark[pos]
-                or (self.everything and (word >> EVENT_KIND_AT) & 15 > EVENT_FLOW_END)
+                or (self.everything and EVENT_KIND.get(word) > EVENT_FLOW_END)
             ):
                 if self.max_record and 8 * size > self.max_record:
                     self.mark[pos] = 0
@@ -200,13 +204,13 @@ class Needs(Kernel):
             return self.scheduling(word)
         if kind == RECORD_LOG:
             if self.mark[self.start]:
-                self.need_thread((word >> LOG_THREAD_AT) & 0xFF)
+                self.need_thread(LOG_THREAD.get(word))
             return 0
         if kind == RECORD_BLOB:
             if self.mark[self.start] == MAYBE:
                 self.mark[self.start] = self.everything
             if self.mark[self.start]:
-                self.need_string((word >> BLOB_NAME_AT) & 0xFFFF)
+                self.need_string(BLOB_NAME.get(word))
             return 0
         if kind == RECORD_USERSPACE_OBJECT or kind == RECORD_KERNEL_OBJECT:
             return self.object(kind, word)
@@ -222,7 +226,7 @@ class Needs(Kernel):
 
     def inline_words(self, ref: i64) -> i64:
         """Return the number of words that a string reference has behind the header."""
-        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
+        return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0
 
     def need_string(self, ref: i64) -> i64:
         """Mark the record that registered a string; return its word, or -1."""
@@ -266,15 +270,15 @@ class Needs(Kernel):
         """Mark or note what arguments need: strings, and the objects of pointers and koids."""
         while count > 0:
             word = self.words[at]
-            name = (word >> ARG_NAME_AT) & 0xFFFF
-            kind = word & 15
+            name = ARG_NAME.get(word)
+            kind = ARG_KIND.get(word)
             self.refer_string(name)
             if kind == ARG_STRING:
-                self.refer_string((word >> ARG_VALUE_AT) & 0xFFFF)
+                self.refer_string(ARG_STRING_REF.get(word))
             elif kind == ARG_POINTER or kind == ARG_KOID:
                 value = self.words[at + 1 + self.inline_words(name)]
                 self.refer(self.objects.get(0 if kind == ARG_KOID else pid ^ SIGN, value))
-            at += (word >> 4) & 0xFFF
+            at += ARG_WORDS.get(word)
             count -= 1
         return 0
 
@@ -286,11 +290,11 @@ class Needs(Kernel):
             if at >= self.end:
                 return -1
             word = self.words[at]
-            size = (word >> 4) & 0xFFF
+            size = ARG_WORDS.get(word)
             need = self.records.argument_words(word)
             if size == 0 or size > self.end - at or need > size:
                 return -1
-            if need == 0 and 1 + self.inline_words((word >> ARG_NAME_AT) & 0xFFFF) > size:
+            if need == 0 and 1 + self.inline_words(ARG_NAME.get(word)) > size:
                 return -1
             at += size
             count -= 1
@@ -324,10 +328,10 @@ class Needs(Kernel):
 
     def event(self, word: i64) -> status:
         """Handle a kept event, or one of an unknown type."""
-        thread = (word >> EVENT_THREAD_AT) & 0xFF
-        category = (word >> EVENT_CATEGORY_AT) & 0xFFFF
-        name = (word >> EVENT_NAME_AT) & 0xFFFF
-        count = (word >> EVENT_ARGS_AT) & 15
+        thread = EVENT_THREAD.get(word)
+        category = EVENT_CATEGORY.get(word)
+        name = EVENT_NAME.get(word)
+        count = EVENT_ARGS.get(word)
         at = self.start + 2 if thread else self.start + 4
         at += self.inline_words(category) + self.inline_words(name)
         if self.args_end(at, count) < 0:
@@ -343,15 +347,15 @@ class Needs(Kernel):
 
     def string_record(self, word: i64) -> status:
         """Handle a string record."""
-        index = (word >> STRING_INDEX_AT) & 0x7FFF
-        length = (word >> STRING_LENGTH_AT) & 0x7FFF
-        if index and self.start + 1 + ((length + 7) >> 3) <= self.end:
+        index = STRING_INDEX.get(word)
+        length = STRING_LENGTH.get(word)
+        if index and self.start + 1 + ((length + 7) // 8) <= self.end:
             self.registrations.register_string(index, self.start)
         return 0
 
     def thread_record(self, word: i64) -> status:
         """Handle a thread record."""
-        index = (word >> THREAD_INDEX_AT) & 0xFF
+        index = THREAD_INDEX.get(word)
         if index:
             self.registrations.register_thread(index, self.start)
         if self.tasks.get(RUNNING, self.words[self.start + 2]) >= 0:
@@ -360,10 +364,10 @@ class Needs(Kernel):
 
     def metadata(self, word: i64) -> status:
         """Handle a metadata record, which is kept."""
-        kind = (word >> METADATA_KIND_AT) & 15
-        number = (word >> PROVIDER_ID_AT) & LOW32
-        length = (word >> PROVIDER_NAME_LENGTH_AT) & 0xFF
-        if kind == PROVIDER_INFO and self.start + 1 + ((length + 7) >> 3) > self.end:
+        kind = METADATA_KIND.get(word)
+        number = PROVIDER_ID.get(word)
+        length = PROVIDER_NAME_LENGTH.get(word)
+        if kind == PROVIDER_INFO and self.start + 1 + ((length + 7) // 8) > self.end:
             return 0
         if self.everything or PROVIDER_INFO <= kind <= TRACE_INFO:
             self.mark[self.start] = 1
@@ -395,17 +399,17 @@ class Needs(Kernel):
 
     def scheduling(self, word: i64) -> status:
         """Handle a scheduling record."""
-        kind = (word >> SCHED_KIND_AT) & 15
+        kind = SCHED_KIND.get(word)
         if kind > SCHED_WAKEUP:
             if self.everything:
                 self.mark[self.start] = 1
         elif self.mark[self.start]:
             if kind == SCHED_LEGACY_SWITCH:
-                self.need_thread((word >> LEGACY_OUTGOING_AT) & 0xFF)
-                self.need_thread((word >> LEGACY_INCOMING_AT) & 0xFF)
+                self.need_thread(LEGACY_OUTGOING.get(word))
+                self.need_thread(LEGACY_INCOMING.get(word))
             else:
                 at = self.start + 4 if kind == SCHED_SWITCH else self.start + 3
-                self.refer_args(at, (word >> SWITCH_ARGS_AT) & 15, 0)
+                self.refer_args(at, SWITCH_ARGS.get(word), 0)
         return 0
 
     def object(self, kind: i64, word: i64) -> status:
@@ -413,9 +417,9 @@ class Needs(Kernel):
         if self.mark[self.start] != MAYBE:
             return 0  # its contents do not fit it
         self.mark[self.start] = 0
-        ref = (word >> OBJECT_NAME_AT) & 0xFFFF
-        count = (word >> OBJECT_ARGS_AT) & 15
-        process = (word >> OBJECT_OWNER_AT) & 0xFF
+        ref = OBJECT_NAME.get(word)
+        count = OBJECT_ARGS.get(word)
+        process = OBJECT_OWNER.get(word)
         at = self.start + 2 + self.inline_words(ref)
         koid = self.words[self.start + 1]
         owner = 0
@@ -444,8 +448,8 @@ class Needs(Kernel):
 
     def profiler(self, word: i64) -> status:
         """Handle a profiler record: keep modules, mappings, and backtraces by time and thread."""
-        kind = (word >> PROFILER_KIND_AT) & 15
-        thread = (word >> PROFILER_THREAD_AT) & 0xFF
+        kind = PROFILER_KIND.get(word)
+        thread = PROFILER_THREAD.get(word)
         keep = self.profiles and self.profiler_fits(kind, word)
         if keep and kind == PROFILER_BACKTRACE:
             keep = self.is_within(self.start + 1) and (
@@ -462,31 +466,27 @@ class Needs(Kernel):
         """Return whether the contents of a profiler record fit it."""
         need = 2
         if kind == PROFILER_MODULE:
-            need += (((word >> MODULE_NAME_LENGTH_AT) & 0xFF) + 7) >> 3
-            need += (((word >> MODULE_BUILD_ID_LENGTH_AT) & 0xFF) + 7) >> 3
+            need += ((MODULE_NAME_LENGTH.get(word)) + 7) // 8
+            need += ((MODULE_BUILD_ID_LENGTH.get(word)) + 7) // 8
         elif kind == PROFILER_MMAP:
             need += 3
         elif kind == PROFILER_BACKTRACE:
-            need += (word >> FRAME_COUNT_AT) & 0xFF
-        if (word >> PROFILER_THREAD_AT) & 0xFF == 0:
+            need += FRAME_COUNT.get(word)
+        if PROFILER_THREAD.get(word) == 0:
             need += 2 if kind == PROFILER_BACKTRACE else 1  # of the others one word may do
         return self.start + need <= self.end
 
     def large_record(self, word: i64) -> status:
         """Handle a large record."""
-        form = (word >> LARGE_FORMAT_AT) & 15
-        if (
-            (word >> LARGE_KIND_AT) & 15
-            or form > LARGE_WITHOUT_METADATA
-            or self.end - self.start < 2
-        ):
+        form = LARGE_FORMAT.get(word)
+        if LARGE_KIND.get(word) or form > LARGE_WITHOUT_METADATA or self.end - self.start < 2:
             if self.everything:
                 self.mark[self.start] = 1
             return 0
         second = self.words[self.start + 1]
-        category = (second >> LARGE_CATEGORY_AT) & 0xFFFF
-        name = (second >> LARGE_NAME_AT) & 0xFFFF
-        thread = (second >> LARGE_THREAD_AT) & 0xFF
+        category = LARGE_CATEGORY.get(second)
+        name = LARGE_NAME.get(second)
+        thread = LARGE_THREAD.get(second)
         at = self.start + 2 + self.inline_words(category) + self.inline_words(name)
         keep: flag = self.mark[self.start] == MAYBE
         self.mark[self.start] = 0
@@ -503,7 +503,7 @@ class Needs(Kernel):
             pid = self.process_of(thread, at + 1)
             self.need_thread(thread)
             at += 1 if thread else 3
-            count = (second >> LARGE_ARGS_AT) & 15
+            count = LARGE_ARGS.get(second)
             if self.args_end(at, count) >= 0:
                 self.refer_args(at, count, pid)
         return 0
@@ -518,9 +518,9 @@ class Needs(Kernel):
         self.large.nbytes[row] = 0
         if category & INLINE:
             self.large.start[row] = self.start + 2
-            self.large.nbytes[row] = category & 0x7FFF
+            self.large.nbytes[row] = STRING_REF_INDEX.get(category)
         elif found >= 0:
             self.large.start[row] = found + 1
-            self.large.nbytes[row] = (self.words[found] >> STRING_LENGTH_AT) & 0x7FFF
+            self.large.nbytes[row] = STRING_LENGTH.get(self.words[found])
         self.large.rows = row + 1
         return 0

@@ -12,34 +12,35 @@ from fx_trace.numbers import (
     ARG_INT32,
     ARG_INT64,
     ARG_KOID,
-    ARG_NAME_AT,
+    ARG_NAME,
     ARG_POINTER,
     ARG_STRING,
     ARG_UINT32,
     ARG_UINT64,
     ARG_VALUE_AT,
     EVENT_ARGS_AT,
-    EVENT_CATEGORY_AT,
+    EVENT_CATEGORY,
     EVENT_DURATION_BEGIN,
     EVENT_DURATION_COMPLETE,
     EVENT_DURATION_END,
     EVENT_FLOW_END,
     EVENT_INSTANT,
-    EVENT_KIND_AT,
+    EVENT_KIND,
     EVENT_NAME_AT,
-    EVENT_THREAD_AT,
-    LEGACY_INCOMING_AT,
-    LEGACY_OUTGOING_AT,
-    LOG_LENGTH_AT,
-    LOG_THREAD_AT,
+    EVENT_THREAD,
+    LEGACY_INCOMING,
+    LEGACY_OUTGOING,
+    LOG_LENGTH,
+    LOG_THREAD,
     OPEN_END,
     RECORD_EVENT,
     RECORD_LOG,
     RECORD_SCHEDULING,
-    SCHED_KIND_AT,
+    SCHED_KIND,
     SCHED_SWITCH,
     SCHED_WAKEUP,
     SIZE_AT,
+    STRING_REF_INDEX,
     SWITCH_ARGS_AT,
 )
 from fx_trace.write.items import (
@@ -410,13 +411,13 @@ class Pack(Kernel):
     def put_string(self, code: i64, nbytes: i64) -> i64:
         """Write the first bytes of a string, padded."""
         source = self.starts[code]
-        whole = nbytes >> 3
+        whole = nbytes // 8
         end = source + whole
         while source < end:
             self.out[self.at] = self.words[source]
             self.at += 1
             source += 1
-        rest = nbytes & 7
+        rest = nbytes % 8
         if rest:
             self.out[self.at] = (self.words[source] & LOW64) & (LOW64 >> (64 - 8 * rest))
             self.at += 1
@@ -425,7 +426,7 @@ class Pack(Kernel):
     def put_inline(self, code: i64, ref: i64) -> i64:
         """Write the bytes of an inline string."""
         if ref & INLINE:
-            self.put_string(code, ref & 0x7FFF)
+            self.put_string(code, STRING_REF_INDEX.get(ref))
         return 0
 
     def event(self, item: i64, kind: i64, now: i64) -> i64:
@@ -438,9 +439,9 @@ class Pack(Kernel):
         signed = name - HALF if name & INLINE else name
         self.head = (
             RECORD_EVENT
-            | (kind << EVENT_KIND_AT)
-            | (index << EVENT_THREAD_AT)
-            | (category << EVENT_CATEGORY_AT)
+            | EVENT_KIND.put(kind)
+            | EVENT_THREAD.put(index)
+            | EVENT_CATEGORY.put(category)
             | (signed << EVENT_NAME_AT)
         )
         self.put_inline(self.category[item], category)
@@ -463,7 +464,7 @@ class Pack(Kernel):
         row = self.word[item]
         length = self.lengths_of_rows[row]
         index = self.put_thread(self.thread[item] + 1)
-        self.head = RECORD_LOG | (length << LOG_LENGTH_AT) | (index << LOG_THREAD_AT)
+        self.head = RECORD_LOG | LOG_LENGTH.put(length) | LOG_THREAD.put(index)
         source = self.starts_of_rows[row]
         first = 0
         while first < length:
@@ -486,7 +487,7 @@ class Pack(Kernel):
         if kind == LEGACY_SWITCH:
             outgoing = self.put_thread(self.prev[row] + 1)
             incoming = self.put_thread(self.next[row] + 1)
-            self.head |= (outgoing << LEGACY_OUTGOING_AT) | (incoming << LEGACY_INCOMING_AT)
+            self.head |= LEGACY_OUTGOING.put(outgoing) | LEGACY_INCOMING.put(incoming)
             return 0
         self.counts = SWITCH_ARGS_AT
         number = SCHED_WAKEUP
@@ -494,7 +495,7 @@ class Pack(Kernel):
             number = SCHED_SWITCH
             self.out[self.at] = self.prev[row]
             self.at += 1
-        self.head |= number << SCHED_KIND_AT
+        self.head |= SCHED_KIND.put(number)
         self.out[self.at] = self.next[row]
         self.at += 1
         return 0
@@ -532,7 +533,7 @@ class Pack(Kernel):
         elif type == ARG_BLOB:
             code = self.arg_text[row]
             text = self.lengths[code] if code >= 0 else 0
-            size += (text + 7) >> 3
+            size += (text + 7) // 8
         elif (ARG_INT64 <= type <= ARG_DOUBLE) or type == ARG_POINTER or type == ARG_KOID:
             size += 1
         if type > ARG_BLOB:
@@ -559,9 +560,9 @@ class Pack(Kernel):
         elif type:
             self.out[self.at] = self.arg_real[row] if type == ARG_DOUBLE else whole
             self.at += 1
-        self.out[head] = type | (size << SIZE_AT) | (name << ARG_NAME_AT) | (value << ARG_VALUE_AT)
+        self.out[head] = type | (size << SIZE_AT) | ARG_NAME.put(name) | (value << ARG_VALUE_AT)
         return 1
 
     def inline_words(self, ref: i64) -> i64:
         """Return the number of inline words of a reference."""
-        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
+        return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0

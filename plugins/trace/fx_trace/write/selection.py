@@ -117,7 +117,7 @@ class EventChoice(Kernel):
         while event < self.count:
             if self.marking:
                 if self.is_kept(event):
-                    self.mark[self.offset[event] >> 3] = 1
+                    self.mark[self.offset[event] // 8] = 1
             elif self.is_slice(self.kind[event]):
                 self.slices[self.slice_row] = self.reaches(event) and self.is_wanted(event)
                 self.slice_row += 1

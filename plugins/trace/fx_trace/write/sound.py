@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from fx_trace.numbers import (
-    ARG_NAME_AT,
+    ARG_KIND,
+    ARG_NAME,
     ARG_STRING,
-    ARG_VALUE_AT,
-    METADATA_KIND_AT,
-    PROVIDER_ID_AT,
+    ARG_STRING_REF,
+    ARG_WORDS,
+    MAX_ARGS,
+    METADATA_KIND,
+    PROVIDER_ID,
     PROVIDER_INFO,
-    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_NAME_LENGTH,
     PROVIDER_SECTION,
+    RECORD_KIND,
     RECORD_METADATA,
     RECORD_STRING,
     RECORD_THREAD,
-    SIZE_AT,
-    STRING_INDEX_AT,
-    STRING_LENGTH_AT,
-    THREAD_INDEX_AT,
+    STRING_INDEX,
+    STRING_LENGTH,
+    THREAD_INDEX,
 )
 from fx_trace.read.framing import (
     FIELD_WIDTH,
@@ -71,7 +74,7 @@ class SoundRecords(Kernel):
         """Pass over sound records."""
         while self.pos < self.total:
             word = self.words[self.pos]
-            kind = word & 15
+            kind = RECORD_KIND.get(word)
             size = self.records.sound_size(self.pos)
             if size == 0 or kind == RECORD_METADATA:
                 break
@@ -115,15 +118,15 @@ class SoundRecords(Kernel):
                     end += self.records.forms[field + 3]
             field += FIELD_WIDTH
         if self.records.forms[row + NARGS_AT] >= 0:
-            count = (word >> self.records.forms[row + NARGS_AT]) & 15
+            count = (word >> self.records.forms[row + NARGS_AT]) & MAX_ARGS
             while count > 0:
                 word = self.words[end]
-                if not self.has_string((word >> ARG_NAME_AT) & 0xFFFF):
+                if not self.has_string(ARG_NAME.get(word)):
                     return False
-                if word & 15 == ARG_STRING:
-                    if not self.has_string((word >> ARG_VALUE_AT) & 0xFFFF):
+                if ARG_KIND.get(word) == ARG_STRING:
+                    if not self.has_string(ARG_STRING_REF.get(word)):
                         return False
-                end += (word >> SIZE_AT) & 0xFFF
+                end += ARG_WORDS.get(word)
                 count -= 1
         return True
 
@@ -134,20 +137,20 @@ class SoundRecords(Kernel):
     def enter(self, at: i64) -> status:
         """Enter what a record registers, as ``register`` does."""
         word = self.words[at]
-        kind = word & 15
+        kind = RECORD_KIND.get(word)
         end = at + self.records.size_of(word)
         if kind == RECORD_STRING:
-            index = (word >> STRING_INDEX_AT) & 0x7FFF
-            words = (((word >> STRING_LENGTH_AT) & 0x7FFF) + 7) >> 3
+            index = STRING_INDEX.get(word)
+            words = ((STRING_LENGTH.get(word)) + 7) // 8
             if index and at + 1 + words <= end:
                 self.registrations.register_string(index, at)
         elif kind == RECORD_THREAD:
-            index = (word >> THREAD_INDEX_AT) & 0xFF
+            index = THREAD_INDEX.get(word)
             if index and at + 3 <= end:
                 self.registrations.register_thread(index, at)
         elif kind == RECORD_METADATA:
-            kind = (word >> METADATA_KIND_AT) & 15
-            words = (((word >> PROVIDER_NAME_LENGTH_AT) & 0xFF) + 7) >> 3
+            kind = METADATA_KIND.get(word)
+            words = ((PROVIDER_NAME_LENGTH.get(word)) + 7) // 8
             if kind == PROVIDER_SECTION or (kind == PROVIDER_INFO and at + 1 + words <= end):
-                self.registrations.switch(kind, (word >> PROVIDER_ID_AT) & LOW32)
+                self.registrations.switch(kind, PROVIDER_ID.get(word))
         return 0

@@ -20,6 +20,26 @@ import attrs
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import ArgType, EventType, RecordType
+from fx_trace.numbers import (
+    ARG_NAME,
+    ARG_NAME_AT,
+    ARG_STRING_REF,
+    ARG_TRUTH,
+    ARG_VALUE,
+    ARG_VALUE_AT,
+    ARG_WORDS,
+    EVENT_ARGS,
+    EVENT_ARGS_AT,
+    EVENT_CATEGORY,
+    EVENT_KIND,
+    EVENT_NAME,
+    EVENT_THREAD,
+    SIZE,
+    SIZE_AT,
+    SWITCH_ARGS,
+    SWITCH_CPU,
+    SWITCH_STATE,
+)
 from fx_trace.read import records as r
 from fx_trace.read.parts import Part, Reference, StringReference
 from fx_trace.read.records import TraceRecord
@@ -61,6 +81,11 @@ from fxframework.io.words import pad8
 from fxframework.model.target import Clock, TimestampCounter
 
 __all__ = ["Arguments", "Destination", "TraceWriter"]
+
+_INT32 = int(ArgType.INT32) | ARG_WORDS.put(1)
+_STRING = int(ArgType.STRING) | ARG_WORDS.put(1)
+_DOUBLE_OF_2 = int(ArgType.DOUBLE) | ARG_WORDS.put(2)
+"""Beginnings of the headers of arguments of one word, and of two."""
 
 _SCOPES = {name: number for number, name in wire.SCOPES.items()}
 _STATES: dict[str, int | str] = {name: number for number, name in wire.THREAD_STATES.items()}
@@ -320,8 +345,8 @@ class TraceWriter:
         if isinstance(state, str):
             state = _STATES.get(state, state)
         what = "context_switch"
-        head = CONTEXT_SWITCH | fitted_bits(what, "cpu", cpu, 16) << 20
-        head |= fitted_bits(what, "outgoing_state", state, 4) << 36
+        head = CONTEXT_SWITCH | fitted_bits(what, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
+        head |= SWITCH_STATE.put(fitted_bits(what, "outgoing_state", state, SWITCH_STATE.width))
         words = (
             check_word(what, "timestamp", self._now() if ticks is None else ticks),
             check_word(what, "outgoing_tid", outgoing_tid),
@@ -341,7 +366,7 @@ class TraceWriter:
     ) -> bool:
         """Write a wakeup of a thread (Thread wakeup record); its priority becomes ``weight``."""
         what = "thread_wakeup"
-        head = THREAD_WAKEUP | fitted_bits(what, "cpu", cpu, 16) << 20
+        head = THREAD_WAKEUP | fitted_bits(what, "cpu", cpu, SWITCH_CPU.width) << SWITCH_CPU.low
         words = (
             check_word(what, "timestamp", self._now() if ticks is None else ticks),
             check_word(what, "tid", tid),
@@ -520,11 +545,11 @@ class TraceWriter:
                     words = [head, timestamp]
                     if args:
                         count = self._arguments(words, args)
-                        words[0] = head | count << 20
+                        words[0] = head | count << EVENT_ARGS_AT
                     if word is not ...:
                         words.append(word)
                     size = len(words)
-                    words[0] |= size << 4
+                    words[0] |= size << SIZE_AT
                     if not self._staged and size < 64:
                         return self._put(self._packs[size](*words))
             except (struct.error, TypeError):
@@ -556,12 +581,12 @@ class TraceWriter:
             words += map(operator.index, thread)
         category_ref = self._string(category, f"{what}: category", words)
         name_ref = self._string(name, f"{what}: name", words)
-        head = RecordType.EVENT | kind << 16 | thread_ref << 24 | category_ref << 32
-        head |= name_ref << 48
+        head = RecordType.EVENT | EVENT_KIND.put(kind) | EVENT_THREAD.put(thread_ref)
+        head |= EVENT_CATEGORY.put(category_ref) | EVENT_NAME.put(name_ref)
         count = self._arguments(words, args) if args else 0
         if word is not ...:
             words.append(check_word(what, LAST_WORD.get(kind, "id"), word))
-        record = self._packed(what, head | count << 20, words)
+        record = self._packed(what, head | EVENT_ARGS.put(count), words)
         if thread_ref and not (category_ref | name_ref) & wire.INLINE_STRING:
             self._heads[kind, category, name, tuple(thread)] = head
         return record
@@ -574,7 +599,7 @@ class TraceWriter:
         def make() -> bytes:
             words = [0, *fields]
             count = self._arguments(words, args) if args else 0
-            return self._packed(what, head | count << 16, words)
+            return self._packed(what, head | SWITCH_ARGS.put(count), words)
 
         with self._lock:
             return self._put(self._made(make))
@@ -587,7 +612,7 @@ class TraceWriter:
                 rules.TOO_LARGE,
                 f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
             )
-        words[0] = head | size << 4
+        words[0] = head | SIZE.put(size)
         if size < len(self._packs):
             return self._packs[size](*words)
         return struct.pack(f"{'>' if self.big_endian else '<'}{size}Q", *words)
@@ -605,7 +630,7 @@ class TraceWriter:
                 self._argument(words, name, value)
             elif kind is int:
                 if -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]
-                    append((value & _LOW32) << 32 | ref << 16 | 0x11)  # type: ignore[operator]
+                    append((value & _LOW32) << ARG_VALUE_AT | ref << ARG_NAME_AT | _INT32)  # type: ignore[operator]
                 else:
                     self._argument(words, name, value)
             elif kind is str:
@@ -613,9 +638,9 @@ class TraceWriter:
                 if text < 0:
                     self._argument(words, name, value)
                 else:
-                    append(text << 32 | ref << 16 | 0x16)
+                    append(text << ARG_VALUE_AT | ref << ARG_NAME_AT | _STRING)
             elif kind is float:
-                append(ref << 16 | 0x25)
+                append(ref << ARG_NAME_AT | _DOUBLE_OF_2)
                 append(_WORD(_DOUBLE(value))[0])
             else:
                 self._argument(words, name, value)
@@ -628,7 +653,7 @@ class TraceWriter:
         what = f"argument {reprlib.repr(name)}"
         at = len(words)
         words.append(0)
-        header = self._string(name, f"{what}: name", words) << 16
+        header = ARG_NAME.put(self._string(name, f"{what}: name", words))
         typed = type_of(value)
         if typed is None:
             raise refusal(
@@ -641,22 +666,22 @@ class TraceWriter:
         elif kind == ArgType.DOUBLE:
             words += _WORD(double_bytes(what, value))
         elif kind == ArgType.STRING:
-            header |= self._string(value, f"{what}: value", words) << 32
+            header |= ARG_STRING_REF.put(self._string(value, f"{what}: value", words))
         elif kind == ArgType.BOOL:
-            header |= bool(value) << 32
+            header |= ARG_TRUTH.put(bool(value))
         elif kind == ArgType.BLOB:
             if len(value) > wire.MAX_RECORD_WORDS * 8:
                 raise refusal(
                     rules.TOO_LARGE, f"{what}: {len(value)} bytes do not fit into a record"
                 )
-            header |= len(value) << 32
+            header |= ARG_VALUE.put(len(value))
             words += self._stream(value)
         size = len(words) - at
         if size > wire.MAX_RECORD_WORDS:
             raise refusal(
                 rules.TOO_LARGE, f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
             )
-        words[at] = header | size << 4 | kind
+        words[at] = header | ARG_WORDS.put(size) | kind
 
     # --- Slots ----------------------------------------------------------------------------------
 
