@@ -29,7 +29,7 @@ from .targets import TARGETS, found
 from .targets import mutated as mutated_by_records
 
 SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
-SMALL = 2.0
+SMALL = 0.6
 """Seconds for each real capture where none are asked for."""
 SHORT = 0.2
 """Seconds of CPU for each target of ``targets.py`` where none are asked for."""

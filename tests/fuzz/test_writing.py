@@ -33,7 +33,7 @@ from .target import LIMITS
 from .test_fuzz import Clock, mutated
 
 SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
-SMALL = 2.0
+SMALL = 0.6
 """Seconds for each real capture where none are asked for."""
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 REAL = ("magic_trace_sample.fxt", "large_blob_4099_words.fxt")

@@ -27,7 +27,7 @@ from .target import LIMITS, host
 from .test_fuzz import REAL_XRAY, XRAY_FILES, Clock, mutated
 
 SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
-SMALL = 1.0
+SMALL = 0.4
 """Seconds for each real log where none are asked for."""
 FUZZ = settings(
     max_examples=10**9 if SECONDS else 25,

@@ -62,8 +62,7 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-@pytest.mark.parametrize("level", ["0", "3"])
-@pytest.mark.parametrize("panic", ["unwind", "abort"])
+@pytest.mark.parametrize(("level", "panic"), [("0", "unwind"), ("3", "abort")])
 def test_a_library_with_the_standard_library(tmp_path: Path, level: str, panic: str) -> None:
     path = build(tmp_path, level, "-C", f"panic={panic}", source=STD)
     with Target(cpus=2) as target:

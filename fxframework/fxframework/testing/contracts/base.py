@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import json
 import subprocess
@@ -71,6 +72,26 @@ def descriptors(module: Any, hook: str) -> list[Any]:
     give = getattr(module, hook, None)
     found = () if give is None else give()
     return list(found) if isinstance(found, Iterable) else [found]
+
+
+@functools.cache
+def heavy_imports(plugin: str, path: tuple[str, ...]) -> list[str]:
+    """Return the heavy packages that a plugin and its hooks import, in a process of their own."""
+    code = (
+        "import importlib, sys\n"
+        f"sys.path[:0] = {list(path)!r}\n"
+        f"module = importlib.import_module({plugin!r})\n"
+        f"for hook in {REGISTRATION!r}:\n"
+        "    found = getattr(module, hook, list)()\n"
+        "    found = list(found) if hasattr(found, '__iter__') else [found]\n"
+        f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run(  # noqa: S603 (this interpreter, with the code above)
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[str] = ast.literal_eval(done.stdout)
+    return found
 
 
 class Contract:
@@ -189,20 +210,8 @@ class Contract:
         """
         if "." not in self._plugin_name:
             skip("the plugin is one module, which is imported only where it is named")
-        code = (
-            "import importlib, sys\n"
-            f"sys.path[:0] = {sys.path!r}\n"
-            f"module = importlib.import_module({self._plugin_name!r})\n"
-            f"for hook in {REGISTRATION!r}:\n"
-            "    found = getattr(module, hook, list)()\n"
-            "    found = list(found) if hasattr(found, '__iter__') else [found]\n"
-            f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
-        )
-        done = subprocess.run(  # noqa: S603 (this interpreter, with the code above)
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert ast.literal_eval(done.stdout) == [], f"{self._plugin_name} imports {done.stdout}"
+        heavy = heavy_imports(self._plugin_name, tuple(sys.path))
+        assert not heavy, f"{self._plugin_name} imports {heavy}"
 
     def test_plugin_has_docstrings(self) -> None:
         """The module and its package have docstrings."""

@@ -50,11 +50,11 @@ from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
 
-CUT = 1500
+CUT = 512
 """Maximum size of a sample that is truncated at every byte."""
 EDGE = (-1, 0, 1, 8)
 """Where a larger sample is truncated: at these distances from the beginning of each record, ..."""
-APART = 20
+APART = 8
 """... and after every so many bytes."""
 FOREIGN: Mapping[str, bytes] = {
     "empty": b"",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime as dt
+import functools
+import importlib
 import inspect
 import json
 import os
@@ -113,15 +115,7 @@ class ScenarioContract(Contract):
 
     def _host(self) -> Host:
         """Return a host with the plugin under test, ``plugins``, and the installed plugins."""
-        host = Host(discover=False)
-        own = self._module()
-        host.register(own, name=self._plugin_name, distribution="under test")
-        mine = {self._plugin_name, getattr(own, "__name__", "")}
-        others = dict.fromkeys([*self.plugins, *default_host().modules().values()])
-        for module in others:
-            if module not in mine:
-                host.register(self._imported(module), name=module, distribution="installed")
-        return host
+        return _host_with(self._module(), self._plugin_name, self.plugins)
 
     def _fields(self) -> dict[str, attrs.Attribute[Any]]:
         """Return the parameters by key."""
@@ -401,6 +395,18 @@ class ScenarioContract(Contract):
                 yield key, ""
             elif field.type == list[int]:
                 yield from ((key, [value]) for value in (-1, 1 << 64, -(1 << 64)))
+
+
+@functools.lru_cache(4)
+def _host_with(module: Any, name: str, plugins: tuple[str, ...]) -> Host:
+    """Return a host with a plugin, which is made once for the tests of a contract."""
+    host = Host(discover=False)
+    host.register(module, name=name, distribution="under test")
+    mine = {name, getattr(module, "__name__", "")}
+    for other in dict.fromkeys([*plugins, *default_host().modules().values()]):
+        if other not in mine:
+            host.register(importlib.import_module(other), name=other, distribution="installed")
+    return host
 
 
 def _typed(field: attrs.Attribute[Any]) -> bool:
