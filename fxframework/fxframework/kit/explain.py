@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from fxframework.errors import Rule, UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, explain_stretch, view_of
-from fxframework.model.capture import Record
 
-__all__ = ["Explainer", "check_offset", "record_at"]
-
-R = TypeVar("R", bound=Record)
+__all__ = ["Explainer", "check_offset"]
 
 
 def check_offset(source: Source, offset: int) -> None:
@@ -23,11 +20,6 @@ def check_offset(source: Source, offset: int) -> None:
             path=source.name,
             remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
         )
-
-
-def record_at(records: Iterable[R], offset: int) -> R:
-    """Return the first record, in file order, that ends after byte ``offset``."""
-    return next(record for record in records if record.offset + record.nbytes > offset)
 
 
 class Explainer:

@@ -19,7 +19,7 @@ from fxframework.kernels.columns import Taken
 from fxframework.kernels.notes import Notes
 from fxframework.model.strings import StringPool
 
-__all__ = ["RawColumns", "arranged", "tree_order"]
+__all__ = ["RawColumns", "arranged", "scanned", "tree_order"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -61,6 +61,15 @@ def taken(rows: Any, values: Any, through: Any = None) -> I32:
     return np.asarray(kernel.out)
 
 
+def scanned(data: U8, limits: Limits, notes: Notes) -> Scan:
+    """Return the records of a VMO, as the kernels find them."""
+    words: I64 = data[: data.size // wire.UNIT * wire.UNIT].view("<i8")
+    parameters = LAYOUTS["v0" if wire.is_legacy(data[:2].tobytes()) else "new"].data
+    scan = Scan(words.data, int(data.size), parameters, limits.max_record or NO_LIMIT, notes)
+    scan.run()
+    return scan
+
+
 class RawColumns:
     """One VMO, read once into raw columns; its strings go to ``pool``."""
 
@@ -72,11 +81,8 @@ class RawColumns:
         units = self.nbytes // wire.UNIT
         self.words: I64 = data[: units * wire.UNIT].view("<i8")
         self.notes = notes = Notes(RULES.numbers, limits.max_findings)
-        parameters = LAYOUTS["v0" if self.legacy else "new"].data
         words, octets = self.words.data, data.data
-        max_record = limits.max_record or NO_LIMIT
-        self.scan = scan = Scan(words, self.nbytes, parameters, max_record, notes)
-        scan.run()
+        self.scan = scan = scanned(data, limits, notes)
         texts = Texts(scan, words, octets, limits.max_string or NO_LIMIT, notes)
         texts.run()
         self.values = values = Values(scan, texts, words, notes)

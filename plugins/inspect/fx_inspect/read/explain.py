@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
+import numpy as np
 
 from fx_inspect import format as wire
 from fx_inspect.format import BlockType
+from fx_inspect.read.columns import scanned
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import (
     Block,
@@ -22,9 +24,11 @@ from fx_inspect.read.records import (
     Unknown,
 )
 from fx_inspect.rules import RULES
+from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, Bits, FieldView, WordLayout, to_i64
-from fxframework.kit.explain import Explainer, check_offset, record_at
+from fxframework.kernels.notes import Notes
+from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.json_fields import double_of
 
 __all__ = ["explain"]
@@ -47,7 +51,10 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     Raises UsageError if the file has no such byte.
     """
     check_offset(source, offset)
-    record = record_at(RecordDecoder().records(source.data), offset)
+    scan = scanned(source.data, Limits(max_record=0), Notes(RULES.numbers, 1))
+    units = np.asarray(scan.unit)[: scan.count]
+    last = int(np.searchsorted(units, offset // wire.UNIT, "right")) - 1
+    record = RecordDecoder().begin(source.data).record(wire.UNIT * int(units[last]))
     return list(_Explainer(source.data, record, offset).views())
 
 

@@ -181,21 +181,22 @@ class RecordDecoder:
         """
         meaning = Meaning(self.form, self.options)
         found: list[Found] = []
-        for index, record in enumerate(self._framed(view_of(data), found)):
+        for index, record in enumerate(self.walk(view_of(data), found).records()):
             meaning.entry(record, lambda *finding: found.append(Found(*finding)))
             if self.diagnostics is not None:
                 self.diagnostics.report(found, index)
             found.clear()
             yield record
 
-    def _framed(self, view: memoryview, found: list[Found]) -> Iterator[LogFileRecord]:
-        walk = {
+    def walk(self, view: memoryview, found: list[Found]) -> Walk:
+        """Return a walk through the file, from its beginning."""
+        made: Walk = {
             "log": LogWalk,
             "log-legacy": PacketWalk,
             "log-legacy-stream": StreamWalk,
             "log-ring": RingWalk,
-        }[self.form]
-        return walk(view, found, self).records()
+        }[self.form](view, found, self)
+        return made
 
 
 class Walk:
@@ -204,6 +205,8 @@ class Walk:
     def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
         self.view = view
         self.found = found
+        self.at = 0
+        """Where the records begin that are read."""
         self.max_record = decoder.limits.max_record
         self.suffix = bool(decoder.options.get("suffix"))
         self.fidl_limits = bool(decoder.options.get("fidl_limits"))
@@ -342,7 +345,7 @@ class LogWalk(Walk):
 
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
-        at = 0
+        at = self.at
         while at < len(self.view):
             record = self.record(at)
             suffix = None
@@ -426,8 +429,10 @@ class StreamWalk(Walk):
         view = self.view
         if not len(view):
             return
-        yield self.header()
-        at = min(wire.STREAM_HEADER, len(view))
+        at = self.at
+        if not at:
+            yield self.header()
+            at = min(wire.STREAM_HEADER, len(view))
         while at < len(view):
             record = self.framed(at)
             yield record

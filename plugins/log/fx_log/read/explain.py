@@ -9,19 +9,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
+import numpy as np
 
 from fx_log import layout as wire
 from fx_log import rules
 from fx_log.read.arguments import DAMAGED, Argument
 from fx_log.read.decoder import RecordDecoder
+from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer
 from fx_log.read.records import Damaged, LegacyPacket, LogFileRecord, LogRecord, Padding, RingEntry
 from fx_log.rules import RULES
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, padding, view_of
+from fxframework.kernels.notes import Notes
 from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain_legacy", "explain_log", "explain_ring", "explain_stream"]
 
+FRAMES = 1 << 16
+"""Frames that are looked at in one go."""
 RECORDS = "logs-encoding, Records"
 PACKETS = "docs, Legacy log packets"
 RINGS = "docs, Log rings"
@@ -54,9 +59,11 @@ def explain_ring(source: Source, offset: int) -> list[FieldView]:
 def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
     check_offset(source, offset)
     distances = _Distances(source.size, ring=form == "log-ring")
+    walk = RecordDecoder(form).walk(view_of(source.data), [])
+    walk.at = _frame_before(form, source, offset)
     record = next(
         record
-        for record in RecordDecoder(form).records(source.data)
+        for record in walk.records()
         if distances.between(record.offset, offset) < record.nbytes
     )
     data = distances.bytes_of(view_of(source.data), record)
@@ -66,6 +73,27 @@ def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
         attrs.evolve(view, offset=distances.after(record.offset, view.offset))
         for view in explainer.views(record)
     ]
+
+
+def _frame_before(form: str, source: Source, offset: int) -> int:
+    """Return where the last sound record begins that does so up to a byte; 0 if none does."""
+    notes = Notes(RULES.numbers, 1)
+    framer: Framer
+    if form == "log":
+        framer = LogFramer(source.words().view("i8").data, source.size, notes, 0, 0)
+    elif form == "log-legacy-stream":
+        framer = PacketFramer(source.data.data, notes, wire.STREAM_HEADER)
+    else:
+        return 0
+    frames = FrameList(framer, FRAMES)
+    start = 0
+    while frames.run():
+        begins = np.asarray(frames.begins)[: frames.rows]
+        count = int(np.searchsorted(begins, offset, "right"))
+        start = int(begins[count - 1]) if count else start
+        if count < begins.size:
+            break
+    return start
 
 
 class _Distances:

@@ -16,8 +16,9 @@ from fx_trace import rules
 from fx_trace.format import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
 from fx_trace.read.arguments import ARGUMENT_KINDS, Arguments
 from fx_trace.read.cursor import Cursor, OverrunError, Tables
-from fx_trace.read.framing import Frame, frames
+from fx_trace.read.framing import Frame, Framer
 from fx_trace.read.parts import NextHeader, Part, Reference, StringReference
+from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.records import class_of
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, WordLayout
@@ -34,9 +35,16 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     big_endian = is_big_endian(source.read(0, WORD))
-    stretches = frames(source.data, big_endian=big_endian)
-    frame = next(frame for frame in stretches if frame[1] > offset)
+    frame = _frame(source.data, offset, big_endian=big_endian)
     return list(_Explainer(source.data, offset, big_endian=big_endian).views(frame))
+
+
+def _frame(data: Any, offset: int, *, big_endian: bool) -> Frame:
+    """Return the stretch of records that holds byte ``offset``."""
+    words = data[: len(data) // WORD * WORD].view(">i8" if big_endian else "<i8")
+    native = words.astype("=i8", copy=False)
+    start = WORD * RecordBounds(native).start_of(0, offset // WORD)
+    return Framer(data, big_endian=big_endian, max_record=0).frame(start)
 
 
 def explain_buffer(source: Source, offset: int) -> list[FieldView]:
@@ -58,10 +66,9 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
             for view in bits.explain(word, number * WORD)
         ]
     if part.kind == RECORDS:
-        for at, end, header, rule in frames(source.data[part.start : part.end]):
-            if part.start + end > offset:
-                frame = part.start + at, part.start + end, header, rule
-                return list(explainer.views(frame))
+        records = source.data[part.start : part.end]
+        at, end, header, rule = _frame(records, offset - part.start, big_endian=False)
+        return list(explainer.views((part.start + at, part.start + end, header, rule)))
     frame = part.start, part.end, 0, rules.ZERO_WORDS if part.kind == PADDING else part.rule
     return list(explainer.views(frame))
 

@@ -123,6 +123,26 @@ class RecordBounds:
             at += 1
         return at
 
+    @public
+    def start_of(self, at: i64, wanted: i64) -> i64:
+        """Return the word at which the stretch begins that holds word ``wanted``.
+
+        Stretches are those of ``framing.frames``; one begins at word ``at``.
+        """
+        while at < self.total:
+            word = self.words[at]
+            size = self.size_of(word)
+            if word == 0:
+                end = self.zeros_end(at)
+            elif size == 0 or size > self.total - at or size < self.least[RECORD_KIND.get(word)]:
+                end = self.resume(at)
+            else:
+                end = at + size
+            if end > wanted:
+                return at
+            at = end
+        return at
+
     def follows(self, at: i64) -> flag:
         """Return whether records follow at word ``at``."""
         size = self.sound_size(at)
