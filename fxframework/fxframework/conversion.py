@@ -527,11 +527,13 @@ def _refuse_lines(capture: Capture) -> None:
         )
 
 
-def require_readable(capture: Capture) -> None:
-    """Raise UnreadableError, with the reason, for a capture without any valid record."""
-    if any(
-        count for kind, count in capture.summary().kinds.items() if kind not in UNREADABLE_KINDS
-    ):
+def require_readable(capture: Capture, kinds: Mapping[str, int] | None = None) -> None:
+    """Raise UnreadableError, with the reason, for a capture without any valid record.
+
+    ``kinds`` are the numbers of its records by kind, by default those of its summary.
+    """
+    kinds = capture.summary().kinds if kinds is None else kinds
+    if any(count for kind, count in kinds.items() if kind not in UNREADABLE_KINDS):
         return
     first = next(
         (f for f in capture.diagnostics.sorted() if f.severity >= Severity.DATA_LOSS), None
@@ -607,7 +609,9 @@ def plan_salvage(
     writer = _salvage_writer(host, capture, os.fspath(out))
     check_options(host, given, [capture], (writer.format, writer.options))
     values = _target_options(writer, [capture], given)
-    require_readable(capture)
+    # Tables of another format are made of whole columns, which a summary keeps.
+    own = writer.format == capture.format
+    require_readable(capture, capture.record_counts() if own else None)
     return Salvage(host=host, capture=capture, target=writer, options=values, strict=strict)
 
 
@@ -658,7 +662,7 @@ class Salvage:
             format=capture.format,
             to=self.target.format,
             size=capture.source.size,
-            records=capture.summary().records,
+            records=sum(capture.record_counts().values()),
             merged=self.target.format != capture.format,
         )
         report.out = sink.name
@@ -668,8 +672,11 @@ class Salvage:
             for loss in self._write(draft, report):
                 report.add(loss, self._severity(loss), keep=keep)
             source = Source.spooled(spool, name=sink.name)
+        at = 0
         for piece in source.pieces():
             sink.write(piece)
+            source.release(at, at + len(piece))
+            at += len(piece)
         report.nbytes = sink.written
         self._read_back(source, report)
         return report
@@ -685,8 +692,7 @@ class Salvage:
         options = {name: self.options.get(f"write_{name}") or it for name, it in options.items()}
         budget = self.capture.request.budget
         with self.host.read(source, reader, options=options, budget=budget) as made:
-            report.written = made.summary().records
-            made.scan()
+            report.written = sum(made.record_counts().values())
             report.remaining = {
                 code: count
                 for code, count in sorted(made.diagnostics.counts.items())

@@ -104,6 +104,20 @@ def test_the_summary_of_any_capture_counts_rows_and_takes_times(capture: Capture
     assert summary.end_ns == max(int(ts.max()) for ts in times)
 
 
+def test_counts_and_findings_of_any_capture_are_of_one_pass(
+    capture: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("scan", "summary"):
+        monkeypatch.setattr(toy.ToyCapture, name, getattr(Capture, name))
+    monkeypatch.setattr(toy.ToyCapture, "schemas", {})
+    assert isinstance(capture, toy.ToyCapture)
+    kinds = capture.record_counts()
+    capture.scan()
+    assert capture.summary().kinds == kinds
+    assert capture.passes == 1
+    assert sum(kinds.values()) == len(list(capture.records()))
+
+
 def test_the_summary_is_that_of_the_stretch(capture: Capture) -> None:
     summary = capture.between(100, 300).summary()
     assert (summary.start_ns, summary.end_ns) == (100, 300)

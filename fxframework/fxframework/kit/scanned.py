@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import attrs
@@ -329,6 +329,10 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
         first, count, columns = batch.first, batch.count, batch.columns
         columns["row"] = lambda: row_numbers(first, count)
         return Table(self.schemas[name], count, columns, self.strings)
+
+    def record_counts(self) -> Mapping[str, int]:
+        """Return the number of records of each kind, from a pass that keeps no columns."""
+        return self.first_pass(whole=False).kinds
 
     # --- Summary ----------------------------------------------------------------------------------
 

@@ -294,7 +294,10 @@ class Capture(abc.ABC):
 
         The default counts records and rows, and takes the times from the tables with a ``ts``.
         """
-        kinds: Counter[str] = Counter(kind_of(record) for record in self.checked_records())
+        self.scan()
+        kinds = self._kinds  # None where a subclass scans in its own way
+        if kinds is None:
+            kinds = Counter(kind_of(record) for record in self.checked_records())
         rows = dict.fromkeys(self.schemas, 0)
         times: list[int] = []
         for name in self.schemas:
@@ -317,13 +320,21 @@ class Capture(abc.ABC):
 
         The default reads all records on the first call; they report to ``record_diagnostics``.
         """
-        if not self._scanned:
-            self._scanned = True
+        if self._kinds is None:
             self.diagnostics.forget(self.rules)
-            for _ in self.checked_records():
-                pass
+            self._kinds = Counter(kind_of(record) for record in self.checked_records())
 
-    _scanned = False
+    _kinds: Counter[str] | None = None
+    """Number of records by kind, once ``scan`` has read them."""
+
+    def record_counts(self) -> Mapping[str, int]:
+        """Return the number of records of each kind, in bounded memory.
+
+        ``diagnostics`` is complete then.
+        """
+        kinds = self.summary().kinds
+        self.scan()
+        return kinds
 
     @abc.abstractmethod
     def _table(self, name: str) -> Table:

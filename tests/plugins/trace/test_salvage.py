@@ -180,6 +180,36 @@ def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
         check(bytes(flipped))
 
 
+@hypothesis.given(damaged(fxt_streams()))
+def test_counting_finds_the_lost_data_that_the_first_pass_finds(data: bytes) -> None:
+    """And so does the first pass after it, with what only matching finds."""
+    whole, counted = opened(data), opened(data)
+    kinds = whole.summary().kinds
+    assert counted.record_counts() == kinds
+    for capture in (whole, counted):
+        lossy = {
+            (each.code, each.offset)
+            for each in capture.diagnostics
+            if each.severity >= Severity.DATA_LOSS
+        }
+        assert lossy == {
+            (each.code, each.offset) for each in whole.diagnostics
+            if each.severity >= Severity.DATA_LOSS
+        }  # fmt: skip
+    counted.scan()
+    assert counted.diagnostics.counts == whole.diagnostics.counts
+
+
+def test_a_large_file_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = Event(**EVENT).pack()
+    late = Event(**{**EVENT, "timestamp": (1 << 64) - 1}).pack()
+    data = MAGIC + (9 * event + late + bytes(16) + event + b"\xff" * 24) * 20
+    whole = salvaged(data)
+    monkeypatch.setattr("fx_trace.write.salvage.PIECE", 32)
+    assert salvaged(data) == whole
+    assert sum(loss.nbytes for loss in whole[1]) + len(whole[0]) == len(data)
+
+
 # --- What it does about which loss ---------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.numbers import OVERRUN_NEED, OVERRUN_WORDS
-from fx_trace.read.first_pass import TracePass
+from fx_trace.read.first_pass import CountingPass, TracePass
 from fx_trace.read.scanner import Scanner, TimedChunk, Times
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
 from fx_trace.rules import RULES
@@ -147,6 +147,26 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
                 passed.add(part, keep=False)
         passed.finish(self.framed_bytes, self.read_order)
         return passed
+
+    _counted: CountingPass | None = None
+
+    def counting_pass(self) -> TracePass:
+        """Return the first pass, or one that does not match events, and finds all lost data."""
+        if self._first is not None:
+            return self._first
+        if self._counted is None:
+            self.diagnostics.forget(self.rules)
+            passed = CountingPass(self.scanner())
+            for part in self._chunks(passed, passed.scanner):
+                passed.add(part, keep=False)
+            passed.finish(self.framed_bytes, self.read_order)
+            self._report(passed)
+            self._counted = passed
+        return self._counted
+
+    def record_counts(self) -> Mapping[str, int]:
+        """Return the number of records of each kind, in bounded memory."""
+        return self.counting_pass().kinds
 
     def _parts(self, passed: TracePass) -> Iterator[TimedChunk]:
         """Return the chunks of the file once more."""

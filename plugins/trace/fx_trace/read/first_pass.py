@@ -22,7 +22,7 @@ from fxframework.kit.runs import SortedRuns
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
 
-__all__ = ["TracePass"]
+__all__ = ["CountingPass", "TracePass"]
 
 I64 = NDArray[np.int64]
 BLOCK = 1 << 20
@@ -329,6 +329,22 @@ class TracePass(FirstPass[TimedChunk]):
                 label = self.scanner.pool[code] or label
             labels.append((thread, label))
         return sketch(self.whole.times.events, threads, (first, last), labels)
+
+
+class CountingPass(TracePass):
+    """What a pass finds that neither sorts nor matches events: counts, damage, times."""
+
+    def __init__(self, scanner: Scanner) -> None:
+        super().__init__(scanner, 0, ordered=False)
+
+    def add(self, part: TimedChunk, *, keep: bool) -> bool:  # noqa: ARG002 (nothing is kept)
+        """Take in a chunk."""
+        self._widen(part)
+        return True
+
+    def open_slices(self, parts: Iterable[TimedChunk], most: int) -> tuple[int, I64]:  # noqa: ARG002
+        """Return none: they are not looked for."""
+        return 0, np.zeros(0, np.int64)
 
 
 _KIND_NAMES: dict[int, Mapping[int, str]] = {

@@ -309,6 +309,11 @@ class BufferCapture(TraceCapture):
         super()._report(passed)
         self._report_image()
 
+    def record_counts(self) -> Mapping[str, int]:
+        """Return the number of records of each kind, from a pass that keeps no columns."""
+        header = {} if self.header is None else {BufferHeader.record: 1}
+        return {**header, **super().record_counts()}
+
     def summary(self) -> Summary:
         """Counts and times, from one pass over the whole capture."""
         summary = super().summary()

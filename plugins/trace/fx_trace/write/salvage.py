@@ -156,7 +156,7 @@ class _Walk:
         self._copies = copies
         self._image = isinstance(capture, BufferCapture)
         self._again = False
-        self._outside = capture.first_pass(whole=False).outside_offsets
+        self._outside = capture.counting_pass().outside_offsets
         self.tables = _FileTables(capture, self._sound)
 
     def run(self) -> Iterator[Any]:
@@ -173,14 +173,15 @@ class _Walk:
                 sound.limit(timeless // WORD)
                 if has_records and self._copies:
                     sound.pos = at // WORD
+                    sound.until = sound.pos + PIECE // WORD
                     stop = sound.run() * WORD
-                    for self.at in range(at, stop, PIECE):
+                    for self.at in range(at, stop, PIECE):  # one record may be large
                         yield range(self.at, min(self.at + PIECE, stop))
                     at = stop
                 if at - passed >= PIECE:
                     self.capture.source.passed(passed, at)
                     passed = at
-                if at < end:
+                if at < end and sound.stopped:
                     self.at = at
                     walk.index = sound.count
                     record = walk.record(at)

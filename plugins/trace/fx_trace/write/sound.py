@@ -48,9 +48,10 @@ class SoundRecords(Kernel):
     """Passes over records whose contents fill them exactly and whose references are registered.
 
     ``run`` returns the word of the first record that is not so, or that switches providers, or the
-    end of the words; ``pos`` is behind the last record passed. The caller handles that record,
-    calls ``register`` if it is framed, and sets ``pos`` behind it. ``count`` is the number of
-    records passed, ``max_record`` a limit in bytes, 0 for none.
+    end of the words, and ``stopped`` is 1; or it is at word ``until`` or behind it. ``pos`` is
+    behind the last record passed. The caller handles the record at which it stopped, calls
+    ``register`` if that is framed, and sets ``pos`` behind it. ``count`` is the number of records
+    passed, ``max_record`` a limit in bytes, 0 for none.
     """
 
     words: View[i64]
@@ -58,6 +59,8 @@ class SoundRecords(Kernel):
     registrations: Registrations
     max_record: i64
     pos: i64
+    until: i64
+    stopped: flag
     count: i64
     total: i64
 
@@ -68,11 +71,17 @@ class SoundRecords(Kernel):
         self.registrations = Registrations(self.total)
         self.max_record = 0
         self.pos = 0
+        self.until = 0
+        self.stopped = 1
         self.count = 0
 
     def step(self) -> Fallible[i64]:
         """Pass over sound records."""
+        self.stopped = 1
         while self.pos < self.total:
+            if self.pos >= self.until:
+                self.stopped = 0
+                break
             word = self.words[self.pos]
             kind = RECORD_KIND.get(word)
             size = self.records.sound_size(self.pos)
