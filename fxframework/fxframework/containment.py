@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import signal
 import sys
 import threading
@@ -128,8 +129,9 @@ class PrintGuard:
 
     def write(self, text: str) -> int:
         """Write text to standard error, and note the calling module."""
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (documented; `inspect` uses it)
-        module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
+        here = inspect.currentframe()
+        caller = None if here is None else here.f_back
+        module = "" if caller is None else str(caller.f_globals.get("__name__", ""))
         if module not in self.modules:
             self.modules.append(module)
         return sys.stderr.write(text)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import difflib
 import errno
+import inspect
 import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from types import FrameType
 from typing import ClassVar, TypeVar
 
 from fxframework import rules
@@ -226,7 +226,7 @@ class BadCallError(PluginError, ValueError, LookupError):
 
 def _calling_place() -> str:
     """Return module and line of the innermost caller outside of fxframework."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (documented; `inspect` uses it)
+    frame = inspect.currentframe()
     while frame is not None:
         module = str(frame.f_globals.get("__name__", "?"))
         if module.partition(".")[0] != "fxframework":

@@ -153,6 +153,8 @@ KIND_NAMES = {KIND_PADDING: "padding", KIND_UNKNOWN: "unknown", KIND_DAMAGED: "d
 
 # --- Ends of slices ------------------------------------------------------------------------------
 
+PARENT_END = -2
+"""Arguments of an end event have the parent ``PARENT_END`` minus its number among the ends."""
 OPEN_END = 0x7FFFFFFFFFFFFFFF
 """Nothing has closed the slice yet."""
 INVALID_END = -0x7FFFFFFFFFFFFFFF - 1

@@ -160,12 +160,12 @@ class Output:
     ) -> None:
         self._owned: Sink | None = None
         self._pending = bytearray()
-        self.send: Callable[[bytes], bool]
-        """Send one record. Returns False if it was dropped."""
+        self._closed = False
+        self._give: Callable[[bytes], bool]
         if isinstance(where, str | os.PathLike):
             self._owned = Sink.open(Path(where), force=force)
             self._pending += head
-            self.send = self._frame if framed else self._gather
+            self._give = self._frame if framed else self._gather
             return
         for name in ("send", "put", "write"):
             give = getattr(where, name, None)
@@ -184,9 +184,17 @@ class Output:
                 give(_LENGTH(len(record)) + record if framed else record)
                 return True
 
-            self.send = write
+            self._give = write
             return
-        self.send = lambda record: give(record) is not False
+        self._give = lambda record: give(record) is not False
+
+    def send(self, record: bytes) -> bool:
+        """Send one record; return False if it was dropped. Raises UsageError once closed."""
+        if self._closed:
+            raise UsageError(
+                "the log is closed", remedy="write before closing it, or open another one"
+            )
+        return self._give(record)
 
     def _frame(self, record: bytes) -> bool:
         return self._gather(_LENGTH(len(record)) + record)
@@ -213,17 +221,13 @@ class Output:
             self.abort()
             raise
         self._owned.commit()
-        self.send = _refuse_more
+        self._closed = True
 
     def abort(self) -> None:
         """Discard the file of a path."""
         if self._owned is not None:
             self._owned.abort()
-            self.send = _refuse_more
-
-
-def _refuse_more(record: bytes) -> bool:  # noqa: ARG001 (what every output takes)
-    raise UsageError("the log is closed", remedy="write before closing it, or open another one")
+            self._closed = True
 
 
 class Closing:

@@ -60,7 +60,8 @@ class Spans:
     def make_room(self, rows: Mapping[str, int]) -> dict[str, NDArray[Any]]:
         """Room for that many rows, of which the earlier ones stay."""
         arrays = {name: self._columns[name].grow(rows[table]) for name, table in SPANS.items()}
-        vars(self).update(arrays)
+        self.end, self.parent, self.depth = arrays["end"], arrays["parent"], arrays["depth"]
+        self.ends, self.flows = arrays["ends"], arrays["flows"]
         return arrays
 
     def open_rows(self, slices: int, most: int) -> tuple[I64, int]:

@@ -61,6 +61,9 @@ class Part:
         self.name = name
         return layout
 
+    def precede(self, following: tuple[Part, ...]) -> None:
+        """Learn the parts that follow this one in the record."""
+
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         """Take the field from the record into ``values``, by attribute."""
 
@@ -551,6 +554,9 @@ class ThreadOrProcess(Thread):
     usual_words = 2
     following: tuple[Part, ...] = ()
     """The parts up to the end of the record."""
+
+    def precede(self, following: tuple[Part, ...]) -> None:
+        self.following = following
 
     def is_one_word(self, c: Cursor) -> bool:
         """Return whether the inline form has one word."""

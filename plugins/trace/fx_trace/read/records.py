@@ -251,8 +251,7 @@ def _declare(
                 word = part.bind(attribute.name, word)
                 parts.append(part)
         for number, part in enumerate(parts):
-            if isinstance(part, ThreadOrProcess):
-                part.following = tuple(parts[number + 1 :])
+            part.precede(tuple(parts[number + 1 :]))
         cls.layout = layout
         cls.parts = tuple(parts)
         cls.known = known

@@ -43,7 +43,7 @@ class EventRows(Rows):
 
 @final
 class ArgRows(Rows):
-    """Arguments; below -1, ``parent`` is -2 - the ordinal of an end event.
+    """Arguments; below -1, ``parent`` is ``PARENT_END`` minus the number of an end event.
 
     ``value`` is the integer, the bits of the double, or the code of the string or blob.
     """

@@ -44,6 +44,7 @@ from fx_trace.numbers import (
     KIND_UNKNOWN,
     KINDS,
     OVERRUN_NEED,
+    PARENT_END,
     RECORD_BLOB,
     RECORD_EVENT,
     RECORD_INITIALIZATION,
@@ -236,7 +237,7 @@ class Scan(OtherRecords):
         if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
             parent = self.slices
         elif kind == EVENT_DURATION_END or kind == EVENT_ASYNC_END:
-            parent = -2 - self.ends
+            parent = PARENT_END - self.ends
         elif kind == EVENT_INSTANT or kind == EVENT_ASYNC_INSTANT:
             table = TABLE_INSTANTS
             parent = self.instants
@@ -496,7 +497,7 @@ class Scan(OtherRecords):
             self.arg_parent = self.slices
             self.slices += 1
         elif kind == EVENT_DURATION_END or kind == EVENT_ASYNC_END:
-            self.arg_parent = -2 - self.ends
+            self.arg_parent = PARENT_END - self.ends
             self.ends += 1
             self.end_args += self.nargs
         elif kind == EVENT_INSTANT or kind == EVENT_ASYNC_INSTANT:

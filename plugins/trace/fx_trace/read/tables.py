@@ -319,9 +319,9 @@ class _Maker:
         def parents() -> I64:
             if not passed.scanner.scan.end_args:
                 return np.asarray(args.parent)
-            later = np.flatnonzero(args.parent < -1)
+            later = np.flatnonzero(args.parent <= n.PARENT_END)
             parent = args.parent.copy()
-            parent[later] = passed.spans.ends[-2 - parent[later]]
+            parent[later] = passed.spans.ends[n.PARENT_END - parent[later]]
             return np.asarray(parent)
 
         def annotated() -> NDArray[np.int32]:

@@ -133,6 +133,8 @@ class Archive:
 
     def append(self, section: Section | None, record: bytes) -> None:  # noqa: ARG002 (for FlightRecorder)
         """Append the bytes of one record. ``section`` is used by ``FlightRecorder``."""
+        if self._closed:
+            raise _closed()
         pending = self._pending
         pending += record
         if len(pending) >= BUFFER:
@@ -168,7 +170,6 @@ class Archive:
 
     def _end(self) -> None:
         self._closed = True
-        self.append = _refuse_more  # type: ignore[method-assign]
 
     def _begin(self) -> None:
         magic = TraceInfo(info_type=0, magic=wire.MAGIC)
@@ -189,8 +190,10 @@ class Archive:
             self.abort()
 
 
-def _refuse_more(section: Section | None, record: bytes) -> None:  # noqa: ARG001
-    raise UsageError("the archive is closed", remedy="write before closing it, or open another one")
+def _closed() -> UsageError:
+    return UsageError(
+        "the archive is closed", remedy="write before closing it, or open another one"
+    )
 
 
 class FlightRecorder(Archive):
@@ -215,6 +218,8 @@ class FlightRecorder(Archive):
 
     def append(self, section: Section | None, record: bytes) -> None:
         """Append a record, and drop the oldest ones over the limit."""
+        if self._closed:
+            raise _closed()
         if section is None:
             return  # the magic number
         kept = self._kept

@@ -97,9 +97,17 @@ class Bulk:
         self._begin_end: I64 = np.zeros((2, 0), np.int64)
         """Sequence of the begin and of the end of each slice, among events of the same time."""
         self._blocks: list[_Block] = []
-        for name in TABLES:
+        makers = (
+            self._slices,
+            self._instants,
+            self._counters,
+            self._flows,
+            self._sched,
+            self._logs,
+        )
+        for name, make in zip(TABLES, makers, strict=True):
             if name in tables and len(tables[name]):
-                self._blocks += getattr(self, f"_{name}")(tables[name])
+                self._blocks += make(tables[name])
         self.items = self._joined()
         self.args = self._args()
         self._order()
