@@ -218,6 +218,21 @@ def test_an_order_is_numpys(helpers: Helpers, size: int) -> None:
     assert helpers.sorting.stable_order(keys[:0]) is None
 
 
+@pytest.mark.parametrize("spread", [3, 2**21, 2**40, 2**62])
+def test_an_order_of_many_is_stable_however_wide_the_keys(helpers: Helpers, spread: int) -> None:
+    keys = np.random.default_rng(2).integers(-spread, spread, 2500)
+    keys[::9] = keys[0]
+    order = helpers.sorting.StableOrder(numbers(keys.tolist()))
+    assert order.run()
+    assert np.array_equal(np.asarray(order.order), np.argsort(keys, kind="stable"))
+    assert order.ties
+    if spread < 2**50:  # of wider ones it is not known
+        few = (np.arange(2500)[::-1] * spread // 2500).tolist()
+        order = helpers.sorting.StableOrder(numbers(few))
+        assert order.run()
+        assert bool(order.ties) == (spread < 2500)
+
+
 # --- Columns -----------------------------------------------------------------------------------
 
 

@@ -76,6 +76,7 @@ class Pool:
         """Read strings from these words (int64, contiguous) from now on."""
         self.source = memoryview(words)
 
+    @public
     def hash_of(self, start: i64, nbytes: i64) -> i64:
         """Return a 31-bit hash of the ``nbytes`` bytes at word ``start`` of the source."""
         mixed: u64 = ((self.seed ^ nbytes) * self.multiplier) & LOW64
@@ -128,7 +129,16 @@ class Pool:
     @public
     def intern(self, start: i64, nbytes: i64) -> Fallible[i64]:
         """Return the code of the ``nbytes`` bytes at word ``start``, adding them if new."""
-        tag = self.hash_of(start, nbytes)
+        return self.intern_hashed(start, nbytes, self.hash_of(start, nbytes))
+
+    @public
+    def fetch(self, tag: i64) -> i64:
+        """Load where strings of this hash are looked for, so that it is at hand later."""
+        return self.slots[tag & self.mask]
+
+    @public
+    def intern_hashed(self, start: i64, nbytes: i64, tag: i64) -> Fallible[i64]:
+        """Do the same with the hash of the bytes."""
         slot = tag & self.mask
         while True:
             entry = self.slots[slot]
@@ -150,16 +160,20 @@ class Pool:
         self.slots[slot] = (tag << 32) | code
         self.starts[code] = at
         self.lengths[code] = nbytes
+        every = 0
         index = 0
         while index < whole:
-            self.words[at + index] = self.source[start + index]
+            word = self.source[start + index]
+            self.words[at + index] = word
+            every |= word
             index += 1
         if rest:
             tail: u64 = (self.source[start + whole] & LOW64) & (LOW64 >> (64 - 8 * rest))
             # Nonnegative as int64, because the bits after the string are zero.
             self.words[at + whole] = tail
+            every |= self.words[at + whole]
             whole += 1
-        self.valid[code] = self.is_utf8(at, nbytes)
+        self.valid[code] = every & NOT_ASCII == 0 or self.is_utf8(at, nbytes)
         self.filled = at + whole
         self.count = code + 1
         return code
@@ -207,14 +221,6 @@ class Pool:
 
     def is_utf8(self, start: i64, nbytes: i64) -> i64:
         """Return 1 if the ``nbytes`` bytes at word ``start`` of the pool are UTF-8, else 0."""
-        every = 0
-        at = start
-        end = start + ((nbytes + 7) >> 3)
-        while at < end:
-            every |= self.words[at]
-            at += 1
-        if every & NOT_ASCII == 0:
-            return 1
         at = 0
         while at < nbytes:
             lead = self.byte(start, at)

@@ -10,116 +10,170 @@ from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, u6
 from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.kernel import Kernel
 
-__all__ = ["StableOrder", "stable_order"]
+__all__ = ["StableOrder", "order_and_ties", "stable_order"]
 
 LOW64 = 0xFFFFFFFFFFFFFFFF
-DIGIT = 8
-"""Bits sorted in one pass."""
-DIGITS = 256
+DIGIT = 11
+"""The most bits sorted in one pass."""
+DIGITS = 1 << DIGIT
+PASSES = 6
+"""The most passes over numbers of 64 bits."""
 SMALL = 4096
 """Fewer keys are sorted by numpy, because each pass also clears its table of digits."""
 
 
 class StableOrder(Kernel):
-    """Radix sort of int64 ``keys``: after ``run``, ``order`` is their stable argsort.
+    """Radix sort of int64 ``keys``: after ``run``, ``order`` (int64) is their stable argsort.
 
-    ``run`` returns the number of passes; 0 means that the keys were in order.
+    ``run`` returns the number of passes; 0 means that the keys were in order, and there is no
+    ``order``. A row and as many bits of its key as fit beside it move as one number. ``ties`` is
+    0 where no two keys are equal; 1 where some are, or may be.
     """
 
     keys: View[i64]
     order: Array[i64]
-    above: Array[u64]
-    other_order: Array[i64]
-    other_above: Array[u64]
+    packed: Array[u64]
+    other: Array[u64]
     places: Array[i64]
     count: i64
+    low: i64
+    row_bits: i64
+    ties: flag
 
     def __init__(self, keys: memoryview) -> None:
         self.keys = memoryview(keys)
         self.count = len(keys)
-        self.order = room(self.count, "i8")
-        self.above = room(self.count, "u8")
-        self.other_order = room(self.count, "i8")
-        self.other_above = room(self.count, "u8")
-        self.places = full(DIGITS, "i8")
+        in_order = self.count < 2
+        self.order = room(0 if in_order else self.count, "i8")
+        # The result takes the place of what was sorted.
+        self.packed = memoryview(self.order).cast("B").cast("Q")
+        self.other = room(0 if in_order else self.count, "u8")
+        self.places = full(PASSES * DIGITS, "i8")
+        self.low = 0
+        self.row_bits = 1
+        self.ties = True
 
     def step(self) -> Fallible[i64]:
         """Sort by one digit after another, the least significant one first."""
-        if self.in_order():
-            return 0
         width: u64 = self.measure()
         passes = 0
-        shift = 0
-        while shift < 64 and width >> shift:
-            self.sort_by(shift)
-            shift += DIGIT
-            passes += 1
+        if width == 0:
+            return 0
+        whole = 0
+        while whole < 64 and width >> whole:
+            whole += 1
+        while self.count >> self.row_bits:
+            self.row_bits += 1
+        sorted_bits = 0
+        while sorted_bits < whole:
+            bits = min(64 - self.row_bits, whole - sorted_bits)
+            self.pack(sorted_bits, bits, sorted_bits == 0)
+            digits = (bits + DIGIT - 1) // DIGIT
+            passes += self.sort_packed((bits + digits - 1) // digits, digits)
+            sorted_bits += bits
+        if whole <= 64 - self.row_bits:
+            self.ties = self.has_ties()
+        rows: u64 = (1 << self.row_bits) - 1
+        row = 0
+        while row < self.count:
+            self.order[row] = self.packed[row] & rows
+            row += 1
         return passes
 
-    def in_order(self) -> flag:
-        """Return whether the keys are in order."""
+    def measure(self) -> u64:
+        """Find the least key, and return the width of the range; 0 where keys are in order."""
+        if self.count < 2:
+            return 0
+        low = high = before = self.keys[0]
+        steps_back = 0
         row = 1
         while row < self.count:
-            if self.keys[row] < self.keys[row - 1]:
-                return False
-            row += 1
-        return True
-
-    def measure(self) -> u64:
-        """Number the keys, subtract the least from each, and return the width of their range."""
-        low = high = self.keys[0]
-        row = 0
-        while row < self.count:
             key = self.keys[row]
-            if key < low:
-                low = key
-            if key > high:
-                high = key
+            steps_back |= key < before
+            before = key
+            low = min(key, low)
+            high = max(key, high)
             row += 1
-        row = 0
-        while row < self.count:
-            self.order[row] = row
-            self.above[row] = (self.keys[row] - low) & LOW64
-            row += 1
-        return (high - low) & LOW64
+        self.low = low
+        return (high - low) & LOW64 if steps_back else 0
 
-    def sort_by(self, shift: i64) -> i64:
-        """Sort stably by the digit at ``shift``."""
-        last: u64 = DIGITS - 1
+    def pack(self, shift: i64, bits: i64, first: flag) -> i64:
+        """Put ``bits`` bits of each key, from bit ``shift`` on, above its row, in order so far."""
+        mask: u64 = LOW64 >> (64 - bits)
+        rows: u64 = (1 << self.row_bits) - 1
+        at = 0
+        while at < self.count:
+            row: u64 = at if first else self.packed[at] & rows
+            key: u64 = (self.keys[row] - self.low) & LOW64
+            self.packed[at] = ((key >> shift) & mask) << self.row_bits | row
+            at += 1
+        return 0
+
+    def sort_packed(self, digit: i64, digits: i64) -> i64:
+        """Sort stably by digits of so many bits; return how many passes that took."""
+        last: u64 = (1 << digit) - 1
         place = 0
-        while place < DIGITS:
+        while place < digits * DIGITS:
             self.places[place] = 0
             place += 1
         row = 0
         while row < self.count:
-            self.places[(self.above[row] >> shift) & last] += 1
+            key: u64 = self.packed[row] >> self.row_bits
+            place = 0
+            while place < digits:
+                self.places[place * DIGITS + (key & last)] += 1
+                key = key >> digit
+                place += 1
             row += 1
+        passes = 0
+        number = 0
+        while number < digits:
+            passes += self.sort_by(self.row_bits + number * digit, last, number * DIGITS)
+            number += 1
+        return passes
+
+    def sort_by(self, shift: i64, last: u64, table: i64) -> i64:
+        """Sort stably by the digit at ``shift``, counted at ``table``; 0 if all have the same."""
         total = 0
-        place = 0
-        while place < DIGITS:
+        place = table
+        while place <= table + last:
             many = self.places[place]
+            if many == self.count:
+                return 0
             self.places[place] = total
             total += many
             place += 1
         row = 0
         while row < self.count:
-            key: u64 = self.above[row]
-            place = (key >> shift) & last
+            key: u64 = self.packed[row]
+            place = table + ((key >> shift) & last)
             to = self.places[place]
             self.places[place] = to + 1
-            self.other_order[to] = self.order[row]
-            self.other_above[to] = key
+            self.other[to] = key
             row += 1
-        self.order, self.other_order = self.other_order, self.order
-        self.above, self.other_above = self.other_above, self.above
-        return 0
+        self.packed, self.other = self.other, self.packed
+        return 1
+
+    def has_ties(self) -> flag:
+        """Return whether two keys are equal, where all of their bits were packed."""
+        row = 1
+        while row < self.count:
+            if self.packed[row] >> self.row_bits == self.packed[row - 1] >> self.row_bits:
+                return True
+            row += 1
+        return False
 
 
 def stable_order(keys: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return ``numpy.argsort(keys, kind="stable")``, faster; None if the keys are in order."""
+    return order_and_ties(keys)[0]
+
+
+def order_and_ties(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, bool]:
+    """Return the same, and False where no two keys are equal; True where some are, or may be."""
     if keys.size < SMALL or not native.is_compiled(__name__):
         if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
-            return None
-        return np.argsort(keys, kind="stable")
+            return None, True
+        return np.argsort(keys, kind="stable"), True
     sorting = StableOrder(view(keys, "i8"))
-    return np.asarray(sorting.order) if sorting.run() else None
+    return (np.asarray(sorting.order), bool(sorting.ties)) if sorting.run() else (None, True)

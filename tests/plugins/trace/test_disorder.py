@@ -37,7 +37,6 @@ disorder = st.lists(
 def in_small_runs(patch: pytest.MonkeyPatch, run: int = 5, window: int = 4) -> None:
     """Few rows in a run and in a window, and few events in a part of a file."""
     patch.setattr(runs, "RUN", run)
-    patch.setattr(first_pass, "WHOLE_RUN", 2 * run)
     patch.setattr(runs, "WINDOW", window)
     patch.setattr(runs, "FENCE", 2)
     patch.setattr(opening, "CHUNK_EVENTS", 4)
@@ -56,10 +55,8 @@ def found_in(capture: TraceCapture) -> tuple[dict[str, dict[str, list[Any]]], li
 
 
 @settings(max_examples=80, deadline=None)
-@given(disorder, st.booleans())
-def test_runs_give_what_one_sort_gives(
-    events: list[tuple[str, int, int, int]], whole: bool
-) -> None:
+@given(disorder)
+def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) -> None:
     made = []
     for kind, time, length, place in events:
         where: dict[str, Any] = {"thread": [1, place], "args": [arg("at", "int32", time)]}
@@ -73,9 +70,52 @@ def test_runs_give_what_one_sort_gives(
     expected = found_in(over(data))
     with pytest.MonkeyPatch.context() as patch:
         in_small_runs(patch)
-        if not whole:
-            patch.setattr(TraceCapture, "fits_memory", False)
+        patch.setattr(TraceCapture, "fits_memory", False)
         assert found_in(over(data)) == expected
+
+
+def nesting(capture: TraceCapture) -> list[Any]:
+    """Name, time, length, depth and what is around it of each slice and flow, in order of time."""
+    slices, flows = capture.table("slices"), capture.table("flows")
+    names = [*slices.texts("name"), None]
+    return sorted(
+        [
+            *zip(
+                slices.array("ts").tolist(),
+                slices.texts("name"),
+                slices.array("dur").tolist(),
+                slices.array("depth").tolist(),
+                (names[row] for row in slices.array("parent").tolist()),
+                strict=True,
+            ),
+            *zip(
+                flows.array("ts").tolist(),
+                flows.texts("name"),
+                (names[row] for row in flows.array("slice").tolist()),
+                strict=True,
+            ),
+        ],
+        key=lambda row: row[:2],
+    )
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_events_in_any_order_nest_as_those_in_order_of_time(others: bool) -> None:
+    made = []
+    for number in range(900):
+        at, where = 100 * number, {"thread": [1, 2 + number % 3]}
+        made.append((at + 1, complete(at + 1, at + 90, f"outer {number}", **where)))
+        made.append((at + 2, complete(at + 2, at + 40, f"inner {number}", **where)))
+        if others:
+            made.append((at + 3, event("async_begin", at + 3, f"op {number % 7}", id=5, **where)))
+            made.append((at + 4, event("flow_begin", at + 4, f"flow {number}", id=number, **where)))
+            made.append((at + 5, event("duration_begin", at + 5, f"begun {number}", **where)))
+            made.append((at + 6, event("instant", at + 6, "moment", **where)))
+            made.append((at + 7, event("duration_end", at + 7, f"begun {number}", **where)))
+            made.append((at + 9, event("async_end", at + 9, f"op {number % 7}", id=5, **where)))
+    expected = nesting(over(built(*(one for _, one in made))))
+    shuffled = [made[at][1] for at in np.random.default_rng(1).permutation(len(made))]
+    assert nesting(over(built(*shuffled))) == expected
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 6, 200])

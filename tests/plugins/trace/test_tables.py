@@ -755,3 +755,69 @@ def test_odd_bytes_are_reported_behind_damage_too() -> None:
         for capture in (by_tables, by_records):
             (found,) = [found for found in capture.diagnostics if found.code == "FXT0005"]
             assert f"{len(data)} bytes" in found.message
+
+
+def named_by_index(count: int) -> list[dict[str, Any]]:
+    """Strings under few indices, each registered anew before the event that it names."""
+    made: list[dict[str, Any]] = []
+    for number in range(count):
+        index = 1 + number % 5
+        made.append({"record": "string", "index": index, "value": f"name {number % 40} é"})
+        made.append(event("instant", number, f"name {number % 40} é", refs={"name": index}))
+    return made
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_strings_that_are_hashed_ahead_have_the_codes_of_those_that_are_met(damage: bool) -> None:
+    data = bytearray(built(*named_by_index(200)))
+    if damage:  # sizes that lead astray, and strings of other bytes
+        hand = random.Random(3)
+        for _ in range(60):
+            data[hand.randrange(16, len(data))] ^= 1 << hand.randrange(8)
+    capture = over(bytes(data))
+    expected = [
+        record.name.encode(errors="surrogateescape").decode(errors="replace")
+        for record in over(bytes(data)).records()
+        if getattr(record, "event", "") == "instant"
+    ]
+    assert len(expected) > 80
+    assert capture.table("instants").texts("name") == expected
+
+
+def test_what_a_provider_registers_again_holds_when_its_section_goes_on() -> None:
+    def section(number: int) -> dict[str, Any]:
+        return {"record": "metadata", "kind": "provider_section", "id": number}
+
+    def string(value: str) -> dict[str, Any]:
+        return {"record": "string", "index": 7, "value": value}
+
+    def named(value: str) -> dict[str, Any]:
+        return event("instant", 1, value, refs={"name": 7})
+
+    info = {"record": "metadata", "kind": "provider_info"}
+    made = [{**info, "id": 1, "name": "one"}, string("first"), string("second"), named("second")]
+    made += [{**info, "id": 2, "name": "two"}, named("<str#7>"), string("other"), named("other")]
+    made += [section(1), named("second"), string("third"), section(2), named("other"), section(1)]
+    made += [named("third"), {**info, "id": 1, "name": "one"}, named("<str#7>")]
+    capture = opened(*made)
+    expected = ["second", "<str#7>", "other", "second", "other", "third", "<str#7>"]
+    assert capture.table("instants").texts("name") == expected
+    assert capture.diagnostics.counts["FXT0104"] == 2
+
+
+def test_what_plain_events_refer_to_is_reported_in_the_order_it_is_met() -> None:
+    bad = built(event("instant", 1, "sound"), event("instant", 2, "12345678", category="abcdefgh"))
+    data = bytearray(bad)
+    data[data.index(b"12345678")] = 0xFF
+    data[data.index(b"abcdefgh")] = 0xFE
+    gone = event("instant", 3, "<str#9>", category="<str#8>", thread="<thr#4>",
+                 refs={"name": 9, "category": 8, "thread": 4})  # fmt: skip
+    capture = over(bytes(data) + built(gone, gone, gone)[8:])
+    capture.scan()
+    found = [(each.code, each.offset, each.message) for each in capture.diagnostics]
+    again = over(bytes(data) + built(gone, gone, gone)[8:])
+    for _ in again.records():
+        pass
+    assert [each[0] for each in found[1:3]] == ["FXT0107", "FXT0107"]
+    assert len(found) == 1 + 2 + 3 * 3
+    assert sorted(found[1:]) == sorted((one.code, one.offset, one.message) for one in again.diagnostics)

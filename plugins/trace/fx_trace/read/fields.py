@@ -32,8 +32,11 @@ from fx_trace.read.rows import (
     SchedRows,
 )
 from fx_trace.rules import (
+    OF_DEFAULT_PROVIDER,
     RESERVED_BITS,
+    STRING_NOT_REGISTERED,
     STRING_OVER_LIMIT,
+    THREAD_NOT_REGISTERED,
     WORDS_LEFT_OVER,
 )
 from fxframework.kernels.annotations import Fallible, View, flag, i64, status
@@ -48,7 +51,9 @@ LOW32 = 0xFFFFFFFF
 INLINE = 0x8000
 """In a string reference: the string follows, and the rest is its length."""
 ENTRY = 32
-"""Where the generation of a cache entry begins (``providers``)."""
+CODE = 0x1FFFFFFF
+ABSENT, BORROWED = 1 << 31, 1 << 30
+"""Parts of a cache entry (``providers``): where its generation begins, its code, its marks."""
 
 
 class FieldReader(Kernel):
@@ -185,18 +190,29 @@ class FieldReader(Kernel):
             self.padded(at, STRING_REF_INDEX.get(ref))
             return self.text(at, STRING_REF_INDEX.get(ref), offset, bad)
         entry = self.providers.strings[ref]
-        if entry >> ENTRY == self.providers.generation:
-            return entry & LOW32
-        return self.providers.absent_string(ref, offset)
+        if entry >> ENTRY != self.providers.generation:
+            entry = self.providers.string(ref)
+        if entry & ABSENT:
+            self.absent(entry, STRING_NOT_REGISTERED, offset, ref)
+        return entry & CODE
 
     def thread_at(self, ref: i64, at: i64) -> Fallible[i64]:
         """Id of a thread reference, whose koids are at word ``at`` where it is inline."""
         if ref == 0:
             return self.inline_thread(self.words[at], self.words[at + 1])
         entry = self.providers.threads[ref]
-        if entry >> ENTRY == self.providers.generation:
-            return entry & LOW32
-        return self.providers.absent_thread(ref, self.start * 8)
+        if entry >> ENTRY != self.providers.generation:
+            entry = self.providers.thread(ref, self.start * 8)
+        if entry & ABSENT:
+            self.absent(entry, THREAD_NOT_REGISTERED, self.start * 8, ref)
+        return entry & CODE
+
+    def absent(self, entry: i64, rule: i64, offset: i64, index: i64) -> status:
+        """Report an index that the provider has not registered."""
+        if entry & BORROWED:
+            rule = OF_DEFAULT_PROVIDER
+        self.notes.add(rule, offset, self.record, index)
+        return 0
 
     def inline_thread(self, pid: i64, tid: i64) -> Fallible[i64]:
         """Id of a thread by its koids; often it is that of the record before."""

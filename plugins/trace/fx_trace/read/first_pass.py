@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,12 @@ from fx_trace import numbers as n
 from fx_trace import rules
 from fx_trace.numbers import LINK_BEGUN, LINK_ENDED
 from fx_trace.read.match import Match
-from fx_trace.read.scanner import EVENTS, LOGS, PROFILER, SCHED, Filled, Scanner, TimedChunk
+from fx_trace.read.scanner import EVENTS, LOGS, PROFILER, SCHED, Scanner, TimedChunk
 from fx_trace.read.tasks import TaskCollector
 from fxframework.errors import Rule
 from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes
+from fxframework.kernels.sorting import order_and_ties
 from fxframework.kit.runs import SortedRuns
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
@@ -27,8 +28,8 @@ __all__ = ["CountingPass", "TracePass"]
 I64 = NDArray[np.int64]
 BLOCK = 1 << 20
 """Rows that are looked at together."""
-WHOLE_RUN = 1 << 22
-"""Events that are sorted at once where all columns are in memory, which is faster."""
+PROBED = 1 << 14
+"""Rows between which a step back in time is looked for together."""
 SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends", "flows": "flows"}
 """Results of matching, and what they have a row for."""
 
@@ -40,6 +41,8 @@ IS_FLOW = np.zeros(256, np.bool_)
 IS_FLOW[n.EVENT_FLOW_BEGIN : n.EVENT_FLOW_END + 1] = True
 IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
 IS_MATCHED[n.EVENT_ASYNC_INSTANT] = True
+KEPT = ("kind", "thread", "name", "category", "offset", "time")
+"""Columns that are held for sorting as they are."""
 IDENTIFIED = tuple(range(n.EVENT_ASYNC_BEGIN, n.EVENT_FLOW_END + 1))
 """Events with an id: asynchronous ones and flows."""
 
@@ -82,6 +85,17 @@ class Spans:
             column.release()
 
 
+class _Events(NamedTuple):
+    """Events that are matched in order of time."""
+
+    columns: Mapping[str, NDArray[Any]]
+    """Of ``EventRows``, `time` and `finish`, shape (events,) each."""
+    picked: I64 | None
+    """The places there of those that matching needs; None: all."""
+    refs: I64 | None
+    """Row or ordinal of each event, shape (events,); None: all are slices, in order."""
+
+
 class TracePass(FirstPass[TimedChunk]):
     """What one pass over the whole file finds."""
 
@@ -97,6 +111,9 @@ class TracePass(FirstPass[TimedChunk]):
         self._max_depth = max_depth
         self._collector = TaskCollector()
         self._sorted = SortedRuns()
+        self._whole: _Events | None = None
+        self._latest = np.zeros(0, np.int64)
+        """Offset of the last event, in order of time, that was looked at for a step back."""
         self._new_match()
 
     def _new_match(self) -> None:
@@ -116,31 +133,40 @@ class TracePass(FirstPass[TimedChunk]):
             self._widen(part)
         complete = self.scanner.seen(wire.EventType.DURATION_COMPLETE)
         finish = times.finish() if complete else times.events
+        columns = {**vars(chunk.events), "time": times.events, "finish": finish}
         if not self.ordered:
-            columns = {**vars(chunk.events), "time": times.events, "finish": finish}
-            if self._run(columns, np.empty(0, np.int64)) < 0:
+            if self._run(columns) < 0:
                 return True
             if not keep:
                 return False
             # All events are here: forget what matching found, and sort.
             self._new_match()
             self.ordered = True
-            self._sorted = SortedRuns(WHOLE_RUN)
         # Room chunk by chunk, so that results of many parts are in files.
         self.spans.make_room(self.scanner.rows)
-        self._keep(chunk.events, chunk.first, times.events, finish)
+        matched = self._matched(columns, chunk.first)
+        if keep:
+            self._whole = matched
+        else:
+            self._keep(matched)
         return True
 
-    def _run(self, columns: dict[str, NDArray[Any]], refs: I64) -> int:
+    def _run(
+        self, columns: Mapping[str, NDArray[Any]], order: I64 | None = None, refs: I64 | None = None
+    ) -> int:
         known = self.scanner.scan.providers.known
         match = self._match
         match.make_room(known.rows, self.spans.make_room(self.scanner.rows))
-        match.take(columns, refs, known.filled()["pid"], columns["time"].size)
+        match.take(columns, known.filled()["pid"], order, refs)
         return int(match.run())
 
-    def _keep(self, events: Filled, first: Mapping[str, int], time: I64, finish: I64) -> None:
-        """Hold what matching needs of a chunk until all of it can be sorted."""
-        kind = events.kind
+    def _matched(self, columns: dict[str, NDArray[Any]], first: Mapping[str, int]) -> _Events:
+        """Return the events of a chunk that matching needs."""
+        kind = columns["kind"]
+        if not first["slices"] and self.scanner.scan.slices == kind.size:
+            return _Events(columns, None, None)
+        every = IS_MATCHED[kind]
+        picked = None if every.all() else np.flatnonzero(every)
         refs = np.zeros(kind.size, np.int64)
         for mask, base in (
             (IS_SLICE, first["slices"]),
@@ -149,47 +175,71 @@ class TracePass(FirstPass[TimedChunk]):
         ):
             rows = np.flatnonzero(mask[kind])
             refs[rows] = np.arange(base, base + rows.size)
+        return _Events(columns, picked, refs)
+
+    def _keep(self, events: _Events) -> None:
+        """Hold what matching needs of a chunk until all of it can be sorted."""
+        columns, picked, refs = events
         # No event has both an end and an id.
         if not self.scanner.seen(n.EVENT_DURATION_COMPLETE):
-            value = events.word
+            value = columns["word"]
         elif not self.scanner.seen(*IDENTIFIED):
-            value = finish
+            value = columns["finish"]
         else:
-            value = np.where(kind == n.EVENT_DURATION_COMPLETE, finish, events.word)
-        columns = {
-            "kind": kind,
-            "thread": events.thread,
-            "name": events.name,
-            "category": events.category,
-            "offset": events.offset,
-            "time": time,
-            "value": value,
-            "refs": refs,
-        }
-        matched = IS_MATCHED[kind]
-        if not matched.all():
-            picked = np.flatnonzero(matched)
-            columns = {name: column[picked] for name, column in columns.items()}
-        self._sorted.add(columns)
+            complete = columns["kind"] == n.EVENT_DURATION_COMPLETE
+            value = np.where(complete, columns["finish"], columns["word"])
+        kept = {name: columns[name] for name in KEPT} | {"value": value}
+        kept["refs"] = np.arange(value.size) if refs is None else refs
+        if picked is not None:
+            kept = {name: column[picked] for name, column in kept.items()}
+        self._sorted.add(kept)
 
-    def _match_kept(self, read_order: Callable[[I64], I64]) -> None:
-        """Match what was kept in order of time, window by window."""
-        latest = np.zeros((2, 0), np.int64)
+    def _match_in_order(self, read_order: Callable[[I64], I64]) -> None:
+        """Match what was kept in order of time: all of it at once, or window by window."""
+        whole, self._whole = self._whole, None
+        if whole is not None:
+            columns, picked, refs = whole
+            times = columns["time"] if picked is None else columns["time"][picked]
+            order, ties = order_and_ties(times)
+            if order is None:
+                order = np.arange(times.size)
+            if picked is not None:
+                order = picked[order]
+            self._match_window(columns, order, refs, read_order, ties=ties)
+            return
         for columns, order in self._sorted.windows():
-            if self.out_of_order is None:
-                offsets = np.append(latest[0], columns["offset"][order])
-                number = np.append(latest[1], read_order(offsets[latest[0].size :]))
-                back = np.flatnonzero(number[1:] < number[:-1])
-                if back.size:
-                    self.out_of_order = int(offsets[back[0]])
-                latest = np.stack((offsets[-1:], number[-1:]))
-            time = columns["time"][order]
-            longest_first(order, time, columns)
-            found = {name: columns.pop(name)[order] for name in list(columns) if name != "time"}
-            value = found.pop("value")
-            self._run({**found, "time": time, "word": value, "finish": value}, found["refs"])
+            value = columns.pop("value")
+            columns["word"] = columns["finish"] = value
+            self._match_window(columns, order, columns.pop("refs"), read_order, ties=True)
             self.spans.release()
         self._sorted = SortedRuns()
+
+    def _match_window(
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        order: I64,
+        refs: I64 | None,
+        read_order: Callable[[I64], I64],
+        *,
+        ties: bool,
+    ) -> None:
+        """Match events in this order, that of time; ``ties`` is False where no two are equal."""
+        if self.out_of_order is None:
+            self._find_step_back(columns["offset"], order, read_order)
+        if ties:
+            longest_first(order, columns)
+        self._run(columns, order, refs)
+
+    def _find_step_back(self, offsets: I64, order: I64, read_order: Callable[[I64], I64]) -> None:
+        """Find the first event that was read after one that comes behind it in time."""
+        for at in range(0, order.size, PROBED):
+            found = np.append(self._latest, offsets[order[at : at + PROBED]])
+            number = read_order(found)
+            back = np.flatnonzero(number[1:] < number[:-1])
+            if back.size:
+                self.out_of_order = int(found[back[0]])
+                return
+            self._latest = found[-1:]
 
     def _widen(self, part: TimedChunk, *, report: bool = True) -> None:
         """Take the times of a chunk into the range, and report those that do not fit."""
@@ -237,7 +287,7 @@ class TracePass(FirstPass[TimedChunk]):
 
         ``read_order`` gives numbers in the order of reading for offsets of records.
         """
-        self._match_kept(read_order)
+        self._match_in_order(read_order)
         scan = self.scanner.scan
         if self.whole is not None and self.whole.times.may_be_lost():
             self._widen(self.whole)
@@ -362,13 +412,13 @@ def _kind_name(kind: int, subtype: int) -> str:
     return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
 
 
-def longest_first(order: I64, time: I64, columns: Mapping[str, NDArray[Any]]) -> None:
+def longest_first(order: I64, columns: Mapping[str, NDArray[Any]]) -> None:
     """Put the complete events of a thread that begin at one time longest first, in place.
 
-    ``order`` are events by time, and ``time`` are their times in that order, both of shape
-    (events,). They stay in the places that complete events of that thread had; equally long ones
-    keep their order.
+    ``order`` are events by time, of shape (events,). They stay in the places that complete events
+    of that thread had; equally long ones keep their order.
     """
+    time = columns["time"][order]
     same = time[1:] == time[:-1]
     if not same.any():
         return
@@ -390,6 +440,6 @@ def longest_first(order: I64, time: I64, columns: Mapping[str, NDArray[Any]]) ->
     together[:-1] |= same
     chosen = by_group[together]
     # Of a greater end the complement is less, however great it is.
-    shorter = ~columns["value"][events[chosen]]
+    shorter = ~columns["finish"][events[chosen]]
     by_length = np.lexsort((places[chosen], shorter, thread[chosen], time[chosen]))
     order[places[chosen]] = events[chosen][by_length]

@@ -35,7 +35,9 @@ from fxframework.kernels.annotations import (
     flag,
     i32,
     i64,
+    inline,
     status,
+    u8,
 )
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
@@ -46,6 +48,9 @@ from fxframework.kernels.rows import Rows
 __all__ = ["Durations", "Match"]
 
 ONE = 1
+BLOCK = 1024
+"""Events in order of time whose fields are gathered together: their lines of memory, and those of
+their results, then lie in the cache."""
 
 
 @final
@@ -64,6 +69,7 @@ class OpenBegins(Rows):
         super().__init__(64)
         self.free = -1
 
+    @inline
     def push(self, top: i64, name: i64, category: i64) -> Fallible[i64]:
         """Open one inside ``top``; return its number."""
         number = self.free
@@ -79,6 +85,7 @@ class OpenBegins(Rows):
         self.below[number] = top
         return number
 
+    @inline
     def pop(self, top: i64) -> i64:
         """Close the innermost one; return the one that encloses it."""
         below = self.below[top]
@@ -89,6 +96,9 @@ class OpenBegins(Rows):
 
 class Match(Kernel):
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
+
+    Kinds, threads, times and ends are read from ``kind`` and so on: columns of the events, or in
+    order of time blocks of them, which ``gather`` fills; other fields by ``place``.
 
     By slice row: ``end`` (ns), ``parent`` (a row, or -1) and ``depth``. By ordinal of an end
     event: ``ends``, the row of the slice it closes, or -1. By flow row: ``flows``, the row of the
@@ -109,14 +119,26 @@ class Match(Kernel):
     flow_row: i64
     last_async: i64
     natural: flag
+    numbered: flag
+    base: i64
+    touched: i64
     kind: Bytes
     thread: View[i32]
+    time: View[i64]
+    finish: View[i64]
+    kinds: Bytes
+    all_threads: View[i32]
+    times: View[i64]
+    ends_of: View[i64]
+    block_kind: Array[u8]
+    block_thread: Array[i32]
+    block_time: Array[i64]
+    block_finish: Array[i64]
+    order: View[i64]
     name: View[i32]
     category: View[i32]
     offset: View[i64]
     word: View[i64]
-    time: View[i64]
-    finish: View[i64]
     refs: View[i64]
     pids: View[i64]
     end: Array[i64]
@@ -141,14 +163,22 @@ class Match(Kernel):
         self.max_depth = max_depth
         self.count = 0
         self.natural = True
-        self.kind = room(0, "u1")
-        self.thread = room(0, "i4")
+        self.numbered = False
+        self.base = 0
+        self.touched = 0
+        self.kind = self.kinds = room(0, "u1")
+        self.thread = self.all_threads = room(0, "i4")
+        self.time = self.times = room(0, "i8")
+        self.finish = self.ends_of = room(0, "i8")
+        self.block_kind = full(BLOCK, "u1")
+        self.block_thread = full(BLOCK, "i4")
+        self.block_time = full(BLOCK, "i8")
+        self.block_finish = full(BLOCK, "i8")
+        self.order = room(0, "i8")
         self.name = room(0, "i4")
         self.category = room(0, "i4")
         self.offset = room(0, "i8")
         self.word = room(0, "i8")
-        self.time = room(0, "i8")
-        self.finish = room(0, "i8")
         self.refs = room(0, "i8")
         self.pids = room(0, "i8")
         self.end = room(0, "i8")
@@ -172,23 +202,33 @@ class Match(Kernel):
         self.last_async = INVALID_END
         self.links = PairMap(16)
 
-    def take(self, columns: Mapping[str, Any], refs: Any, pids: Any, count: int) -> None:
+    def take(
+        self, columns: Mapping[str, Any], pids: Any, order: Any = None, refs: Any = None
+    ) -> None:
         """Set the events that ``run`` matches, by columns of ``EventRows``, `time` and `finish`.
 
-        With ``refs``, which has each event's row or ordinal, they are in order of time.
+        ``order`` (int64), if given, are their places in order of time. Then ``refs`` (int64) is
+        each event's row or ordinal; without, all are slices, numbered as they are in the columns.
         """
-        self.kind = memoryview(columns["kind"])
-        self.thread = memoryview(columns["thread"])
+        self.natural = order is None
+        self.numbered = refs is not None
+        self.order = room(0, "i8") if order is None else memoryview(order)
+        self.refs = room(0, "i8") if refs is None else memoryview(refs)
+        self.count = len(columns["time"]) if order is None else len(order)
+        self.kinds = memoryview(columns["kind"])
+        self.all_threads = memoryview(columns["thread"])
+        self.times = memoryview(columns["time"])
+        self.ends_of = memoryview(columns["finish"])
+        self.kind = self.kinds if self.natural else self.block_kind
+        self.thread = self.all_threads if self.natural else self.block_thread
+        self.time = self.times if self.natural else self.block_time
+        self.finish = self.ends_of if self.natural else self.block_finish
         self.name = memoryview(columns["name"])
         self.category = memoryview(columns["category"])
         self.offset = memoryview(columns["offset"])
         self.word = memoryview(columns["word"])
-        self.time = memoryview(columns["time"])
-        self.finish = memoryview(columns["finish"])
-        self.refs = memoryview(refs)
         self.pids = memoryview(pids)
-        self.count = count
-        self.natural = len(refs) == 0
+        self.base = 0
 
     def make_room(self, threads: int, spans: Mapping[str, Any]) -> None:
         """Take arrays that are long enough for all slices, ends, flows and threads so far."""
@@ -214,8 +254,51 @@ class Match(Kernel):
 
     def step(self) -> Fallible[i64]:
         """Match the events; see the class."""
+        if self.natural:
+            return self.match(self.count)
+        while self.base < self.count:
+            size = min(BLOCK, self.count - self.base)
+            self.gather(size)
+            self.match(size)
+            self.base += size
+        return -1
+
+    def gather(self, size: i64) -> i64:
+        """Fill the blocks with the fields of the next events.
+
+        Each load of them, and of their results, waits for none before it.
+        """
         index = 0
-        while index < self.count:
+        while index < size:
+            at = self.order[self.base + index]
+            self.block_kind[index] = self.kinds[at]
+            self.block_thread[index] = self.all_threads[at]
+            self.block_time[index] = self.times[at]
+            self.block_finish[index] = self.ends_of[at]
+            index += 1
+        if not self.numbered:
+            index = 0
+            while index < size:
+                row = self.order[self.base + index]
+                self.touched ^= self.end[row] ^ self.parent[row] ^ self.depth[row]
+                index += 1
+        return 0
+
+    @inline
+    def place(self, index: i64) -> i64:
+        """Return where the columns have the event that is being matched."""
+        return index if self.natural else self.order[self.base + index]
+
+    @inline
+    def ref(self, index: i64) -> i64:
+        """Return the row or ordinal of an event in order of time."""
+        at = self.order[self.base + index]
+        return self.refs[at] if self.numbered else at
+
+    def match(self, size: i64) -> Fallible[i64]:
+        """Match so many events; -1, or the index of the first that steps back in time."""
+        index = 0
+        while index < size:
             kind = self.kind[index]
             if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
                 fine = self.begin(index, kind)
@@ -237,15 +320,15 @@ class Match(Kernel):
 
     def note(self, code: i64, index: i64) -> status:
         """Report a finding about an event."""
-        self.notes.add(code, self.offset[index], -1, 0)
+        self.notes.add(code, self.offset[self.place(index)], -1, 0)
         return 0
 
     def link(self, first: i64, kind: i64, index: i64) -> status:
         """Note that an event of a kind has this id; ``first`` is the kind of what must begin it."""
-        number = self.word[index]
+        number = self.word[self.place(index)]
         found = self.links.get(first, number)
         if found < 0:
-            found = self.offset[index] << LINK_BITS
+            found = self.offset[self.place(index)] << LINK_BITS
         return self.links.put(first, number, found | ONE << (kind - first))
 
     def begin(self, index: i64, kind: i64) -> status:
@@ -267,7 +350,7 @@ class Match(Kernel):
             self.last_end[thread] = end
             row = self.slice_row
         else:
-            row = self.refs[index]
+            row = self.ref(index)
         self.slice_row += 1
         top = self.top[thread]
         deep = self.open_slices[thread]
@@ -290,8 +373,9 @@ class Match(Kernel):
             top = row
             deep += 1
             if kind == EVENT_DURATION_BEGIN:
+                at = self.place(index)
                 self.innermost[thread] = self.begins.push(
-                    self.innermost[thread], self.name[index], self.category[index]
+                    self.innermost[thread], self.name[at], self.category[at]
                 )
         self.top[thread] = top
         self.open_slices[thread] = deep
@@ -306,7 +390,7 @@ class Match(Kernel):
                 return 0
             ordinal = self.end_row
         else:
-            ordinal = self.refs[index]
+            ordinal = self.ref(index)
         self.end_row += 1
         begin = self.innermost[thread]
         if begin < 0:
@@ -324,22 +408,22 @@ class Match(Kernel):
         self.end[top] = now
         self.top[thread] = self.parent[top]
         self.open_slices[thread] = deep - 1
-        if self.differs(self.name[index], self.begins.name[begin]) or self.differs(
-            self.category[index], self.begins.category[begin]
+        at = self.place(index)
+        name = self.name[at]
+        category = self.category[at]
+        if (name != self.begins.name[begin] and self.differs(name, self.begins.name[begin])) or (
+            category != self.begins.category[begin]
+            and self.differs(category, self.begins.category[begin])
         ):
             self.note(ENDS_BY_ANOTHER_NAME, index)
         self.innermost[thread] = self.begins.pop(begin)
         return 1
 
     def differs(self, end: i64, begin: i64) -> flag:
-        """Return whether an end says another text than its begin: no text (code 0) says nothing."""
-        return (
-            end != begin
-            and end != 0
-            and self.unnamed.get(end, 0) < 0
-            and self.unnamed.get(begin, 0) < 0
-        )
+        """Return whether an end contradicts its begin: no text (code 0) says nothing."""
+        return end != 0 and self.unnamed.get(end, 0) < 0 and self.unnamed.get(begin, 0) < 0
 
+    @inline
     def advance(self, thread: i64, now: i64) -> flag:
         """Go on in time on a thread; False where that steps back."""
         if now < self.last[thread]:
@@ -358,7 +442,7 @@ class Match(Kernel):
                 return 0
             row = self.flow_row
         else:
-            row = self.refs[index]
+            row = self.ref(index)
         self.flow_row += 1
         top = self.top[thread]
         deep = self.open_slices[thread]
@@ -379,9 +463,11 @@ class Match(Kernel):
             self.last_async = now
             row = self.slice_row if kind == EVENT_ASYNC_BEGIN else self.end_row
         else:
-            row = self.refs[index]
-        operation = self.operations.number(self.pids[self.thread[index]], self.name[index])
-        number = self.word[index]
+            row = self.ref(index)
+        operation = self.operations.number(
+            self.pids[self.thread[index]], self.name[self.place(index)]
+        )
+        number = self.word[self.place(index)]
         # 1 + the row of the innermost open slice of the operation; 0 none.
         outer = self.open_async.get(operation, number) - 1
         if kind == EVENT_ASYNC_BEGIN:

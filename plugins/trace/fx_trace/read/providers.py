@@ -17,13 +17,10 @@ from fx_trace.read.rows import (
 from fx_trace.rules import (
     BASE_TIME,
     NO_RATE,
-    OF_DEFAULT_PROVIDER,
     PROVIDER_AGAIN,
     PROVIDER_NOT_INTRODUCED,
     RATE_CHANGES,
     RATE_ZERO,
-    STRING_NOT_REGISTERED,
-    THREAD_NOT_REGISTERED,
 )
 from fxframework.kernels.annotations import Array, Fallible, flag, i64, public, status, with_gil
 from fxframework.kernels.buffers import full
@@ -35,11 +32,11 @@ __all__ = ["RATE_GIVEN", "Providers"]
 
 NANOSECONDS = 1_000_000_000
 GENERATION_AT = 32
-"""An entry of a cache is its generation << 32 | a code or a thread id."""
-LOW32 = 0xFFFFFFFF
-LOW31 = 0x7FFFFFFF
-BORROWED = 1 << 31
-"""In an entry of a cache of absent indices: provider 0 has the index."""
+"""An entry of a cache is its generation << 32 | a code or a thread id | marks."""
+ABSENT, BORROWED, FRESH = 1 << 31, 1 << 30, 1 << 29
+"""Marks of an entry: the provider has not registered the index; instead, provider 0 has; the string
+is not in ``string_map`` yet."""
+CODE = 0x1FFFFFFF
 THREAD_GONE = 1 << 16
 """Keys of threads that were never registered begin here, behind the indices."""
 RATE_GIVEN = 1
@@ -56,9 +53,9 @@ class Providers:
     """The providers met so far; ``current`` is the row of the one whose records follow.
 
     ``strings`` and ``threads`` are caches of the tables in force, by index: an entry counts where
-    its upper half is ``generation``. What the caches lack, ``absent_string`` and
-    ``absent_thread`` find, or report. Where ``ready`` is false, ``start_clock`` has to be called
-    before a record with a time. ``wall`` is the first wall time that a record gave, in ns, or -1.
+    its upper half is ``generation``; what they lack, ``string`` and ``thread`` enter. Where
+    ``ready`` is false, ``start_clock`` has to be called before a record with a time. ``wall`` is
+    the first wall time that a record gave, in ns, or -1.
     """
 
     pool: Pool
@@ -76,9 +73,9 @@ class Providers:
     wall: i64
     ready: flag
     strings: Array[i64]
-    absent_strings: Array[i64]
+    fresh: Array[i64]
+    fresh_count: i64
     threads: Array[i64]
-    absent_threads: Array[i64]
     string_map: PairMap
     thread_map: PairMap
     markers: PairMap
@@ -115,9 +112,9 @@ class Providers:
         self.ready = False
         self.wall = -1
         self.strings = full(STRINGS, "i8")
-        self.absent_strings = full(STRINGS, "i8")
+        self.fresh = full(STRINGS, "i8")
+        self.fresh_count = 0
         self.threads = full(THREADS, "i8")
-        self.absent_threads = full(THREADS, "i8")
         self.string_map = PairMap(64)
         self.thread_map = PairMap(64)
         self.identities = PairMap(64)
@@ -196,6 +193,10 @@ class Providers:
 
     def switch(self, row: i64) -> status:
         """Put the tables and clock of a provider in force."""
+        while self.fresh_count:
+            self.fresh_count -= 1
+            index = self.fresh[self.fresh_count]
+            self.string_map.put(self.epoch, index, self.strings[index] & CODE)
         self.current = row
         self.epoch = self.table.epoch[row]
         self.generation += 1
@@ -280,21 +281,17 @@ class Providers:
 
     def register_string(self, index: i64, code: i64) -> status:
         """Register a string of the current provider."""
-        self.strings[index] = (self.generation << GENERATION_AT) | code
-        self.string_map.put(self.epoch, index, code)
+        entry = self.strings[index]
+        if entry >> GENERATION_AT != self.generation or not entry & FRESH:
+            self.fresh[self.fresh_count] = index
+            self.fresh_count += 1
+        self.strings[index] = (self.generation << GENERATION_AT) | FRESH | code
         return 0
 
-    def absent_string(self, index: i64, offset: i64) -> Fallible[i64]:
-        """Return the code of an indexed string that the cache lacks.
-
-        Reported where it is not registered.
-        """
-        entry = self.absent_strings[index]
-        if entry >> GENERATION_AT != self.generation:
-            code = self.string_map.get(self.epoch, index)
-            if code >= 0:
-                self.strings[index] = (self.generation << GENERATION_AT) | code
-                return code
+    def string(self, index: i64) -> Fallible[i64]:
+        """Enter an indexed string that the cache lacks; return the entry."""
+        code = self.string_map.get(self.epoch, index)
+        if code < 0:
             if self.current:
                 code = self.string_map.get(self.table.epoch[0], index)
             if code >= 0:
@@ -303,13 +300,9 @@ class Providers:
                 code = self.markers.get(index, 0)
                 if code < 0:
                     code = self.marker(index)
-            entry = (self.generation << GENERATION_AT) | code
-            self.absent_strings[index] = entry
-        if entry & BORROWED:
-            self.note(OF_DEFAULT_PROVIDER, offset, index)
-        else:
-            self.note(STRING_NOT_REGISTERED, offset, index)
-        return entry & LOW31
+            code |= ABSENT
+        self.strings[index] = (self.generation << GENERATION_AT) | code
+        return self.strings[index]
 
     @with_gil
     def marker(self, index: i64) -> Fallible[i64]:
@@ -347,14 +340,10 @@ class Providers:
             self.identities.put(pid, tid, thread)
         return thread
 
-    def absent_thread(self, index: i64, offset: i64) -> Fallible[i64]:
-        """Id of an indexed thread that the cache lacks; reported where it is not registered."""
-        entry = self.absent_threads[index]
-        if entry >> GENERATION_AT != self.generation:
-            thread = self.thread_map.get(self.epoch, index)
-            if thread >= 0:
-                self.threads[index] = (self.generation << GENERATION_AT) | thread
-                return thread
+    def thread(self, index: i64, offset: i64) -> Fallible[i64]:
+        """Enter an indexed thread that the cache lacks; return the entry."""
+        thread = self.thread_map.get(self.epoch, index)
+        if thread < 0:
             if self.current:
                 thread = self.thread_map.get(self.table.epoch[0], index)
             if thread >= 0:
@@ -364,10 +353,6 @@ class Providers:
                 if thread < 0:
                     thread = self.add_thread(0, 0, offset, index + 1)
                     self.thread_map.put(self.epoch, THREAD_GONE + index, thread)
-            entry = (self.generation << GENERATION_AT) | thread
-            self.absent_threads[index] = entry
-        if entry & BORROWED:
-            self.note(OF_DEFAULT_PROVIDER, offset, index)
-        else:
-            self.note(THREAD_NOT_REGISTERED, offset, index)
-        return entry & LOW31
+            thread |= ABSENT
+        self.threads[index] = (self.generation << GENERATION_AT) | thread
+        return self.threads[index]

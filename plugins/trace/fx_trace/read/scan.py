@@ -60,6 +60,8 @@ from fx_trace.numbers import (
     SCHED_SWITCH,
     SCHED_WAKEUP,
     SIGN,
+    STRING_INDEX,
+    STRING_LENGTH,
     STRING_REF_END,
     STRING_REF_INDEX,
     TABLE_COUNTERS,
@@ -67,6 +69,7 @@ from fx_trace.numbers import (
     TABLE_INSTANTS,
     TABLE_SLICES,
     TRUTH_END,
+    UNUSED_STRING,
 )
 from fx_trace.read.other_records import OtherRecords
 from fx_trace.rules import (
@@ -86,7 +89,7 @@ from fx_trace.rules import (
     UNKNOWN_SCOPE,
     ZERO_WORDS,
 )
-from fxframework.kernels.annotations import Array, Fallible, flag, i64, status
+from fxframework.kernels.annotations import Array, Fallible, flag, i64, inline, status
 from fxframework.kernels.buffers import full, view
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
@@ -102,10 +105,15 @@ ENTRY = 32
 NAMED_INLINE = 1 << 31
 VALUE_INLINE = -(1 << 47)
 HIGH_HALF = -(1 << 31)
-PLAIN_MASK = -0x7FFF7FFFFFFFFFF1
-"""Of an event's header: the record type, and the bits of inline category and name."""
+ABSENT = 1 << 31
+"""In such an entry: what it stands for is to be reported."""
+CODE = 0x1FFFFFFF
+CATEGORY_INLINE, NAME_INLINE = 1 << 47, -(1 << 63)
+"""Bits of an event's header."""
 ONE = 1
 NO_SCOPE = 254
+AHEAD, AHEAD_WORDS = 16, 512
+"""Strings, and words, that are looked at ahead of the one that is read."""
 MANY_ARGS = 16
 """Arguments that there is always room for before a record is read."""
 SECOND_WORD, VALUE_BITS, TEXT_BITS, ODD_BITS = 0, 16, 32, 48
@@ -115,7 +123,7 @@ PLAIN_TYPES = (
     # null int32 uint32 int64 uint64 double string pointer koid bool, and none from 10 on
     *(0, 0, 0, 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0),
     *(0, -1, LOW32, -1, -1, -1, 0, -1, -1, 1, 0, 0, 0, 0, 0, 0),
-    *(0, 0, 0, 0, 0, 0, LOW32, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+    *(0, 0, 0, 0, 0, 0, CODE, 0, 0, 0, 0, 0, 0, 0, 0, 0),
     *(HIGH_HALF, NAMED_INLINE, NAMED_INLINE),
     *(HIGH_HALF,) * 3,
     VALUE_INLINE | NAMED_INLINE,
@@ -147,6 +155,13 @@ class Scan(OtherRecords):
     arg_rows: i64
     end_args: i64
     types_seen: i64
+    category: i64
+    ahead: Array[i64]
+    ahead_tags: Array[i64]
+    next_ahead: i64
+    known_ahead: i64
+    rest_ahead: i64
+    touched: i64
     kinds: Array[i64]
     plain_types: Array[i64]
     object_names: PairMap
@@ -177,6 +192,13 @@ class Scan(OtherRecords):
         self.arg_rows = 0
         self.end_args = 0
         self.types_seen = 0
+        self.category = 0
+        self.ahead = full(AHEAD, "i8")
+        self.ahead_tags = full(AHEAD, "i8")
+        self.next_ahead = 0
+        self.known_ahead = 0
+        self.rest_ahead = 0
+        self.touched = 0
         self.pointers = False
         self.koids = False
 
@@ -185,12 +207,13 @@ class Scan(OtherRecords):
         self.full = False
         while self.pos < self.limit and not self.full:
             word = self.words[self.pos]
-            if (
-                word & PLAIN_MASK != RECORD_EVENT
-                or not self.providers.ready
-                or not self.plain_event(word)
-            ):
-                self.read_record(word)
+            kind = RECORD_KIND.get(word)
+            if kind == RECORD_EVENT:
+                if self.providers.ready and self.plain_event(word):
+                    continue
+            elif kind == RECORD_STRING and self.plain_string(word):
+                continue
+            self.read_record(word)
         return self.pos >= self.limit
 
     def jump(self, pos: int, total: int) -> None:
@@ -201,13 +224,11 @@ class Scan(OtherRecords):
 
     # --- The plain event -------------------------------------------------------------------------
 
-    def plain_event(self, word: i64) -> flag:
+    def plain_event(self, word: i64) -> Fallible[i64]:
         """Read the most frequent record by far.
 
-        False, with nothing done, where this one is not plain.
-
-        All of its references are indexed and known, its arguments have one or two words, and
-        there is nothing to report.
+        False, with nothing done, where this one is not plain: its arguments have one or two words,
+        their references are indexed and known, and there is nothing to report but of its own.
         """
         kind = EVENT_KIND.get(word)
         if kind == EVENT_COUNTER or kind > EVENT_FLOW_END:
@@ -219,11 +240,21 @@ class Scan(OtherRecords):
         start = self.pos
         end = start + (ARG_WORDS.get(word))
         nargs = EVENT_ARGS.get(word)
-        if (
+        args_at = start + 2
+        # What is inline, unknown so far, or to be reported.
+        other = (
             ((thread >> ENTRY) ^ generation)
             | ((category >> ENTRY) ^ generation)
             | ((name >> ENTRY) ^ generation)
-            or end >= self.total
+            | ((thread | category | name) & ABSENT)
+            | (word & (CATEGORY_INLINE | NAME_INLINE))
+        )
+        if other:
+            args_at = self.references_end(start, word)
+            if self.max_record and (end - start) * 8 > self.max_record:
+                return False
+        if (
+            end >= self.total
             or self.events.rows == self.events.room
             or self.args.rows + MANY_ARGS > self.args.room
         ):
@@ -247,18 +278,28 @@ class Scan(OtherRecords):
             table = TABLE_FLOWS
             parent = self.flows
         if nargs:
-            if not self.plain_arguments(start + 2, last, nargs, table, parent):
+            if not self.plain_arguments(args_at, last, nargs, table, parent):
                 return False
-        elif last != start + 2:
+        elif last != args_at:
             return False
+        if other:
+            self.providers.record = self.record
+            self.start = start
+            self.dirty = 0
+            self.references(word)
+            if self.dirty:
+                self.note(PADDING_NOT_ZERO, start * 8, 0)
+            thread = self.thread
+            category = self.category
+            name = self.name
         ticks = self.words[start + 1]
         if ticks < 0 or (kind == EVENT_DURATION_COMPLETE and value < 0):
             self.large_ticks = True
         row = self.events.rows
         self.events.kind[row] = kind
-        self.events.thread[row] = thread & LOW32
-        self.events.category[row] = category & LOW32
-        self.events.name[row] = name & LOW32
+        self.events.thread[row] = thread & CODE
+        self.events.category[row] = category & CODE
+        self.events.name[row] = name & CODE
         self.events.offset[row] = start * 8
         self.events.ticks[row] = ticks
         self.events.word[row] = value
@@ -307,11 +348,12 @@ class Scan(OtherRecords):
                 (head & self.plain_types[ODD_BITS + kind])
                 | (size ^ (1 + second))
                 | ((name >> ENTRY) ^ generation)
-                | (((text >> ENTRY) ^ generation) & text_bits)
+                | ((((text >> ENTRY) ^ generation) | (text & ABSENT)) & -(text_bits & 1))
+                | (name & ABSENT)
             )
             self.args.table[row] = table
             self.args.type[row] = kind
-            self.args.name[row] = name & LOW32
+            self.args.name[row] = name & CODE
             self.args.parent[row] = parent
             self.args.offset[row] = offset
             self.args.value[row] = (value & self.plain_types[VALUE_BITS + kind]) | (
@@ -327,6 +369,76 @@ class Scan(OtherRecords):
         self.arg_rows += nargs
         self.args.rows = row
         return True
+
+    # --- The plain string ------------------------------------------------------------------------
+
+    def plain_string(self, word: i64) -> Fallible[i64]:
+        """Read a string record; False, with nothing done, where there is something to report."""
+        start = self.pos
+        size = ARG_WORDS.get(word)
+        index = STRING_INDEX.get(word)
+        length = STRING_LENGTH.get(word)
+        rest = 8 * (length & 7)
+        if (
+            word & UNUSED_STRING
+            or not index
+            or size != 1 + (length + 7) // 8
+            or start + size >= self.total
+            or (self.max_string and length > self.max_string)
+            or (self.max_record and size * 8 > self.max_record)
+            or (rest and self.streams[start + size - 1] >> rest)
+        ):
+            return False
+        if self.next_ahead == self.known_ahead:
+            self.look_ahead(start)
+        if self.next_ahead < self.known_ahead and self.ahead[self.next_ahead] == start:
+            tag = self.ahead_tags[self.next_ahead]
+            self.next_ahead += 1
+        else:
+            self.next_ahead = self.known_ahead
+            tag = self.pool.hash_of(start + 1, length)
+        code = self.pool.intern_hashed(start + 1, length, tag)
+        if not self.pool.valid[code]:
+            self.note(NOT_UTF8, start * 8, code)
+        self.providers.register_string(index, code)
+        self.kinds[16 * RECORD_STRING] += 1
+        self.record += 1
+        self.pos = start + size
+        return True
+
+    def look_ahead(self, start: i64) -> i64:
+        """Hash the strings that follow, and load where the pool has them, all at once.
+
+        One after the other, each would wait for memory. What stands ahead may be damaged: then it
+        is not met where it was expected. Where there are few, it is not worth it for a while.
+        """
+        self.next_ahead = 0
+        self.known_ahead = 0
+        if self.rest_ahead:
+            self.rest_ahead -= 1
+            return 0
+        at = start
+        stop = min(start + AHEAD_WORDS, self.total)
+        found = 0
+        while at < stop and found < AHEAD:
+            word = self.words[at]
+            size = ARG_WORDS.get(word)
+            length = STRING_LENGTH.get(word)
+            if size == 0:
+                break
+            if RECORD_KIND.get(word) == RECORD_STRING and at + 1 + (length + 7) // 8 <= stop:
+                self.ahead[found] = at
+                self.ahead_tags[found] = self.pool.hash_of(at + 1, length)
+                found += 1
+            at += size
+        if found < AHEAD // 4:
+            self.rest_ahead = 4 * AHEAD
+        index = 0
+        while index < found:
+            self.touched ^= self.pool.fetch(self.ahead_tags[index])
+            index += 1
+        self.known_ahead = found
+        return 0
 
     # --- Any record ------------------------------------------------------------------------------
 
@@ -430,13 +542,7 @@ class Scan(OtherRecords):
         offset = self.start * 8
         kind = EVENT_KIND.get(word)
         nargs = EVENT_ARGS.get(word)
-        thread_ref = EVENT_THREAD.get(word)
-        category_ref = EVENT_CATEGORY.get(word)
-        name_ref = EVENT_NAME.get(word)
-        thread_at = self.start + 2
-        category_at = thread_at if thread_ref else thread_at + 2
-        name_at = category_at + self.inline_words(category_ref)
-        args_at = name_at + self.inline_words(name_ref)
+        args_at = self.references_end(self.start, word)
         after = self.args_end(args_at, nargs)
         if after < 0:
             return 0
@@ -448,10 +554,7 @@ class Scan(OtherRecords):
         if not known:
             # An event type of the future: its beginning is that of every event.
             self.note(UNKNOWN_KIND, offset, kind)
-        thread = self.thread_at(thread_ref, thread_at)
-        category = self.string(category_ref, category_at, offset, NOT_UTF8)
-        name = self.string(name_ref, name_at, offset, NOT_UTF8)
-        self.thread = thread
+        self.references(word)
         self.at = args_at
         self.nargs = nargs
         if not known:
@@ -477,14 +580,63 @@ class Scan(OtherRecords):
             self.events.grow()
         row = self.events.rows
         self.events.kind[row] = kind
-        self.events.thread[row] = thread
-        self.events.category[row] = category
-        self.events.name[row] = name
+        self.events.thread[row] = self.thread
+        self.events.category[row] = self.category
+        self.events.name[row] = self.name
         self.events.offset[row] = offset
         self.events.ticks[row] = ticks
         self.events.word[row] = value
         self.events.rows = row + 1
         return 1
+
+    @inline
+    def references_end(self, start: i64, word: i64) -> i64:
+        """Return the word behind the inline references of the event at word ``start``."""
+        at = start + (2 if EVENT_THREAD.get(word) else 4)
+        if word & CATEGORY_INLINE:
+            at += ((STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))) + 7) >> 3
+        if word & NAME_INLINE:
+            at += ((STRING_REF_INDEX.get(EVENT_NAME.get(word))) + 7) >> 3
+        return at
+
+    def references(self, word: i64) -> status:
+        """Look up the thread, category and name of an event; report what is wrong with them."""
+        at = self.start + 2
+        ref = EVENT_THREAD.get(word)
+        if ref:
+            self.thread = self.thread_at(ref, at)
+        else:
+            self.thread = self.inline_thread(self.words[at], self.words[at + 1])
+            at += 2
+        if word & CATEGORY_INLINE:
+            size = STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))
+            self.category = self.inline_string(at, size)
+            at += (size + 7) >> 3
+        else:
+            self.category = self.indexed_string(STRING_REF_INDEX.get(EVENT_CATEGORY.get(word)))
+        if word & NAME_INLINE:
+            self.name = self.inline_string(at, STRING_REF_INDEX.get(EVENT_NAME.get(word)))
+        else:
+            self.name = self.indexed_string(STRING_REF_INDEX.get(EVENT_NAME.get(word)))
+        return 0
+
+    @inline
+    def indexed_string(self, ref: i64) -> Fallible[i64]:
+        """Return the code of an event's indexed string."""
+        entry = self.providers.strings[ref]
+        if (entry >> ENTRY) ^ self.providers.generation | entry & ABSENT:
+            return self.string(ref, 0, self.start * 8, NOT_UTF8)
+        return entry & CODE
+
+    @inline
+    def inline_string(self, at: i64, nbytes: i64) -> Fallible[i64]:
+        """Return the code of an event's inline string at word ``at``."""
+        if nbytes & 7 or (self.max_string and nbytes > self.max_string):
+            return self.string(INLINE | nbytes, at, self.start * 8, NOT_UTF8)
+        code = self.pool.intern(at, nbytes)
+        if not self.pool.valid[code]:
+            self.note(NOT_UTF8, self.start * 8, code)
+        return code
 
     def count_event(self, kind: i64) -> i64:
         """Give an event its row; its arguments belong to that."""

@@ -98,7 +98,12 @@ class _Picked:
             self._index = rows
 
     def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
-        return column if self._index is None else column[self._index]
+        if self._index is None:
+            return column
+        picked = arena.empty(self.count, column.dtype)
+        # The places are valid; where they are to be checked, numpy copies the result once more.
+        np.take(column, self._index, out=picked, mode="clip")
+        return picked
 
 
 class _Maker:
@@ -175,13 +180,20 @@ class _Maker:
         """Points in time."""
         events = self.chunk.events
         picked = self.events_where(_IS_INSTANT, _INSTANT_KINDS)
-        kind, word = picked(events.kind), picked(events.word)
-        plain = kind == n.EVENT_INSTANT
-        return picked.count, {
-            **self.common(picked),
-            "scope": lambda: np.where(plain, word, SCOPE_ASYNC).astype(np.uint8),
-            "id": lambda: np.where(plain, 0, word).view(np.uint64),
-        }
+
+        def scopes() -> NDArray[np.uint8]:
+            scope = picked(events.word).astype(np.uint8)
+            if self.passed.scanner.seen(n.EVENT_ASYNC_INSTANT):
+                scope[picked(events.kind) == n.EVENT_ASYNC_INSTANT] = SCOPE_ASYNC
+            return scope
+
+        def ids() -> NDArray[np.uint64]:
+            if not self.passed.scanner.seen(n.EVENT_ASYNC_INSTANT):
+                return np.broadcast_to(np.uint64(0), picked.count)
+            plain = picked(events.kind) == n.EVENT_INSTANT
+            return np.where(plain, 0, picked(events.word)).view(np.uint64)
+
+        return picked.count, {**self.common(picked), "scope": scopes, "id": ids}
 
     def flows(self) -> tuple[int, Columns]:
         """Points of flows."""
