@@ -820,4 +820,5 @@ def test_what_plain_events_refer_to_is_reported_in_the_order_it_is_met() -> None
         pass
     assert [each[0] for each in found[1:3]] == ["FXT0107", "FXT0107"]
     assert len(found) == 1 + 2 + 3 * 3
-    assert sorted(found[1:]) == sorted((one.code, one.offset, one.message) for one in again.diagnostics)
+    others = [(one.code, one.offset, one.message) for one in again.diagnostics]
+    assert sorted(found[1:]) == sorted(others)
