@@ -409,7 +409,7 @@ class Scan(OtherRecords):
     def look_ahead(self, start: i64) -> i64:
         """Hash the strings that follow, and load where the pool has them, all at once.
 
-        One after the other, each would wait for memory. What stands ahead may be damaged: then it
+        One after the other, each would wait for memory. What comes ahead may be damaged: then it
         is not met where it was expected. Where there are few, it is not worth it for a while.
         """
         self.next_ahead = 0
