@@ -348,7 +348,7 @@ class Scan(OtherRecords):
                 (head & self.plain_types[ODD_BITS + kind])
                 | (size ^ (1 + second))
                 | ((name >> ENTRY) ^ generation)
-                | ((((text >> ENTRY) ^ generation) | (text & ABSENT)) & -(text_bits & 1))
+                | ((((text >> ENTRY) ^ generation) | (text & ABSENT)) & -(text_bits & ONE))
                 | (name & ABSENT)
             )
             self.args.table[row] = table
@@ -378,7 +378,7 @@ class Scan(OtherRecords):
         size = ARG_WORDS.get(word)
         index = STRING_INDEX.get(word)
         length = STRING_LENGTH.get(word)
-        rest = 8 * (length & 7)
+        rest = 8 * (length % 8)
         if (
             word & UNUSED_STRING
             or not index
@@ -594,9 +594,9 @@ class Scan(OtherRecords):
         """Return the word behind the inline references of the event at word ``start``."""
         at = start + (2 if EVENT_THREAD.get(word) else 4)
         if word & CATEGORY_INLINE:
-            at += ((STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))) + 7) >> 3
+            at += (STRING_REF_INDEX.get(EVENT_CATEGORY.get(word)) + 7) // 8
         if word & NAME_INLINE:
-            at += ((STRING_REF_INDEX.get(EVENT_NAME.get(word))) + 7) >> 3
+            at += (STRING_REF_INDEX.get(EVENT_NAME.get(word)) + 7) // 8
         return at
 
     def references(self, word: i64) -> status:
@@ -611,7 +611,7 @@ class Scan(OtherRecords):
         if word & CATEGORY_INLINE:
             size = STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))
             self.category = self.inline_string(at, size)
-            at += (size + 7) >> 3
+            at += (size + 7) // 8
         else:
             self.category = self.indexed_string(STRING_REF_INDEX.get(EVENT_CATEGORY.get(word)))
         if word & NAME_INLINE:
@@ -631,7 +631,7 @@ class Scan(OtherRecords):
     @inline
     def inline_string(self, at: i64, nbytes: i64) -> Fallible[i64]:
         """Return the code of an event's inline string at word ``at``."""
-        if nbytes & 7 or (self.max_string and nbytes > self.max_string):
+        if nbytes % 8 or (self.max_string and nbytes > self.max_string):
             return self.string(INLINE | nbytes, at, self.start * 8, NOT_UTF8)
         code = self.pool.intern(at, nbytes)
         if not self.pool.valid[code]:
