@@ -52,6 +52,19 @@ def parsed(name: str) -> ast.Module:
     return ast.parse((ROOT / name).read_text("utf-8"))
 
 
+@pytest.mark.parametrize("room", ["kit/__init__", "plugin", "wire/__init__"])
+def test_every_exported_name_has_a_section_of_the_reference(room: str) -> None:
+    """With its signature, by ``docs/generate.py``, and an example that the tests of docs run."""
+    tree = parsed(f"fxframework/fxframework/{room}.py")
+    (exported,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    page = (ROOT / f"docs/reference/{room.partition('/')[0]}.md").read_text("utf-8")
+    assert sorted(re.findall(r"^## `(\w+)`$", page, re.MULTILINE)) == sorted(exported)
+
+
 def is_kernel(path: Path) -> bool:
     return native.is_kernel(path.read_bytes()) or path.stem in KERNELS
 

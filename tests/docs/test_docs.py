@@ -171,7 +171,6 @@ def test_every_name_for_plugins_has_an_example(shown: str) -> None:
     """That uses it."""
     module = importlib.import_module(f"fxframework.{shown}")
     parts = GENERATED.sub("", page(f"docs/reference/{shown}.md")).split("\n## ")[1:]
-    assert sorted(part.partition("\n")[0].strip("`") for part in parts) == sorted(module.__all__)
     for part in parts:
         name = part.partition("\n")[0].strip("`")
         code = BLOCK.search(part)
