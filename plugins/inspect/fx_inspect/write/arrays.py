@@ -115,12 +115,15 @@ class NumberArray(Array[Number]):
     def _make(self, name: str, values: Iterable[Number]) -> None:
         words = [self._kind.word(self._kind.check(value)) for value in values]
         words += [0] * (self._slots - len(words))
+        self._fill(name, struct.pack(f"<{len(words)}Q", *words))
+
+    def _fill(self, name: str, data: bytes) -> None:
+        """Write the block, with the bytes of all slots."""
         order = order_of(8 * self._slots + wire.SLOTS_AT)
         payload = (
             self._kind.type | wire.ARRAY_FORMAT.put(self._format) | wire.SLOT_COUNT.put(self._slots)
         )
-        rest = struct.pack(f"<{len(words)}Q", *words)
-        self._enter(name, BlockType.ARRAY_VALUE, payload, order, rest)
+        self._enter(name, BlockType.ARRAY_VALUE, payload, order, data)
 
     def _put(self, slot: int, word: int) -> None:
         if slot < self._slots:

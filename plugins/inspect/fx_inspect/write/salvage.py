@@ -7,11 +7,14 @@ stays the same.
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
+
+import orjson
 
 from fx_inspect import rules
 from fx_inspect.format import MAX_VMO, is_legacy
@@ -37,18 +40,21 @@ from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.memo import Memo
-from fxframework.kit.salvage import Loss, lost
+from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
 __all__ = ["salvage"]
 
 NOT_UTF8 = "not valid UTF-8; U+FFFD replaces the invalid bytes"
-NUMBERS: Mapping[int, type[NumberArray[Any]]] = {
-    INT_ARRAY: IntArray,
-    UINT_ARRAY: UintArray,
-    DOUBLE_ARRAY: DoubleArray,
+NUMBERS: Mapping[int, tuple[type[NumberArray[Any]], str]] = {
+    INT_ARRAY: (IntArray, "q"),
+    UINT_ARRAY: (UintArray, "Q"),
+    DOUBLE_ARRAY: (DoubleArray, "d"),
 }
+"""Classes of arrays, and how ``struct`` names their slots."""
+DAMAGED = b'{"record":"damaged"'
+"""The beginning of a damaged stretch in record JSON."""
 DISPOSITIONS = {"child": 0, "inline": 1}
 
 
@@ -109,10 +115,10 @@ def _version(capture: Capture) -> int:
 def _found(capture: Capture) -> Iterator[Loss]:
     """Yield the losses of the reader: damaged stretches, and findings about blocks."""
     stretches: list[tuple[int, int]] = []
-    for record in capture.checked_records():
-        if getattr(record, "record", "") == "damaged":
-            stretches.append((record.offset, record.offset + record.nbytes))
-            yield lost(record)
+    for offset, nbytes, code in _damaged(capture):
+        stretches.append((offset, offset + nbytes))
+        message = f"{nbytes} bytes are not a record; left out"
+        yield Loss(offset, nbytes, "damaged", message, code)
     capture.scan()
     for finding in capture.diagnostics.sorted():
         if finding.severity < Severity.DATA_LOSS or finding.code not in RULES:
@@ -122,6 +128,22 @@ def _found(capture: Capture) -> Iterator[Loss]:
         before = bisect_right(stretches, at, key=itemgetter(0))
         if not before or at >= stretches[before - 1][1]:
             yield Loss(at, 0, "block", finding.message, finding.code)
+
+
+def _damaged(capture: Capture) -> Iterator[tuple[int, int, str]]:
+    """Yield offset, bytes and code of the damaged stretches, in the order of the file.
+
+    They are taken from record JSON, which is written in bulk, without an object per block.
+    """
+    if not capture.record_counts().get("damaged"):
+        return
+    for piece in capture.records_json():
+        at = piece.find(DAMAGED)
+        while at >= 0:
+            end = piece.index(b"\n", at)
+            shown = orjson.loads(piece[at:end])
+            yield shown["offset"], shown["nbytes"], shown.get("code", "")
+            at = piece.find(DAMAGED, end)
 
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
@@ -181,8 +203,9 @@ def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], 
 
         def make(name: str) -> Any:
             # Created directly, because the parameters may be invalid for the histogram classes.
-            array = NUMBERS[kind](node._state, node, len(slots), format)  # noqa: SLF001
-            array._make(name, slots)
+            cls, code = NUMBERS[kind]
+            array = cls(node._state, node, len(slots), format)  # noqa: SLF001
+            array._fill(name, struct.pack(f"<{len(slots)}{code}", *slots))
             return array
 
         return make

@@ -23,7 +23,7 @@ from fxframework.errors import Rule
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.kit.salvage import Loss
-from fxframework.kit.scanned import listed_notes
+from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 
@@ -32,6 +32,8 @@ __all__ = ["salvage"]
 U8 = NDArray[np.uint8]
 PIECE = 1 << 22
 """Bytes read at a time."""
+BLOCK = 1 << 12
+"""Findings that become objects together."""
 EVERY = 1 << 62
 """Findings of one rule to list."""
 DAMAGE = "damaged", "{} bytes are not a record; left out"
@@ -166,18 +168,22 @@ def _parts(capture: LogCapture) -> Iterator[Loss | memoryview]:
 
 def _losses(framer: Framer, places: NDArray[np.int64]) -> Iterator[Loss]:
     """Yield the losses of a run, by its notes. ``places`` are where frames begin, and the end."""
-    found = list(listed_notes(framer.notes, RULES))
-    begins = np.array([note.offset for note in found if note.rule in GAPS], np.int64) - framer.base
+    found = framer.notes.findings.reshape(-1, FINDING_FIELDS)
+    gaps = np.flatnonzero(np.isin(found[:, 0], [int(rule) for rule in GAPS]))
+    begins = found[gaps, 1] - framer.base
     begins[begins < 0] += framer.capacity
-    ends = np.append(begins[1:], places[-1:])
-    ends = np.minimum(ends[: begins.size], places[np.searchsorted(places, begins, "right")])
-    sizes = iter((ends - begins).tolist())
-    for note in found:
-        if note.rule in GAPS:
-            nbytes = next(sizes)
-            yield _loss(note.rule, GAPS[note.rule], note.offset, nbytes)
-        elif note.rule in INSIDE:
-            yield _loss(note.rule, INSIDE[note.rule], note.offset, note.value, part=True)
+    ends = np.append(begins[1:], places[-1:])[: begins.size]
+    sizes = found[:, 3].copy()
+    sizes[gaps] = np.minimum(ends, places[np.searchsorted(places, begins, "right")]) - begins
+    for at in range(0, len(found), BLOCK):
+        block = slice(at, at + BLOCK)
+        numbers, offsets = found[block, 0].tolist(), found[block, 1].tolist()
+        for number, offset, nbytes in zip(numbers, offsets, sizes[block].tolist(), strict=True):
+            rule = RULES.numbered(number)
+            if rule in GAPS:
+                yield _loss(rule, GAPS[rule], offset, nbytes)
+            elif rule in INSIDE:
+                yield _loss(rule, INSIDE[rule], offset, nbytes, part=True)
 
 
 def _loss(
