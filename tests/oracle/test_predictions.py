@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import fxframework as fxf
-from fx_trace.references.perfetto import QUIRKS
+from fx_trace.references.quirks import QUIRKS
 
 from . import fxt, xray_tool
 from .damaged import damaged_trace

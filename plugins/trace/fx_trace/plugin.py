@@ -108,7 +108,7 @@ def fx_readers() -> Iterable[Reader]:
                 Reference(
                     name="perfetto",
                     title="Perfetto's trace processor, v52",
-                    quirks=lazy("fx_trace.references.perfetto:quirks"),
+                    quirks=lazy("fx_trace.references.quirks:quirks"),
                     predict=lazy("fx_trace.references.perfetto:predict"),
                 ),
             ),
