@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import attrs
 
@@ -56,6 +56,10 @@ class LosslessRecord:
     def parse(cls, form: JsonFields) -> dict[str, Any]:  # noqa: ARG003 (kinds with fields use it)
         """Return the fields as keyword arguments, from JSON."""
         return {}
+
+    def edited(self, **changes: Any) -> Self:
+        """Return a copy with other fields, and without ``raw``."""
+        return attrs.evolve(self, raw=None, **changes)
 
     def pack(self) -> bytes:
         """Encode the fields; ``raw`` is not used.

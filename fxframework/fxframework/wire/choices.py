@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fxframework.kit.json_fields import JsonFields, exactly
-from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.cursor import Builder, Cursor, RefusalError
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Nan, Number, Octets, Values
 
@@ -54,10 +54,7 @@ class Choice(Field):
         field = self.of(c.known[self.tag])
         values[self.name] = None
         if field is not None:
-            try:
-                field.read(c, values)
-            except ShortError as problem:
-                raise ShortError(field.rules.get(problem.number, problem.number)) from None
+            field.read_by_rules(c, values)
 
     def write(self, b: Builder, values: Values) -> None:
         """Write the value of its kind."""

@@ -69,6 +69,7 @@ class Cursor:
         self.odd = False
         """Whether the fields may not encode to the same bytes."""
         self.section = ""
+        self.wanted: int | None = None
         self.layout: Any = None
 
     def take(self, nbytes: int) -> memoryview:
@@ -144,8 +145,8 @@ class Cursor:
             self.views.append(FieldView(at, 0, 8 * nbytes - 1, name, value, shown, self.section))
         else:
             self.views += explain_stretch(
-                self.data, at, self.at, name, self.section, wanted=at, meaning=meaning,
-                order=order_of(self.big),
+                self.data, at, self.at, name, self.section, meaning=meaning,
+                wanted=at if self.wanted is None else self.wanted, order=order_of(self.big),
             )  # fmt: skip
 
 

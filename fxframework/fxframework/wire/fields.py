@@ -113,6 +113,13 @@ class Field(Expression):
         """Read it. Raises ShortError if the record is too short for it."""
         raise NotImplementedError
 
+    def read_by_rules(self, c: Cursor, values: Values) -> None:
+        """Read it; what does not fit is by the field's own rule, if it has one."""
+        try:
+            self.read(c, values)
+        except ShortError as problem:
+            raise ShortError(self.rules.get(problem.number, problem.number)) from None
+
     def write(self, b: Builder, values: Values) -> None:
         """Write it. Raises RefusalError for a value that it cannot hold."""
         raise NotImplementedError
@@ -625,7 +632,7 @@ class Span(Field):
     def put(self, b: Builder, data: bytes) -> None:
         """Write bytes, with terminator and padding. Raises RefusalError if they do not fit."""
         if self.until and self.until in data:
-            raise RefusalError(404, f"{self.name} has the byte {self.until!r}, which ends it")
+            raise self.refused(404, f"{self.name} has the byte {self.until!r}, which ends it")
         if self.pad and data.endswith(self.pad):
             raise RefusalError(404, f"{self.name} ends in {self.pad!r}, which is its padding")
         fixed = self.fixed

@@ -22,6 +22,7 @@ from fxframework.errors import (
     did_you_mean,
     refusal,
 )
+from fxframework.io.words import Bits as WordBits
 from fxframework.io.words import FieldView
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
@@ -68,6 +69,11 @@ class Place:
     shift: int
     mask: int
 
+    @property
+    def end(self) -> int:
+        """The byte behind the word."""
+        return self.offset + self.nbytes
+
     def get(self, data: memoryview, at: int, big: bool) -> int:
         """Return the integer of the record at byte ``at``, which has these bytes."""
         at += self.offset
@@ -94,6 +100,8 @@ class Family:
         """The greatest size of a record; 0 for none."""
         self.rules: Mapping[int, int] = options.get("rules", {})
         """The format's own rules, by the numbers of those that they take the place of."""
+        self.section: str = options.get("section", "")
+        """The section of the format's document."""
         self.kinds: list[Number] = []
         self.size: Number | None = None
         self.unit, self.plus = 1, 0
@@ -202,6 +210,8 @@ class Layout:
         self.word_of: dict[Field, Field] = {}
         self.implied: dict[Field, list[tuple[str, Field, int, int]]] = {}
         """What implies the value of a field: how, field, factor and summand."""
+        self.shows_type = bool(self.family.kinds) and issubclass(cls, Part)
+        """Whether record JSON has the type beside the fields: of parts of several kinds."""
         self.choice_of: dict[Field, Choice] = {}
         """The choice that a field is a part of."""
         self._bind_words()
@@ -393,6 +403,16 @@ class Layout:
         """Return the place of the field with this name, which is the same in every record."""
         return next(place for field, place in self.places().items() if field.name == name)
 
+    def bits(self, name: str) -> WordBits:
+        """Return a field of bits for code that takes words apart, compiled kernels among it."""
+        field = next(each for each in self.fields if each.name == name)
+        assert isinstance(field, Bits)  # noqa: S101 (asked only of bits)
+        return WordBits(name.lstrip("_"), field.low, field.high, field.doc, values=field.values)
+
+    def reserved(self, name: str) -> int:
+        """Return the mask of reserved bits of the word that a field begins."""
+        return next(mask for field, (_, mask) in self.words.items() if field.name == name)
+
     def derives(self, field: Field) -> bool:
         """Return whether the value of a field follows from others, so that writing ignores it."""
         if field.role == "kind":
@@ -412,6 +432,7 @@ class Layout:
         if c.views is None and self.reader is not None:
             return self.reader(c)  # type: ignore[no-any-return]
         c.odd = True
+        c.section = self.family.section or c.section
         values: dict[str, Any] = {}
         c.limit -= self.tail
         before = True
@@ -425,10 +446,7 @@ class Layout:
                 if field.public:
                     values[field.name] = None
                 continue
-            try:
-                field.read(c, values)
-            except ShortError as problem:
-                raise ShortError(field.rules.get(problem.number, problem.number)) from None
+            field.read_by_rules(c, values)
             c.layout = self
         if self.measured:
             claimed = c.known[SIZE]
@@ -461,7 +479,7 @@ class Layout:
 
     def _read_part(self, c: Cursor) -> Any:
         family = self.family
-        saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes
+        saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes, c.section
         start = c.start = c.at
         c.refs = {}
         if family.head > c.limit - c.at:
@@ -482,7 +500,7 @@ class Layout:
             c.odd |= c.at < c.limit
             c.pad_to(c.limit)
         refs = c.refs or None
-        c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes = saved
+        c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes, c.section = saved
         c.align_from(c.start, family.pad)
         return cls(refs=refs, offset=start, **values)
 
@@ -583,14 +601,18 @@ class Layout:
 
     def show(self, made: Any, out: dict[str, Any]) -> None:
         """Put all fields, and the numbers of references, into record JSON."""
-        for field in self.shown:
+        typed = self.order.index("type") if "type" in self.order else 0
+        for number, field in enumerate(self.shown):
+            if number == typed and self.shows_type:
+                out["type"] = made.record
             value = getattr(made, field.name)
             if isinstance(field, Choice):
-                values = {field.tag.name: getattr(made, field.tag.name)}
-                chosen = field.chosen(values)
+                chosen = field.chosen({field.tag.name: getattr(made, field.tag.name)})
                 (field if chosen is None else chosen).show(value, out)
             elif value is not None or field.when is None:
                 field.show(value, out)
+        if typed >= len(self.shown) and self.shows_type:
+            out["type"] = made.record
         if made.refs:
             out["refs"] = dict(made.refs)
 
@@ -626,7 +648,7 @@ class Layout:
     def parse_part(self, given: Any, what: str, rules: Refusals) -> Any:
         """Return an item of this family, from JSON."""
         if not isinstance(given, Mapping):
-            raise refusal(rules.type, f"{what} must have objects, not {reprlib.repr(given)}")
+            raise refusal(rules.name, f"{what} must be an object, not {reprlib.repr(given)}")
         form = JsonFields(what, given, rules)
         cls = self.cls
         if self.family.kinds:
@@ -675,7 +697,7 @@ def snake_case(name: str) -> str:
 
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
-    known = {"size", "word", "align", "pad", "padding", "most", "rules"}
+    known = {"size", "word", "align", "pad", "padding", "most", "rules", "section"}
     members = {"kind", "when", "size", "sets", "clears", "order", "name"}
     above: Any = next(
         (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
@@ -778,15 +800,18 @@ class Record(LosslessRecord):
         end: int,
         state: State,
         views: list[FieldView] | None = None,
+        wanted: int | None = None,
     ) -> tuple[Self, Cursor]:
         """Return the record in bytes ``at`` to ``end``; raises ShortError if it does not fit.
 
-        Without a size of its own it ends where its fields end. The cursor has the findings, and
-        the effects on the state.
+        ``views`` gets its fields, of long ones what is around the byte ``wanted``. Without a size
+        of its own it ends where its fields end. The cursor has the findings, and the effects on the
+        state.
         """
         layout = cls.layout
         size = layout.family.size_at(data, at, state.big) or layout.size
         c = Cursor(data, at, end, state, views)
+        c.wanted = wanted
         c.known[SIZE] = size
         values = layout.read(c)
         if size:
@@ -845,13 +870,16 @@ class Part:
         """Write the part. Raises RefusalError for a value that does not fit."""
         self.layout.write_part(b, self)
 
+    def pack(self, state: State | None = None) -> bytes:
+        """Return the bytes of the part. Raises RefusalError for a value that does not fit."""
+        b = Builder(self.record, state, state is not None and state.big)
+        self.put(b)
+        return bytes(b.out)
+
     def to_json(self) -> dict[str, Any]:
         """Return the part as JSON."""
-        shown: dict[str, Any] = {"type": self.record} if self.layout.family.kinds else {}
+        shown: dict[str, Any] = {}
         self.layout.show(self, shown)
-        if "type" in self.layout.order:
-            keys = [*self.layout.order, *shown]
-            return {key: shown[key] for key in dict.fromkeys(keys) if key in shown}
         return shown
 
 

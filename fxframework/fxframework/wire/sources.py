@@ -228,7 +228,7 @@ class Reader(Source):
                 shown = self.expression(field.shown)
                 self.put(f"notes.append(({int(field.rule)}, start, wrapped({shown})))")
         elif isinstance(field, Texts) and not self.part:
-            read = self.let(field.read)
+            read = self.let(field.read_by_rules)
             name = self.values[field.name] = self.fresh()
             self.put("c.at = at", f"{name} = {{}}", f"{read}(c, {name})", "at = c.at",
                      f"{name} = {name}[{field.name!r}]")  # fmt: skip
