@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_log.export import otlp
-from fx_log.layout import ArgType
+from fx_log.format import ArgType
 from fx_log.severity import LEVELS, otel_number
 
 from ..plugins.log.captures import Arg, Log, export, exporter, hand_made, logs, text

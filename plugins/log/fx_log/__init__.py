@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fx_log.read.arguments import Argument
+    from fx_log.format import Argument
     from fx_log.read.decoder import RecordDecoder
     from fx_log.read.records import LegacyPacket, LogRecord
     from fx_log.severity import Level
@@ -58,7 +58,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fx_log.read.arguments": "Argument",
+        "fx_log.format": "Argument",
         "fx_log.read.decoder": "RecordDecoder",
         "fx_log.read.records": "LegacyPacket LogRecord",
         "fx_log.severity": "Level",

@@ -59,11 +59,11 @@ def sniff(probe: Probe) -> Confidence:
 
 def _is_header(probe: Probe, at: int) -> bool:
     """Return whether the word at byte ``at`` could be a record's header, by its type and size."""
-    from fx_log import layout
+    from fx_log import format as wire
 
     word = int.from_bytes(probe.head[at : at + 8], "little")
-    nbytes = 8 * layout.SIZE.get(word)
-    return layout.TYPE.get(word) == layout.RECORD_TYPE and 16 <= nbytes <= probe.size - at
+    nbytes = 8 * wire.SIZE.get(word)
+    return wire.TYPE.get(word) == wire.RECORD_TYPE and 16 <= nbytes <= probe.size - at
 
 
 def _sound_record_size(head: bytes, at: int, size: int) -> int:
@@ -71,23 +71,23 @@ def _sound_record_size(head: bytes, at: int, size: int) -> int:
 
     The arguments must fit too, as far as ``head`` contains them.
     """
-    from fx_log import layout
+    from fx_log import format as wire
 
     word = int.from_bytes(head[at : at + 8], "little")
-    nbytes = 8 * layout.SIZE.get(word)
+    nbytes = 8 * wire.SIZE.get(word)
     if (
         len(head) < at + 8
-        or layout.TYPE.get(word) != layout.RECORD_TYPE
+        or wire.TYPE.get(word) != wire.RECORD_TYPE
         or not 16 <= nbytes <= size - at
-        or word & layout.HEADER.reserved_mask
-        or not 1 <= layout.SEVERITY.get(word) <= 0x7F
+        or wire.RESERVED.get(word)
+        or not 1 <= wire.HEADER_SEVERITY.get(word) <= 0x7F
     ):
         return 0
     argument, end = at + 16, at + nbytes
     while argument < end:
         if argument + 8 > len(head):
             break
-        step = layout.argument_size(int.from_bytes(head[argument : argument + 8], "little"))
+        step = wire.argument_size(int.from_bytes(head[argument : argument + 8], "little"))
         if not step or argument + step > end:
             return 0
         argument += step
@@ -100,29 +100,29 @@ def sniff_ring(probe: Probe) -> Confidence:
     The first page must hold a valid head and tail and zeros, and the ring must have a legal size.
     POSSIBLE for at least a page with the suffix.
     """
-    from fx_log import layout
+    from fx_log import format as wire
 
-    capacity = probe.size - layout.RING_PAGE
+    capacity = probe.size - wire.RING_PAGE
     head = int.from_bytes(probe.head[:8], "little")
     tail = int.from_bytes(probe.head[8:16], "little")
     sound = (
-        capacity >= layout.RING_MINIMUM
-        and not capacity % layout.RING_PAGE
+        capacity >= wire.RING_MINIMUM
+        and not capacity % wire.RING_PAGE
         and not (head % 8 or tail % 8)
         and 0 <= head - tail <= capacity
-        and not any(probe.head[16 : layout.RING_PAGE])
+        and not any(probe.head[16 : wire.RING_PAGE])
     )
     named = probe.has_suffix(RING_SUFFIXES)
     if sound and head > tail:
-        entry = layout.RING_PAGE + tail % capacity
+        entry = wire.RING_PAGE + tail % capacity
         words = probe.head[entry : entry + 24]
         length = int.from_bytes(words[8:16], "little")
         word = int.from_bytes(words[16:24], "little")
         complete = len(words) == 24
-        fits = length <= head - tail - layout.RING_ENTRY
-        if complete and fits and layout.TYPE.get(word) == layout.RECORD_TYPE:
+        fits = length <= head - tail - wire.RING_ENTRY
+        if complete and fits and wire.TYPE.get(word) == wire.RECORD_TYPE:
             return Confidence.LIKELY
-    has_page = probe.size >= layout.RING_PAGE
+    has_page = probe.size >= wire.RING_PAGE
     return Confidence.POSSIBLE if named and (has_page or not probe.size) else Confidence.NONE
 
 
@@ -131,16 +131,16 @@ def sniff_packet(probe: Probe) -> Confidence:
 
     A packet has no signature.
     """
-    from fx_log import layout
+    from fx_log import format as wire
 
     head = probe.head
-    if not layout.MIN_PACKET < len(head) == probe.size <= layout.MAX_PACKET or head[-1]:
+    if not wire.MIN_PACKET < len(head) == probe.size <= wire.MAX_PACKET or head[-1]:
         return Confidence.NONE
-    if int.from_bytes(head[24:28], "little", signed=True) not in layout.LEGACY_SEVERITIES:
+    if int.from_bytes(head[24:28], "little", signed=True) not in wire.LEGACY_SEVERITIES:
         return Confidence.NONE
-    at, tags = layout.PACKET_HEADER, 0
+    at, tags = wire.PACKET_HEADER, 0
     while at < len(head) and head[at]:
-        if head[at] > layout.MAX_TAG_BYTES or tags == layout.MAX_TAGS:
+        if head[at] > wire.MAX_TAG_BYTES or tags == wire.MAX_TAGS:
             return Confidence.NONE
         at += 1 + head[at]
         tags += 1
@@ -156,14 +156,14 @@ def sniff_stream(probe: Probe) -> Confidence:
 
     An empty file with the suffix is POSSIBLE.
     """
-    from fx_log import layout
+    from fx_log import format as wire
 
     if not probe.size and probe.has_suffix(STREAM_SUFFIXES):
         return Confidence.POSSIBLE
-    if not probe.head.startswith(layout.STREAM_MAGIC):
+    if not probe.head.startswith(wire.STREAM_MAGIC):
         return Confidence.NONE
     version = int.from_bytes(probe.head[8:16].ljust(8, b"\0"), "little")
-    sound = len(probe.head) >= layout.STREAM_HEADER and version == layout.STREAM_VERSION
+    sound = len(probe.head) >= wire.STREAM_HEADER and version == wire.STREAM_VERSION
     return Confidence.CERTAIN if sound else Confidence.LIKELY
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fx_log import layout
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
@@ -673,10 +672,13 @@ RULES = Catalogue.of(globals())
 REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
 """What record JSON is refused by."""
 
+PAGE = 4096
+"""Bytes before a ring."""
+
 
 def ring_detail(size: int, head: int = 0, tail: int = 0) -> str:
     """Return what a finding of INVALID_RING says about a ring in a file of ``size`` bytes."""
-    capacity = size - layout.RING_PAGE
+    capacity = size - PAGE
     if capacity < 0:
         return f"{size} bytes"
     return f"head {head}, tail {tail}, a ring of {capacity} bytes"

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log import layout
-from fx_log.layout import ArgType
+from fx_log import format as wire
+from fx_log.format import ArgType
 from fx_log.severity import Level
 from fxframework.io.words import pad8
 
@@ -59,7 +59,8 @@ def _shapes() -> tuple[NDArray[np.int64], ...]:
         message = _string("message", text.strip())
         key = _number(KEYS[shape % len(KEYS)], 0, ArgType.INT64)
         words = 2 + (len(head) + len(message) + len(key)) // 8
-        header = layout.RECORD_TYPE | words << 4 | LEVELS[shape % len(LEVELS)] << 56
+        header = wire.RECORD_TYPE | wire.SIZE.put(words)
+        header |= wire.HEADER_SEVERITY.put(LEVELS[shape % len(LEVELS)])
         pieces += [header.to_bytes(8, "little"), bytes(8), head, message, key]
         # The number is the second word of the message, after its header, its name and "request ".
         places.append((at, at + 2 + len(head) // 8 + 3, at + words - 1))
@@ -79,7 +80,8 @@ def _digits(number: NDArray[np.int64]) -> NDArray[np.int64]:
 def _argument(name: str, value: bytes, kind: int, value_ref: int = 0) -> bytes:
     body = pad8(name.encode()) + value
     words = 1 + len(body) // 8
-    header = kind | words << 4 | (layout.INLINE | len(name)) << 16 | value_ref << 32
+    header = kind | wire.ARG_SIZE.put(words) | wire.VALUE_REF.put(value_ref)
+    header |= wire.NAME_REF.put(wire.INLINE | len(name))
     return header.to_bytes(8, "little") + body
 
 
@@ -88,7 +90,7 @@ def _number(name: str, value: int, kind: ArgType = ArgType.UINT64) -> bytes:
 
 
 def _string(name: str, value: str) -> bytes:
-    return _argument(name, pad8(value.encode()), ArgType.STRING, layout.INLINE | len(value))
+    return _argument(name, pad8(value.encode()), ArgType.STRING, wire.INLINE | len(value))
 
 
 def scenario() -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import attrs
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.read.records import LogFileRecord, LogRecord
 from fx_log.severity import Level
 from fx_log.write import arguments as values

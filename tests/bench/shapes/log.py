@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
-from fx_log.layout import ArgType
+from fx_log.format import ArgType
 from fx_log.severity import Level
 from fx_log.write.arguments import argument_bytes, record_bytes
 

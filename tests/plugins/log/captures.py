@@ -9,7 +9,7 @@ import attrs
 from hypothesis import strategies as st
 
 from fx_log import plugin
-from fx_log.layout import ArgType
+from fx_log.format import ArgType
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOG_TAGS, LOGS
 from fx_log.severity import LEVELS
 from fxframework.errors import Catalogue

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from fx_log import layout as wire
+from fx_log import format as wire
+from fx_log.format import Argument
 from fx_log.read import records as fx
-from fx_log.read.arguments import Argument
 
 
 def argument(name: str, type: str, value: Any = None) -> Argument:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fx_log
-from fx_log import layout
-from fx_log.read import numbers, tables
+from fx_log import format as wire
+from fx_log.read import tables
 from fx_log.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
@@ -118,7 +118,7 @@ def everything(format: str, data: bytes, options: dict[str, Any]) -> dict[str, A
 
 
 def test_kernels_know_strings_kinds_and_types_by_the_right_numbers() -> None:
-    given = dict(vars(numbers))
+    given = {**vars(wire), **vars(tables)}
     for line in (READ / "scan.py").read_text("utf-8").splitlines():
         if line.startswith("WORD_"):
             given[line.partition(" = ")[0]] = int(line.partition(" = ")[2], 0)
@@ -126,9 +126,9 @@ def test_kernels_know_strings_kinds_and_types_by_the_right_numbers() -> None:
         name = text.decode().upper().replace("$__", "OWN_")
         assert given[name] == code, name
     kinds = {"LOG", "ATTRIBUTION", "PADDING", "DAMAGED", "RING_ENTRY", "PACKET"}
-    assert {layout.KINDS[given[kind]].removeprefix("legacy_").upper() for kind in kinds} == kinds
-    for kind in layout.ArgType:
+    assert {wire.KINDS[given[kind]].removeprefix("legacy_").upper() for kind in kinds} == kinds
+    for kind in wire.ArgType:
         assert given[kind.name] == kind
     for word in ("PID", "TID", "TAG", "MESSAGE"):
         assert given[f"WORD_{word}"] == int.from_bytes(word.lower().encode(), "little")
-    assert given["KIND_COUNT"] == len(layout.KINDS)
+    assert given["KIND_COUNT"] == len(wire.KINDS)

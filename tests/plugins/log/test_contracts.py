@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample, WriterContract
 

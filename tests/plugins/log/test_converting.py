@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.read import records as fx
 from fx_log.read.entries import Entry, Meaning
 from fx_log.write.convert import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fx_log.layout import STREAM_MAGIC
+from fx_log.format import STREAM_MAGIC
 from fx_log.sample import sample
 from fxframework.model.capture import Capture
 from fxframework.testing import ExporterContract, Sample

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.read import records as fx
 from fx_log.write.extract import extract
 from fxframework.io.sink import Sink

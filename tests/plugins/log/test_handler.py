@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.severity import PYTHON, Level
 from fx_log.write.handler import LogHandler, severity_of_level
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.read.capture import open_log, open_ring, open_stream
 from fx_log.read.records import LegacyPacket
 from fx_log.write.convert import structured

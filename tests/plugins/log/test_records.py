@@ -14,15 +14,16 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from fx_log import layout as wire
+from fx_log import format as wire
+from fx_log.format import Argument
 from fx_log.read import records as fx
-from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.rules import RULES
 from fx_log.write.encoder import RecordEncoder
 from fxframework.errors import StrictError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.wire.fields import Nan
 
 from .logs import argument, entry, log, manifest, packet, ring, stream, text_log
 
@@ -182,9 +183,8 @@ def test_without_a_size_the_rest_of_the_record_is_damaged() -> None:
 
 
 def test_nan_payloads_and_bytes_that_are_no_text_survive() -> None:
-    nan = struct.unpack("<d", word(0x7FF8000000000123))[0]
     args = (
-        Argument(name="nan", type="double", value=nan, bits=0x7FF8000000000123),
+        Argument(name="nan", type="double", value=Nan(0x7FF8000000000123)),
         argument("infinity", "double", -math.inf),
         argument("zero", "double", -0.0),
         argument("bytes\udcff", "string", "\udcfe\udc80"),

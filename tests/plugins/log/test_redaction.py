@@ -10,9 +10,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from fx_log import layout as wire
+from fx_log import format as wire
+from fx_log.format import Argument
 from fx_log.read import records as fx
-from fx_log.read.arguments import Argument
 from fx_log.rules import RULES
 from fx_log.write.redaction import MASK, Redactor, redact
 from fx_log.write.rewriter import open_writer

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.read import records as fx
 from fx_log.write.salvage import salvage
 from fxframework.errors import Severity

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.read import records as fx
 from fx_log.write.arguments import String
 from fx_log.write.sinks import PacketStream, PacketWriter, RingWriter, boot_ns

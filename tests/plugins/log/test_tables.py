@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_log import layout
+from fx_log import format as wire
 from fx_log.read import capture as captures
 from fx_log.read import scan_pass
 from fx_log.read.capture import LogCapture, open_legacy, open_log, open_ring, open_stream
@@ -113,7 +113,7 @@ def test_a_manifest_names_the_logs_that_come_behind_it() -> None:
         + text_log("a", tag_bits=5)
         + manifest(5, "core/b", "url-b")
         + text_log("b", tag_bits=5)
-        + log(("rolled_out", "uint64", 9), tag_bits=layout.CONTROL | 5)
+        + log(("rolled_out", "uint64", 9), tag_bits=wire.CONTROL | 5)
     )
     found = [
         (row["message"], row["component"], row["log_url"], row["log_rolled_out"])
@@ -141,11 +141,11 @@ def test_offsets_of_a_ring_are_places_in_its_image(tail: int) -> None:
     first, second = rows(capture)
     assert (first["log_tag"], second["log_tag"]) == (1 << 40, 7)
     assert (first["message"], second["message"]) == ("hello", "two")
-    assert first["offset"] == layout.RING_PAGE + tail % 65536
-    twice = image + image[layout.RING_PAGE :]
+    assert first["offset"] == wire.RING_PAGE + tail % 65536
+    twice = image + image[wire.RING_PAGE :]
     for row in rows(capture, "args"):
         header = int.from_bytes(twice[row["offset"] : row["offset"] + 8], "little")
-        assert layout.NAME_REF.get(header) == 0x8000 | len(row["name"])
+        assert wire.NAME_REF.get(header) == 0x8000 | len(row["name"])
     assert codes(capture) == ["FXL0206"]
 
 

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_log import layout
+from fx_log import format as wire
+from fx_log.format import Argument
 from fx_log.read import capture
-from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
 from fxframework.io.limits import Limits
@@ -77,7 +77,7 @@ FILES = {
     "log-legacy-stream": packet_files(),
 }
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
-NUMBERS = {name: number for number, name in layout.ARG_NAMES.items()}
+NUMBERS = {name: number for number, name in wire.ARG_NAMES.items()}
 Row = tuple[Any, ...]
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 MANY = hypothesis.settings(max_examples=80, **SLOW)

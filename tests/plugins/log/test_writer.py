@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.read import records as fx
 from fx_log.read.entries import Entry, Meaning
 from fx_log.rules import RULES

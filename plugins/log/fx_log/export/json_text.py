@@ -15,7 +15,7 @@ from fx_log.export.presentation import (
     Texts,
     shown_values,
 )
-from fx_log.layout import UNKNOWN_COMPONENT
+from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import special_double

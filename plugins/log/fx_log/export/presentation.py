@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log.layout import UNKNOWN_COMPONENT, ArgType
+from fx_log.format import UNKNOWN_COMPONENT, ArgType
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kit.memo import Memo

@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 
 from fx_log.export.presentation import rust_double
-from fx_log.read.numbers import (
+from fx_log.format import (
     BOOL,
     DOUBLE,
+    NULL,
+    STRING,
+)
+from fx_log.read.tables import (
     END,
     FULL,
     GIVEN_LINE,
@@ -22,8 +26,6 @@ from fx_log.read.numbers import (
     GIVEN_PID,
     GIVEN_TID,
     NOT_PLAIN,
-    NULL,
-    STRING,
 )
 from fx_log.severity import LEVELS, Level
 from fxframework.kernels.annotations import (

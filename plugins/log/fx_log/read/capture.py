@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log import layout, rules
-from fx_log.layout import ArgType
+from fx_log import format as wire
+from fx_log import rules
+from fx_log.format import ArgType
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.record_lines import LINES
 from fx_log.read.records import StreamHeader
@@ -26,7 +27,6 @@ from fx_log.read.scan_pass import (
     read_ring,
 )
 from fx_log.read.tables import (
-    DROPPED,
     GIVEN_LINE,
     GIVEN_MESSAGE,
     GIVEN_PID,
@@ -35,8 +35,9 @@ from fx_log.read.tables import (
     LEVEL_NAMES,
     LOG_TAGS,
     LOGS,
-    ROLLED_OUT,
-    VERBOSITY,
+    RARE_DROPPED,
+    RARE_ROLLED_OUT,
+    RARE_VERBOSITY,
     WELL_KNOWN,
 )
 from fx_log.rules import RULES
@@ -226,7 +227,7 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
             whole = len(frames["begins"])
             if suffixed and not frames["suffixed"][-1]:
                 whole -= 1
-            for frame in np.flatnonzero(frames["tags"][:whole] & layout.CONTROL).tolist():
+            for frame in np.flatnonzero(frames["tags"][:whole] & wire.CONTROL).tolist():
                 start = int(frames["begins"][frame])
                 record = self.source.read(start, int(frames["ends"][frame]) - start)
                 controls.pop(record, None)
@@ -354,7 +355,7 @@ class RingCapture(LogCapture):
     @property
     def capacity(self) -> int:
         """Bytes of the ring; 0 without one."""
-        return max(0, self.source.size - layout.RING_PAGE)
+        return max(0, self.source.size - wire.RING_PAGE)
 
     @property
     def used(self) -> int:
@@ -369,10 +370,10 @@ class RingCapture(LogCapture):
         return cast("RingFramer", self._entries().framer)
 
     def _entries(self) -> ScanPass:
-        used = max(self.used, 0) if self.source.size >= layout.RING_PAGE else 0
+        used = max(self.used, 0) if self.source.size >= wire.RING_PAGE else 0
         return read_ring(
             self.source.data,
-            (layout.RING_PAGE, self.start, used),
+            (wire.RING_PAGE, self.start, used),
             self.strings.pool,
             self.request.limits,
             self.request.options,
@@ -381,14 +382,14 @@ class RingCapture(LogCapture):
     def _scan_pass(self) -> ScanPass:
         capacity, size = self.capacity, self.source.size
         scanned = self._entries()
-        if size < layout.RING_PAGE:
+        if size < wire.RING_PAGE:
             if size:
                 scanned.note(rules.INVALID_RING, 0, size)
                 scanned.count("damaged")
             return scanned
-        if self.source.data[16 : layout.RING_PAGE].any():
+        if self.source.data[16 : wire.RING_PAGE].any():
             scanned.note(rules.RESERVED_BITS, 0)
-        if capacity % layout.RING_PAGE or capacity < layout.RING_MINIMUM:
+        if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
             scanned.note(rules.RING_SIZE, 0, capacity)
         if self.used < 0:
             scanned.note(rules.INVALID_RING, 0)
@@ -407,11 +408,11 @@ class RingCapture(LogCapture):
         used, capacity = self.used, self.capacity
         if not 0 <= used < capacity:
             return
-        ring = self.source.data[layout.RING_PAGE :]
+        ring = self.source.data[wire.RING_PAGE :]
         begin = (self.start + used) % capacity
         stop = begin + capacity - used
         if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
-            scanned.note(rules.STALE_BYTES, layout.RING_PAGE + begin, capacity - used)
+            scanned.note(rules.STALE_BYTES, wire.RING_PAGE + begin, capacity - used)
             scanned.count("damaged")
         else:
             scanned.count("padding")
@@ -453,18 +454,18 @@ class StreamCapture(LegacyCapture):
 
         0 and no bytes while the header is incomplete.
         """
-        if self.source.size < layout.STREAM_HEADER:
+        if self.source.size < wire.STREAM_HEADER:
             return 0, b""
-        end = layout.STREAM_HEADER
+        end = wire.STREAM_HEADER
         for frames in self._frames():
             end = int(frames["ends"][-1])
-        return end, self.source.read(0, layout.STREAM_HEADER)
+        return end, self.source.read(0, wire.STREAM_HEADER)
 
     def _scan_pass(self) -> ScanPass:
-        scanned = self._packets(layout.STREAM_HEADER)
+        scanned = self._packets(wire.STREAM_HEADER)
         if not self.source.size:
             return scanned
-        head = self.source.read(0, layout.STREAM_HEADER)
+        head = self.source.read(0, wire.STREAM_HEADER)
         if not StreamHeader.begins(head):
             scanned.note(rules.CONTAINER_HEADER, 0)
             scanned.count("damaged")
@@ -523,11 +524,11 @@ def _logs(part: LogPart) -> tuple[int, Columns]:
         "message": lambda: _messages(part),
         "file": logs["file"],
         "line": logs["line"],
-        "dropped": lambda: rare(DROPPED).view(np.uint64),
+        "dropped": lambda: rare(RARE_DROPPED).view(np.uint64),
         "log_url": logs["url"],
         "log_tag": logs["tag"].view(np.uint64),
-        "log_rolled_out": lambda: rare(ROLLED_OUT).view(np.uint64),
-        "log_verbosity": lambda: rare(VERBOSITY),
+        "log_rolled_out": lambda: rare(RARE_ROLLED_OUT).view(np.uint64),
+        "log_verbosity": lambda: rare(RARE_VERBOSITY),
         "log_given": lambda: logs["given"] & np.uint8(_SHOWN),
     }
 

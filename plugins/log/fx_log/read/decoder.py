@@ -1,37 +1,28 @@
 """The decoder: records of a file as objects, one at a time, written for clarity.
 
-`scan.py` decodes the same bytes for speed. The two share only the constants of `layout.py`, and
-tests compare their results.
+Fields are those of `format.py`; what begins where, and what is said about it, is here. `scan.py`
+decodes the same bytes for speed; tests compare their results.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.arguments import ArgumentReader, Damage, is_utf8, text_of
+from fx_log.format import Argument, Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
 from fx_log.read.entries import Meaning
-from fx_log.read.records import (
-    Attribution,
-    Damaged,
-    Find,
-    LegacyPacket,
-    LogFileRecord,
-    LogRecord,
-    Padding,
-    RingEntry,
-    RingHeader,
-    StreamHeader,
-)
-from fxframework.errors import Rule, WriteRefusedError
+from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
+from fx_log.rules import RULES
+from fxframework.errors import Rule
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD, padding, to_i64, view_of
+from fxframework.io.words import WORD, padding, view_of
 from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.wire.cursor import ShortError
+from fxframework.wire.state import State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,25 +39,28 @@ __all__ = [
     "in_place",
 ]
 
-_U64 = struct.Struct("<Q")
-_TWO = struct.Struct("<QQ")
-_PACKET = struct.Struct("<QQqiI")
-_SUFFIX = struct.Struct("<IIQ")
-_LENGTH = struct.Struct("<I")
-_RESERVED = wire.HEADER.reserved_mask
-
+STATE = State()
+"""That of all log formats: no record says anything about the fields of others."""
+_ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
+"""Rules that are reported once per record, behind all others."""
+_MESSAGE = b"message"
 
 # --- Framing: where records begin and end ---------------------------------------------------------
+
+
+def word_at(view: memoryview, at: int) -> int:
+    """Return the word at byte ``at``."""
+    return int.from_bytes(view[at : at + WORD], "little")
 
 
 def plausible(header: int, room: int) -> bool:
     """Return whether a word could be the header of a record in ``room`` bytes."""
     size = WORD * wire.SIZE.get(header)
     return (
-        header & wire.TYPE.limit == wire.RECORD_TYPE
+        wire.TYPE.get(header) == wire.RECORD_TYPE
         and 2 * WORD <= size <= room
-        and not header & _RESERVED
-        and 1 <= wire.SEVERITY.get(header) <= 0x7F
+        and not wire.RESERVED.get(header)
+        and 1 <= wire.HEADER_SEVERITY.get(header) <= 0x7F
     )
 
 
@@ -81,7 +75,7 @@ def _resume(view: memoryview, at: int) -> int:
             return start
         end = start
         for _ in range(wire.SOUND_RUN):
-            (header,) = _U64.unpack_from(view, end)
+            header = word_at(view, end)
             if not plausible(header, whole - end):
                 break
             end += WORD * wire.SIZE.get(header)
@@ -94,11 +88,11 @@ def _resume(view: memoryview, at: int) -> int:
 
 def _chained(view: memoryview, at: int) -> bool:
     """Return whether arguments fill the record at byte ``at``, with a plausible header, exactly."""
-    (header,) = _U64.unpack_from(view, at)
+    header = word_at(view, at)
     end = at + WORD * wire.SIZE.get(header)
     argument = at + WORD * wire.MIN_RECORD_WORDS
     for _ in range(wire.CHAIN):
-        (header,) = _U64.unpack_from(view, argument) if argument < end else (0,)
+        header = word_at(view, argument) if argument < end else 0
         size = wire.argument_size(header)
         if not size or size != WORD * wire.ARG_SIZE.get(header):
             return False
@@ -114,14 +108,14 @@ def _candidates(view: memoryview, start: int, whole: int) -> Iterator[int]:
     while start < whole:
         stop = min(start + nbytes, whole)
         words = np.frombuffer(view[start:stop], "<u8").astype(np.uint64)
-        severity = wire.SEVERITY.get(words)
+        severity = wire.HEADER_SEVERITY.get(words)
         size = wire.SIZE.get(words)
         room = np.uint64((whole - start) // WORD) - np.arange(len(words), dtype=np.uint64)
         fits = (
             (wire.TYPE.get(words) == wire.RECORD_TYPE)
             & (size >= wire.MIN_RECORD_WORDS)
             & (size <= room)
-            & (words & np.uint64(_RESERVED) == 0)
+            & (wire.RESERVED.get(words) == 0)
             & (severity >= 1)
             & (severity <= 0x7F)
         )
@@ -225,36 +219,41 @@ class Walk:
         self, view: memoryview, at: int, end: int, place: Callable[[int], int] = in_place
     ) -> LogRecord:
         """Return the structured record in bytes ``at`` to ``end`` of ``view``."""
-        header, time = _TWO.unpack_from(view, at)
-        reading = ArgumentReader(view, at + 2 * WORD, end, place)
-        spot = place(at)
-        if header & _RESERVED:
-            reading.reserved = spot
-        args = reading.read()
-        record = LogRecord(
-            offset=spot,
-            nbytes=end - at,
-            timestamp=to_i64(time),
-            severity=wire.SEVERITY.get(header),
-            tag_bits=wire.TAG_BITS.get(header),
-            args=args,
-        )
-        if record.tag_bits and not self.tagged:
-            self.tagged = True
-            self.find(rules.TAG_BITS, spot, record.tag_bits)
-        if record.severity % 0x10 or not 0x10 <= record.severity <= 0x60:
-            self.find(rules.SEVERITY_NOT_A_LEVEL, spot, record.severity)
-        self.found.extend(reading.findings)
-        if reading.reserved is not None:
-            self.find(rules.RESERVED_BITS, reading.reserved)
-        if reading.unpadded is not None:
-            self.find(rules.PADDING_NOT_ZERO, reading.unpadded)
+        record, c = LogRecord.unpack(view, at, end, STATE)
+        record.offset = place(at)
+        self.note(record, c.notes, view, place)
+        for argument in record.args:
+            argument.offset = place(argument.offset)
         if self.fidl_limits:
             self.lint(record)
-        data = view[at:end].tobytes()
-        if not _packs_to(record, data):
-            record.raw = data
         return record
+
+    def note(
+        self,
+        record: LogRecord,
+        notes: list[tuple[int, int, int]],
+        view: memoryview,
+        place: Callable[[int], int],
+    ) -> None:
+        """Add the findings about a record that was read."""
+        once: dict[Rule, int] = {}
+        for number, at, value in notes:
+            rule: Rule = RULES.numbered(number)
+            shown: object = value
+            if rule in _ONCE:
+                once.setdefault(rule, place(at))
+                continue
+            if rule == rules.TAG_BITS:
+                if self.tagged:
+                    continue
+                self.tagged = True
+            elif rule == rules.NOT_UTF8:
+                rule, shown = _about_text(view, record.args, at, value)
+            elif rule == rules.SIZE_DIFFERS and not word_at(view, at):
+                continue  # zero words inside of a record
+            self.find(rule, place(at), shown)
+        for rule, spot in once.items():
+            self.find(rule, spot)
 
     def lint(self, record: LogRecord) -> None:
         """Check a record against the limits of the FIDL reference API."""
@@ -267,13 +266,23 @@ class Walk:
 
     def packet(self, at: int, start: int, end: int) -> LegacyPacket | Damaged:
         """Return the packet in bytes ``start`` to ``end``; its record begins at ``at``."""
-        data = self.view[start:end]
+        size = end - start
+        if size < wire.MIN_PACKET:
+            return self.damaged(rules.PACKET_TOO_SHORT, at, end, size)
+        if self.view[end - 1]:
+            return self.damaged(rules.PACKET_NOT_TERMINATED, at, end)
         try:
-            packet = _packet(data, at, self.find)
-        except Damage as damage:
-            return self.damaged(damage.rule, at, end, damage.value)
-        packet.offset, packet.nbytes = at, end - at
-        if not _packs_to(packet, data.tobytes()):
+            packet, c = LegacyPacket.unpack(self.view, start, end, STATE)
+        except ShortError as problem:
+            return self.damaged(RULES.numbered(problem.number), at, end)
+        if size > wire.MAX_PACKET:
+            self.find(rules.OVER_A_DATAGRAM, at, size)
+        if c.at < end:
+            self.find(rules.TRAILING_BYTES, at, end - c.at)
+        for number, value in {number: value for number, _, value in c.notes}.items():
+            self.find(RULES.numbered(number), at, value)
+        packet.offset, packet.nbytes, packet.raw = at, end - at, None
+        if c.at < end or size > wire.MAX_PACKET:
             packet.raw = self.view[at:end].tobytes()
         return packet
 
@@ -282,62 +291,28 @@ class Walk:
         raise NotImplementedError
 
 
-def _packs_to(record: LogFileRecord, data: bytes) -> bool:
-    """Return whether the fields alone encode to these bytes."""
-    try:
-        return record.pack() == data
-    except WriteRefusedError:
-        return False
+def _about_text(
+    view: memoryview, args: tuple[Argument, ...], at: int, place: int
+) -> tuple[Rule, object]:
+    """Return the rule for a text at ``place`` that is not UTF-8, in the argument at ``at``.
 
-
-def _packet(data: memoryview, offset: int, find: Find) -> LegacyPacket:
-    """Return the legacy packet of these bytes, checked in the order of the reference.
-
-    Findings are about the record at byte ``offset``. Raises Damage.
+    The second result is what a finding shows of it.
     """
-    size = len(data)
-    if size < wire.MIN_PACKET:
-        raise Damage(rules.PACKET_TOO_SHORT, size)
-    if data[-1]:
-        raise Damage(rules.PACKET_NOT_TERMINATED)
-    pid, tid, time, severity, dropped = _PACKET.unpack_from(data)
-    tags: list[bytes] = []
-    at = wire.PACKET_HEADER
-    while True:
-        if at >= size:
-            raise Damage(rules.PAST_THE_END)
-        nbytes = data[at]
-        at += 1
-        if not nbytes:
-            break
-        if len(tags) == wire.MAX_TAGS:
-            raise Damage(rules.MANY_TAGS)
-        if nbytes > wire.MAX_TAG_BYTES:
-            raise Damage(rules.LONG_TAG)
-        if at + nbytes > size:
-            raise Damage(rules.PAST_THE_END)
-        tags.append(data[at : at + nbytes].tobytes())
-        at += nbytes
-    message, end, rest = data[at:].tobytes().partition(b"\0")
-    if not end:
-        raise Damage(rules.PAST_THE_END)
-    if size > wire.MAX_PACKET:
-        find(rules.OVER_A_DATAGRAM, offset, size)
-    if severity % 0x10 or not 0x10 <= severity <= 0x60:
-        find(rules.SEVERITY_OF_ERAS, offset, severity)
-    if rest:
-        find(rules.TRAILING_BYTES, offset, len(rest))
-    if not all(map(is_utf8, (*tags, message))):
-        find(rules.PACKET_NOT_UTF8, offset)
-    return LegacyPacket(
-        pid=pid,
-        tid=tid,
-        timestamp=time,
-        severity=severity,
-        dropped_logs=dropped,
-        tags=tuple(map(text_of, tags)),
-        message=text_of(message),
-    )
+    name = _name(view, at)
+    if name and place == at + WORD:
+        return rules.NOT_UTF8, name
+    if name != _MESSAGE:
+        size = wire.VALUE_REF.get(word_at(view, at)) & wire.MAX_STRING
+        return rules.NOT_UTF8, view[place : place + size].tobytes()
+    earlier = (_name(view, each.offset) for each in args if each.offset < at)
+    return (rules.NOT_UTF8 if _MESSAGE in earlier else rules.MESSAGE_NOT_UTF8), None
+
+
+def _name(view: memoryview, at: int) -> bytes:
+    """Return the name of the argument at byte ``at``, as far as it is there."""
+    reference = wire.NAME_REF.get(word_at(view, at))
+    size = reference & wire.MAX_STRING if reference & wire.INLINE else 0
+    return view[at + WORD : at + WORD + size].tobytes()
 
 
 class LogWalk(Walk):
@@ -365,15 +340,15 @@ class LogWalk(Walk):
         left = len(view) - at
         if left < WORD:
             return self.damaged(rules.ODD_BYTES, at, len(view), left)
-        (header,) = _U64.unpack_from(view, at)
+        header = word_at(view, at)
         size = WORD * wire.SIZE.get(header)
         if not header:
             end = _zeros_end(view, at)
             self.find(rules.ZERO_WORDS, at, (end - at) // WORD)
             return Padding(offset=at, nbytes=end - at)
         rule, value = None, size // WORD
-        if header & wire.TYPE.limit != wire.RECORD_TYPE:
-            rule, value = rules.NOT_A_RECORD, header & wire.TYPE.limit
+        if wire.TYPE.get(header) != wire.RECORD_TYPE:
+            rule, value = rules.NOT_A_RECORD, wire.TYPE.get(header)
         elif left < 2 * WORD:
             rule = rules.TIME_TRUNCATED
         elif size < WORD * wire.MIN_RECORD_WORDS:
@@ -392,24 +367,11 @@ class LogWalk(Walk):
         left = len(view) - at
         if left < wire.SUFFIX_BYTES:
             return None
-        moniker, url, rolled_out = _SUFFIX.unpack_from(view, at)
-        start = at + wire.SUFFIX_BYTES
-        middle = start + moniker + padding(moniker)
-        end = middle + url + padding(url)
-        if end > len(view):
-            self.find(rules.SUFFIX_TRUNCATED, at, end - at)
+        size = wire.suffix_size(word_at(view, at))
+        if size > left:
+            self.find(rules.SUFFIX_TRUNCATED, at, size)
             return None
-        record = Attribution(
-            offset=at,
-            nbytes=end - at,
-            moniker=text_of(view[start : start + moniker].tobytes()),
-            url=text_of(view[middle : middle + url].tobytes()),
-            rolled_out=rolled_out,
-        )
-        data = view[at:end].tobytes()
-        if not _packs_to(record, data):
-            record.raw = data
-        return record
+        return Attribution.unpack(view, at, len(view), STATE)[0]
 
 
 class PacketWalk(Walk):
@@ -443,7 +405,7 @@ class StreamWalk(Walk):
         start, size = at + wire.STREAM_LENGTH, len(self.view)
         if start > size:
             return self.damaged(rules.PACKET_TRUNCATED, at, size)
-        (nbytes,) = _LENGTH.unpack_from(self.view, at)
+        nbytes = wire.PacketLength.unpack(self.view, at, start, STATE)[0].length
         if nbytes > size - start:
             return self.damaged(rules.PACKET_TRUNCATED, at, size)
         return self.packet(at, start, start + nbytes)
@@ -453,10 +415,9 @@ class StreamWalk(Walk):
         data = self.view[: wire.STREAM_HEADER].tobytes()
         if not StreamHeader.begins(data):
             return self.damaged(rules.CONTAINER_HEADER, 0, len(data))
-        header = StreamHeader(nbytes=len(data))
-        if data[12:] != bytes(4):
+        header, c = StreamHeader.unpack(memoryview(data), 0, len(data), STATE)
+        if c.notes:
             self.find(rules.RESERVED_BITS, 0)
-            header.raw = data
         return header
 
 
@@ -488,11 +449,9 @@ class RingWalk(Walk):
             return [self.damaged(rules.INVALID_RING, 0, len(view), rules.ring_detail(len(view)))], 0
         ring = view[wire.RING_PAGE :]
         capacity = len(ring)
-        head, tail = _TWO.unpack_from(view)
-        header = RingHeader(nbytes=wire.RING_PAGE, head=head, tail=tail)
-        page = view[: wire.RING_PAGE].tobytes()
-        if not _packs_to(header, page):
-            header.raw = page
+        header, c = RingHeader.unpack(view, 0, wire.RING_PAGE, STATE)
+        head, tail = header.head, header.tail
+        if c.notes:
             self.find(rules.RESERVED_BITS, 0)
         if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
             self.find(rules.RING_SIZE, 0, capacity)
@@ -523,31 +482,29 @@ class RingWalk(Walk):
         left = used - at
         if left < wire.RING_ENTRY:
             return self.lost(rules.ENTRY_TOO_SMALL, line[at:used], place(at))
-        tag, length = _TWO.unpack_from(line, at)
         start = at + wire.RING_ENTRY
+        length = word_at(line, start - WORD)
         size = wire.RING_ENTRY + length + padding(length)
         if size > left or size > wire.RING_MAX_ENTRY:
             return self.lost(rules.ENTRY_TOO_LONG, line[at:used], place(at), length)
-        entry = RingEntry(offset=place(at), nbytes=size, tag=tag)
+        frame, c = wire.RingFrame.unpack(line, at, at + size, STATE)
+        entry = RingEntry(offset=place(at), nbytes=size, tag=frame.tag)
         end = start + length
-        record_end = end
+        record_end = start
         if length >= 2 * WORD:
-            (header,) = _U64.unpack_from(line, start)
+            header = word_at(line, start)
             nbytes = WORD * wire.SIZE.get(header)
-            if header & wire.TYPE.limit == wire.RECORD_TYPE and 2 * WORD <= nbytes <= length:
+            if wire.TYPE.get(header) == wire.RECORD_TYPE and 2 * WORD <= nbytes <= length:
                 record_end = start + nbytes
                 entry.log = self.log(line, start, record_end, place)
         if entry.log is None:
             self.find(rules.ENTRY_WITHOUT_RECORD, place(at), length)
-            record_end = start
         elif record_end < end:
             self.find(rules.ENTRY_TRAILING_BYTES, place(at), end - record_end)
         entry.payload = line[record_end:end].tobytes()
-        data = line[at : at + size].tobytes()
-        if any(line[end : at + size]):
+        if c.notes:
             self.find(rules.ENTRY_PADDING_NOT_ZERO, place(at))
-        if not _packs_to(entry, data):
-            entry.raw = data
+            entry.raw = line[at : at + size].tobytes()
         return entry
 
     def lost(self, rule: Rule, data: memoryview, offset: int, value: object = None) -> Damaged:

@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.arguments import Argument
+from fx_log.format import Argument
 from fx_log.read.records import Find, LegacyPacket, LogFileRecord, LogRecord, RingEntry
 from fx_log.severity import LEVELS, Level, legacy_level
 

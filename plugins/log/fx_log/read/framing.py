@@ -7,30 +7,45 @@ bytes.
 
 from __future__ import annotations
 
-from fx_log.read.numbers import (
+from fx_log.format import (
+    ARG_SIZE,
+    ARG_TYPE,
     ARGUMENT_TYPES,
-    ATTRIBUTION,
     CHAIN,
-    DAMAGED,
     ENTRY_HEADER_WORDS,
+    HEADER_SEVERITY,
+    HEADER_TAG,
     INLINE,
+    MAX_ENTRY_WORDS,
+    MAX_STRING,
+    MAX_TAG_BYTES,
+    MAX_TAGS,
+    MIN_PACKET,
+    MIN_RECORD_WORDS,
+    MONIKER_BYTES,
+    MOST_PLAUSIBLE,
+    NAME_REF,
+    NUMBER_TYPES,
+    PACKET_HEADER,
+    RECORD_TYPE,
+    RESERVED,
+    SIZE,
+    SOUND_RUN,
+    STREAM_LENGTH,
+    STRING,
+    SUFFIX_WORDS,
+    TYPE,
+    URL_BYTES,
+    VALUE_REF,
+)
+from fx_log.read.tables import (
+    ATTRIBUTION,
+    DAMAGED,
     KIND_COUNT,
     LATEST,
     LOG,
-    LOW32,
-    MAX_ENTRY_WORDS,
-    MAX_STRING,
-    MIN_WORDS,
-    MOST_TAGS,
-    NUMBER_TYPES,
-    PACKET_TAGS,
     PADDING,
-    RECORD_TYPE,
     RING_ENTRY,
-    SMALLEST_PACKET,
-    SOUND_RUN,
-    STRING,
-    TAG_BYTES,
 )
 from fx_log.rules import (
     ENTRY_PADDING_NOT_ZERO,
@@ -157,10 +172,10 @@ class LogFramer(Framer):
             if word == 0:
                 self.padding(at)
                 continue
-            size = (word >> 4) & 0xFFF
+            size = SIZE.get(word)
             fault = self.fault(word, size, self.total - at)
             if fault:
-                self.damage(fault, 8 * at, word & 15 if fault == NOT_A_RECORD else size)
+                self.damage(fault, 8 * at, TYPE.get(word) if fault == NOT_A_RECORD else size)
                 at = self.sound_after(at + 1)
                 # Odd bytes at the end belong to damage before them.
                 self.pos = at if at < self.total else at + 1
@@ -173,7 +188,7 @@ class LogFramer(Framer):
             self.size = size
             self.offset = 8 * at
             self.index = self.record
-            self.tag = (word >> 16) & LOW32
+            self.tag = HEADER_TAG.get(word)
             self.suffix = NOWHERE
             self.kinds[LOG] += 1
             self.record += 1
@@ -196,11 +211,11 @@ class LogFramer(Framer):
 
     def fault(self, word: i64, size: i64, left: i64) -> i64:
         """Return the finding about the header of an unreadable record; 0 for a sound one."""
-        if word & 15 != RECORD_TYPE:
+        if TYPE.get(word) != RECORD_TYPE:
             return NOT_A_RECORD
         if left == 1:
             return TIME_TRUNCATED
-        if size < MIN_WORDS:
+        if size < MIN_RECORD_WORDS:
             return RECORD_TOO_SMALL
         return RECORD_TRUNCATED if size > left else 0
 
@@ -208,7 +223,7 @@ class LogFramer(Framer):
         """Step over the suffix after the record, if it fits the file."""
         at = self.pos
         word = self.words[at]
-        body = 2 + (((word & LOW32) + 7) >> 3) + ((((word >> 32) & LOW32) + 7) >> 3)
+        body = SUFFIX_WORDS + (MONIKER_BYTES.get(word) + 7) // 8 + (URL_BYTES.get(word) + 7) // 8
         if body > self.total - at:
             self.notes.add(SUFFIX_TRUNCATED, 8 * at, self.record - 1, 8 * body)
             return 0
@@ -221,20 +236,20 @@ class LogFramer(Framer):
     def plausible(self, at: i64) -> flag:
         """Return whether the word at ``at`` looks like the header of a record within the file."""
         word = self.words[at]
-        size = (word >> 4) & 0xFFF
-        if word & 15 != RECORD_TYPE or size < MIN_WORDS or size > self.total - at:
+        size = SIZE.get(word)
+        if TYPE.get(word) != RECORD_TYPE or size < MIN_RECORD_WORDS or size > self.total - at:
             return False
-        return (word >> 48) & 0xFF == 0 and word >> 56 > 0
+        return RESERVED.get(word) == 0 and 0 < HEADER_SEVERITY.get(word) <= MOST_PLAUSIBLE
 
     def chained(self, start: i64) -> flag:
         """Return whether a plausible header is at ``start`` and arguments fill the record."""
-        end = start + ((self.words[start] >> 4) & 0xFFF)
-        at = start + MIN_WORDS
+        end = start + SIZE.get(self.words[start])
+        at = start + MIN_RECORD_WORDS
         count = 0
         while at < end and count < CHAIN:
             word = self.words[at]
             size = self.argument_words(word)
-            if size == 0 or size != (word >> 4) & 0xFFF:
+            if size == 0 or size != ARG_SIZE.get(word):
                 return False
             at += size
             count += 1
@@ -242,13 +257,13 @@ class LogFramer(Framer):
 
     def argument_words(self, word: i64) -> i64:
         """Return the words of an argument by its header's type and strings; 0 if undefined."""
-        kind = word & 15
-        ref = (word >> 16) & 0xFFFF
-        value = (word >> 32) & 0xFFFF if kind == STRING else 0
-        if not (ARGUMENT_TYPES >> kind) & 1 or 0 < ref < INLINE or 0 < value < INLINE:
+        kind = ARG_TYPE.get(word)
+        ref = NAME_REF.get(word)
+        value = VALUE_REF.get(word) if kind == STRING else 0
+        if not ARGUMENT_TYPES & (1 << kind) or 0 < ref < INLINE or 0 < value < INLINE:
             return 0
-        words = 1 + (((ref & MAX_STRING) + 7) >> 3) + (((value & MAX_STRING) + 7) >> 3)
-        return words + 1 if (NUMBER_TYPES >> kind) & 1 else words
+        words = 1 + ((ref & MAX_STRING) + 7) // 8 + ((value & MAX_STRING) + 7) // 8
+        return words + 1 if NUMBER_TYPES & (1 << kind) else words
 
     def sound_after(self, start: i64) -> i64:
         """Return the first word from ``start`` at which reading can resume.
@@ -265,7 +280,7 @@ class LogFramer(Framer):
             at = begin
             good = 0
             while good < SOUND_RUN and at < self.total and self.plausible(at):
-                at += (self.words[at] >> 4) & 0xFFF
+                at += SIZE.get(self.words[at])
                 good += 1
             if good == SOUND_RUN or (good > 0 and at == self.total):
                 return begin
@@ -300,7 +315,7 @@ class RingFramer(Framer):
             offset = self.place(at)
             left = self.total - at
             length = self.words[at + 1] if left >= ENTRY_HEADER_WORDS else 0
-            size = ENTRY_HEADER_WORDS + (length >> 3) + (1 if length & 7 else 0)
+            size = ENTRY_HEADER_WORDS + (length + 7) // 8
             if left < ENTRY_HEADER_WORDS or length < 0 or size > left or size > MAX_ENTRY_WORDS:
                 short = left < ENTRY_HEADER_WORDS
                 self.damage(ENTRY_TOO_SMALL if short else ENTRY_TOO_LONG, offset, length)
@@ -318,14 +333,14 @@ class RingFramer(Framer):
         self.kinds[RING_ENTRY] += 1
         self.record += 1
         words = 0
-        if length >= 8 * MIN_WORDS and self.words[start] & 15 == RECORD_TYPE:
-            words = (self.words[start] >> 4) & 0xFFF
-        found = words >= MIN_WORDS and 8 * words <= length
+        if length >= 8 * MIN_RECORD_WORDS and TYPE.get(self.words[start]) == RECORD_TYPE:
+            words = SIZE.get(self.words[start])
+        found = words >= MIN_RECORD_WORDS and 8 * words <= length
         if not found:
             self.notes.add(ENTRY_WITHOUT_RECORD, offset, self.index, length)
         elif 8 * words < length:
             self.notes.add(ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
-        if length & 7 and self.words[self.pos - 1] >> (8 * (length & 7)):
+        if length % 8 and self.words[self.pos - 1] >> (8 * (length % 8)):
             self.notes.add(ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
         if not found:
             return 0
@@ -359,7 +374,7 @@ class PacketFramer(Framer):
             start = at
             size = self.total
             if not self.single:
-                start = at + 4
+                start = at + STREAM_LENGTH
                 size = self.length(at) if start <= self.total else 0
                 if size > self.total - start:
                     self.damage(PACKET_TRUNCATED, at, size)
@@ -381,20 +396,20 @@ class PacketFramer(Framer):
 
     def fault(self, start: i64, end: i64) -> i64:
         """Return the finding about an unreadable packet; 0 for a sound one."""
-        if end - start < SMALLEST_PACKET:
+        if end - start < MIN_PACKET:
             return PACKET_TOO_SHORT
         if self.data[end - 1]:
             return PACKET_NOT_TERMINATED
-        at = start + PACKET_TAGS
+        at = start + PACKET_HEADER
         tags = 0
         while at < end:
             size = self.data[at]
             at += 1
             if size == 0:
                 return PAST_THE_END if at >= end else 0
-            if tags == MOST_TAGS:
+            if tags == MAX_TAGS:
                 return MANY_TAGS
-            if size > TAG_BYTES:
+            if size > MAX_TAG_BYTES:
                 return LONG_TAG
             if at + size > end:
                 return PAST_THE_END
@@ -408,7 +423,7 @@ class PacketFramer(Framer):
         b = self.data[at + 1]
         c = self.data[at + 2]
         d = self.data[at + 3]
-        return a | b << 8 | c << 16 | d << 24
+        return a + 256 * (b + 256 * (c + 256 * d))
 
 
 class FrameList(Kernel):

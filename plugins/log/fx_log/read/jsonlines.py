@@ -7,23 +7,36 @@ A third way beside the two decoders: it writes exactly the lines that ``orjson.d
 
 from __future__ import annotations
 
-from fx_log.read.numbers import (
+from fx_log.format import (
+    AFTER_FLAG,
+    AFTER_NAME,
+    AFTER_VALUE,
+    ARG_SIZE,
+    ARG_TYPE,
     BOOL,
     DOUBLE,
-    END,
     ENTRY_HEADER_WORDS,
-    FULL,
+    HEADER_SEVERITY,
+    HEADER_TAG,
     INLINE,
     INT64,
-    LOW32,
     MAX_ENTRY_WORDS,
     MAX_STRING,
-    MIN_WORDS,
-    NOT_PLAIN,
+    MIN_RECORD_WORDS,
+    NAME_REF,
     NULL,
     RECORD_TYPE,
+    RESERVED,
+    SIZE,
     STRING,
+    TYPE,
     UINT64,
+    VALUE_REF,
+)
+from fx_log.read.tables import (
+    END,
+    FULL,
+    NOT_PLAIN,
 )
 from fxframework.kernels.annotations import Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
@@ -107,8 +120,8 @@ class JsonLines(Kernel):
     def record(self, at: i64) -> status:
         """Write the record at word ``at``: 1, or 0 where it is not plain."""
         word = self.words[at]
-        size = (word >> 4) & 0xFFF
-        if word & 15 != RECORD_TYPE or size < MIN_WORDS or size > self.total - at:
+        size = SIZE.get(word)
+        if TYPE.get(word) != RECORD_TYPE or size < MIN_RECORD_WORDS or size > self.total - at:
             return 0
         if 0 < self.max_record < 8 * size:
             return 0
@@ -123,16 +136,16 @@ class JsonLines(Kernel):
         """Write the fields of the record at word ``at``: 1, or 0 where it is not plain."""
         word = self.words[at]
         self.end = at + size
-        self.raw = 1 if (word >> 48) & 0xFF else 0
+        self.raw = 1 if RESERVED.get(word) else 0
         self.out.signed(self.words[at + 1])
         self.out.literal(SEVERITY)
-        self.out.signed((word >> 56) & 0xFF)
+        self.out.signed(HEADER_SEVERITY.get(word))
         self.out.literal(TAG_BITS_TEXT)
-        self.out.signed((word >> 16) & LOW32)
+        self.out.signed(HEADER_TAG.get(word))
         self.out.literal(ARGS)
-        argument = at + MIN_WORDS
+        argument = at + MIN_RECORD_WORDS
         while argument < self.end:
-            if argument > at + MIN_WORDS:
+            if argument > at + MIN_RECORD_WORDS:
                 self.out.literal(COMMA)
             argument = self.argument(argument)
             if argument < 0:
@@ -154,11 +167,11 @@ class JsonLines(Kernel):
             return 0
         length = self.words[at + 1]
         start = at + ENTRY_HEADER_WORDS
-        size = length >> 3
-        if length & 7 or size < MIN_WORDS or size > MAX_ENTRY_WORDS - ENTRY_HEADER_WORDS:
+        size = length // 8
+        if length % 8 or size < MIN_RECORD_WORDS or size > MAX_ENTRY_WORDS - ENTRY_HEADER_WORDS:
             return 0
         word = self.words[start]
-        if size > self.total - start or word & 15 != RECORD_TYPE or (word >> 4) & 0xFFF != size:
+        if size > self.total - start or TYPE.get(word) != RECORD_TYPE or SIZE.get(word) != size:
             return 0
         self.out.literal(ENTRY_OFFSET)
         self.out.signed(8 * at + (self.base if at < self.wrap else self.base - self.capacity))
@@ -174,16 +187,16 @@ class JsonLines(Kernel):
     def argument(self, at: i64) -> Fallible[i64]:
         """Write the argument at word ``at``; return the word behind it, or -1: it is not plain."""
         word = self.words[at]
-        kind = word & 15
+        kind = ARG_TYPE.get(word)
         self.out.literal(NAME)
-        inner = self.text(at + 1, (word >> 16) & 0xFFFF)
+        inner = self.text(at + 1, NAME_REF.get(word))
         if inner < 0:
             return -1
-        reserved = 32
+        reserved = AFTER_NAME
         if kind == STRING:
-            reserved = 48
+            reserved = AFTER_VALUE
             self.out.literal(STRING_VALUE)
-            inner = self.text(inner, (word >> 32) & 0xFFFF)
+            inner = self.text(inner, VALUE_REF.get(word))
             if inner < 0:
                 return -1
             self.out.literal(END_OF_ARGUMENT)
@@ -193,13 +206,13 @@ class JsonLines(Kernel):
             self.out.literal(END_OF_ARGUMENT)
             inner += 1
         elif kind == BOOL:
-            reserved = 33
-            self.out.literal(TRUE_VALUE if (word >> 32) & 1 else FALSE_VALUE)
+            reserved = AFTER_FLAG
+            self.out.literal(TRUE_VALUE if VALUE_REF.get(word) % 2 else FALSE_VALUE)
         elif kind == NULL:
             self.out.literal(NULL_VALUE)
         else:
             return -1
-        if word >> reserved or (word >> 4) & 0xFFF != inner - at:
+        if word >> reserved or ARG_SIZE.get(word) != inner - at:
             self.raw = 1
         return inner
 
@@ -227,10 +240,10 @@ class JsonLines(Kernel):
         if ref < INLINE:
             return -1
         nbytes = ref & MAX_STRING
-        end = start + ((nbytes + 7) >> 3)
+        end = start + (nbytes + 7) // 8
         if end > self.end or not self.utf8.valid(8 * start, nbytes):
             return -1
-        if nbytes == 0 or (nbytes & 7 and self.words[end - 1] >> (8 * (nbytes & 7))):
+        if nbytes == 0 or (nbytes % 8 and self.words[end - 1] >> (8 * (nbytes % 8))):
             self.raw = 1
         self.out.json_text(8 * start, nbytes)
         return end

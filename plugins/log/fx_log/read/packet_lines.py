@@ -6,21 +6,24 @@ are sound and of UTF-8 are written here, the others by ``decoder.py``. Tests com
 
 from __future__ import annotations
 
-from fx_log import layout
-from fx_log.read.numbers import (
-    END,
-    FULL,
-    LARGEST_PACKET,
-    LOW32,
-    MOST_TAGS,
-    NOT_PLAIN,
+from fx_log.format import (
+    MAX_PACKET,
+    MAX_TAG_BYTES,
+    MAX_TAGS,
+    MIN_PACKET,
     PACKET_DROPPED,
+    PACKET_HEADER,
     PACKET_SEVERITY,
-    PACKET_TAGS,
     PACKET_TID,
     PACKET_TIME,
-    SMALLEST_PACKET,
-    TAG_BYTES,
+    STREAM_HEADER,
+    STREAM_LENGTH,
+)
+from fx_log.read.tables import (
+    END,
+    FULL,
+    LOW32,
+    NOT_PLAIN,
 )
 from fxframework.kernels.annotations import Bytes, Fallible, i64, status
 from fxframework.kernels.kernel import Kernel
@@ -38,8 +41,8 @@ TEXTS = (
     RECORD_OFFSET, NBYTES, PID_TEXT, TID_TEXT, TIMESTAMP, SEVERITY, RAW_SEVERITY, DROPPED, TAGS,
     COMMA, MESSAGE_TEXT, RAW, END_OF_RAW, END_OF_RECORD,
 ) = range(len(TEXTS))  # fmt: skip
-LENGTH = layout.STREAM_LENGTH
-FIRST = layout.STREAM_HEADER
+LENGTH = STREAM_LENGTH
+FIRST = STREAM_HEADER
 MOST_SEVERE = 255
 
 
@@ -94,14 +97,14 @@ class PacketLines(Kernel):
             return 0
         size = self.number(at, 4) & LOW32
         end = start + size
-        if end > self.total or size < SMALLEST_PACKET or self.data[end - 1]:
+        if end > self.total or size < MIN_PACKET or self.data[end - 1]:
             return 0
         self.out.literal(RECORD_OFFSET)
         self.out.signed(at)
         self.out.literal(NBYTES)
         self.out.signed(LENGTH + size)
         self.head(start)
-        message = self.tags(start + PACKET_TAGS, end)
+        message = self.tags(start + PACKET_HEADER, end)
         if not message:
             return 0
         stop = message
@@ -111,7 +114,7 @@ class PacketLines(Kernel):
             return 0
         self.out.literal(MESSAGE_TEXT)
         self.out.json_text(message, stop - message)
-        if stop + 1 < end or size > LARGEST_PACKET:
+        if stop + 1 < end or size > MAX_PACKET:
             self.out.literal(RAW)
             self.out.hexadecimal(at, LENGTH + size)
             self.out.literal(END_OF_RAW)
@@ -144,7 +147,7 @@ class PacketLines(Kernel):
             at += 1
             if size == 0:
                 return at
-            if count == MOST_TAGS or size > TAG_BYTES or at + size > end:
+            if count == MAX_TAGS or size > MAX_TAG_BYTES or at + size > end:
                 return 0
             if not self.utf8.valid(at, size):
                 return 0

@@ -5,30 +5,32 @@ It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare th
 
 from __future__ import annotations
 
+from fx_log.format import (
+    MAX_PACKET,
+    PACKET_DROPPED,
+    PACKET_HEADER,
+    PACKET_SEVERITY,
+    PACKET_TID,
+    PACKET_TIME,
+)
 from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
-from fx_log.read.numbers import (
+from fx_log.read.row_scan import RowScan
+from fx_log.read.tables import (
     DEBUG_LEVEL,
     FATAL_LEVEL,
     GIVEN_MESSAGE,
     GIVEN_PID,
     GIVEN_TID,
     INFO_LEVEL,
-    LARGEST_PACKET,
     LEVEL_STEP,
     LOW32,
     NO_STRING,
     PACKET,
-    PACKET_DROPPED,
-    PACKET_SEVERITY,
-    PACKET_TAGS,
-    PACKET_TID,
-    PACKET_TIME,
     RARE_DROPPED,
     RARE_VERBOSITY,
     TRACE_LEVEL,
 )
-from fx_log.read.row_scan import RowScan
 from fx_log.rules import (
     LOGS_LOST,
     OVER_A_DATAGRAM,
@@ -99,7 +101,7 @@ class PacketScan(RowScan):
         row = self.logs.rows
         self.sound = 1
         first = self.tags.rows
-        at = start + PACKET_TAGS
+        at = start + PACKET_HEADER
         while self.data[at]:
             at = self.tag(at)
         message = at + 1
@@ -141,7 +143,7 @@ class PacketScan(RowScan):
 
     def check(self, severity: i64, message: i64, stop: i64, end: i64) -> status:
         """Report findings about the packet, whose message is bytes ``message`` to ``stop``."""
-        if self.framer.size > LARGEST_PACKET:
+        if self.framer.size > MAX_PACKET:
             self.notes.add(OVER_A_DATAGRAM, self.framer.offset, self.framer.index, self.framer.size)
         if severity & 15 or severity < TRACE_LEVEL or severity > FATAL_LEVEL:
             self.notes.add(SEVERITY_OF_ERAS, self.framer.offset, self.framer.index, severity)

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fx_log import layout
+from fx_log import format as wire
 from fx_log.read.jsonlines import JsonLines
 from fx_log.read.packet_lines import PacketLines
 from fxframework.io.limits import Limits
@@ -64,7 +64,7 @@ def _ring_lines(source: Source, request: OpenRequest) -> Iterator[bytes]:
     yield from map(_line, opening)
     if used:
         lines = _structured(np.frombuffer(walk.line[:used], np.uint8), request.limits)
-        lines.in_ring(layout.RING_PAGE, walk.start, len(walk.line))
+        lines.in_ring(wire.RING_PAGE, walk.start, len(walk.line))
 
         def record(at: int) -> LogFileRecord:
             one = walk.entry(walk.line, at, used, walk.place)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
 from fx_log.read.framing import Framer
-from fx_log.read.numbers import LATEST
+from fx_log.read.tables import (
+    LATEST,
+)
 from fxframework.kernels.annotations import Array, flag, i64, status, u8
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel

@@ -6,29 +6,51 @@ shares only numbers with them; tests compare the results. Words are signed 64-bi
 
 from __future__ import annotations
 
-from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
-from fx_log.read.framing import Framer
-from fx_log.read.numbers import (
+from fx_log.format import (
+    AFTER_FLAG,
+    AFTER_NAME,
+    AFTER_VALUE,
+    ARG_SIZE,
+    ARG_TYPE,
     BOOL,
-    DEBUG_LEVEL,
+    CONTROL,
     DOUBLE,
-    DROPPED_LOGS,
-    EMPTY,
     FIDL_ARGUMENTS,
     FIDL_NAME_BYTES,
-    FILE,
-    HAS_VERBOSITY,
+    HEADER_SEVERITY,
+    HEADER_TAG,
     INLINE,
     INT64,
+    MAX_STRING,
+    MIN_RECORD_WORDS,
+    MONIKER_BYTES,
+    MOST_ARGUMENTS,
+    NAME_REF,
+    NULL,
+    RESERVED,
+    STRING,
+    SUFFIX_WORDS,
+    UINT64,
+    URL_BYTES,
+    VALUE_REF,
+)
+from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
+from fx_log.read.framing import Framer
+from fx_log.read.row_scan import RowScan
+from fx_log.read.tables import (
+    DEBUG_LEVEL,
+    DROPPED_LOGS,
+    EMPTY,
+    FATAL_LEVEL,
+    FILE,
+    HAS_VERBOSITY,
     IS_PRINTF,
+    LEVEL_STEP,
     LINE,
     LOW32,
-    MAX_STRING,
     MESSAGE,
     MONIKER,
-    MOST_ARGUMENTS,
     NO_STRING,
-    NULL,
     NUM_DROPPED,
     OWN_MONIKER,
     OWN_ROLLED_OUT,
@@ -39,15 +61,13 @@ from fx_log.read.numbers import (
     RARE_ROLLED_OUT,
     RARE_VERBOSITY,
     ROLLED_OUT,
-    STRING,
     TAG,
     TID,
-    UINT64,
+    TRACE_LEVEL,
     UNKNOWN,
     URL,
     VERBOSITY,
 )
-from fx_log.read.row_scan import RowScan
 from fx_log.rules import (
     ATTRIBUTION_NOT_LAST,
     EMPTY_INLINE_STRING,
@@ -246,14 +266,14 @@ class LogScan(RowScan):
         self.index = self.framer.index
         self.spot = self.framer.place(start)
         self.end = end
-        self.severity = (word >> 56) & 0xFF
-        self.control = (word >> 47) & 1
+        self.severity = HEADER_SEVERITY.get(word)
+        self.control = 1 if HEADER_TAG.get(word) & CONTROL else 0
         self.header(word)
         self.clear()
         first_arg = self.args.rows
         first_tag = self.tags.rows
         first_positional = self.positional.rows
-        at = start + 2
+        at = start + MIN_RECORD_WORDS
         while at < end:
             at = self.argument(at)
         if self.with_limits and self.arguments > FIDL_ARGUMENTS:
@@ -275,14 +295,14 @@ class LogScan(RowScan):
         """Report findings about the header of a record."""
         self.odd = 0
         self.unpadded = 0
-        if (word >> 48) & 0xFF:
+        if RESERVED.get(word):
             self.notes.add(RESERVED_BITS, self.spot, self.index, word)
             self.odd = 1
-        bits = (word >> 16) & LOW32
+        bits = HEADER_TAG.get(word)
         if bits and self.notes.count(TAG_BITS) == 0:
             self.notes.add(TAG_BITS, self.spot, self.index, bits)
         severity = self.severity
-        if severity & 15 or severity < 0x10 or severity > 0x60:
+        if severity % LEVEL_STEP or severity < TRACE_LEVEL or severity > FATAL_LEVEL:
             self.notes.add(SEVERITY_NOT_A_LEVEL, self.spot, self.index, severity)
         return 0
 
@@ -349,8 +369,8 @@ class LogScan(RowScan):
     def argument(self, at: i64) -> Fallible[i64]:
         """Decode the argument at word ``at``. Return the start of the next one."""
         word = self.words[at]
-        kind = word & 15
-        size = (word >> 4) & 0xFFF
+        kind = ARG_TYPE.get(word)
+        size = ARG_SIZE.get(word)
         left = self.end - at
         self.arguments += 1
         self.here = self.framer.place(at)
@@ -358,15 +378,15 @@ class LogScan(RowScan):
         self.failed = 0
         self.value = 0
         self.value_bytes = 0
-        if word >> 32 and not self.odd:
+        if word >> AFTER_NAME and not self.odd:
             # From bit 32 on all bits are reserved, except a string's reference and a bool's bit.
-            shift = 48 if kind == STRING else 33 if kind == BOOL else 32
+            shift = AFTER_VALUE if kind == STRING else AFTER_FLAG if kind == BOOL else AFTER_NAME
             if word >> shift:
                 self.notes.add(RESERVED_BITS, self.here, self.index, word)
                 self.odd = 1
         if kind > BOOL:
             self.notes.add(UNKNOWN_TYPE, self.here, self.index, kind)
-        inner = self.read_name(at, (word >> 16) & 0xFFFF)
+        inner = self.read_name(at, NAME_REF.get(word))
         self.value_at = inner
         if not self.failed:
             inner = self.read_value(word, at, inner)
@@ -390,7 +410,7 @@ class LogScan(RowScan):
         if ref >= INLINE:
             nbytes = ref & MAX_STRING
             self.name_bytes = nbytes
-            inner += (nbytes + 7) >> 3
+            inner += (nbytes + 7) // 8
             if inner > self.end:
                 self.failed = STRING_TRUNCATED
                 return inner
@@ -431,7 +451,7 @@ class LogScan(RowScan):
 
     def check_padding(self, end: i64, nbytes: i64) -> status:
         """Report non-zero padding before word ``end``, once per record."""
-        if nbytes & 7 and not self.unpadded and self.words[end - 1] >> (8 * (nbytes & 7)):
+        if nbytes % 8 and not self.unpadded and self.words[end - 1] >> (8 * (nbytes % 8)):
             self.notes.add(PADDING_NOT_ZERO, self.here, self.index, 0)
             self.unpadded = 1
         return 0
@@ -446,14 +466,14 @@ class LogScan(RowScan):
             self.value = self.words[inner]
             return inner + 1
         if kind == STRING:
-            return self.read_string((word >> 32) & 0xFFFF, inner)
+            return self.read_string(VALUE_REF.get(word), inner)
         if kind == BOOL:
-            self.value = (word >> 32) & 1
+            self.value = VALUE_REF.get(word) % 2
             return inner
         if kind == NULL:
             self.notes.add(NULL_ARGUMENT, self.here, self.index, 0)
             return inner
-        size = (word >> 4) & 0xFFF
+        size = ARG_SIZE.get(word)
         if not inner - at <= size <= self.end - at:
             self.failed = UNKNOWN_SIZE
             return inner
@@ -469,7 +489,7 @@ class LogScan(RowScan):
                 self.failed = RESERVED_REFERENCE
             return start
         nbytes = ref & MAX_STRING
-        inner = start + ((nbytes + 7) >> 3)
+        inner = start + ((nbytes + 7) // 8)
         if inner > self.end:
             self.failed = STRING_TRUNCATED
             return inner
@@ -635,7 +655,7 @@ class LogScan(RowScan):
             self.notes.add(MANIFEST_INCOMPLETE, self.spot, self.index, 0)
             return 0
         named = ((moniker << COMPONENT_BITS) | url) + 1
-        self.components.put((word >> 16) & IDENT, 0, named)
+        self.components.put(HEADER_TAG.get(word) & IDENT, 0, named)
         return 0
 
     def attribute(self, tag: i64, suffix: i64) -> status:
@@ -674,11 +694,11 @@ class LogScan(RowScan):
     def read_suffix(self, at: i64) -> status:
         """Read the suffix of the record, at word ``at``."""
         word = self.words[at]
-        length = word & LOW32
+        length = MONIKER_BYTES.get(word)
         self.rolled_out = self.words[at + 1]
-        self.moniker = self.pool.intern(at + 2, length)
-        url_at = at + 2 + ((length + 7) >> 3)
-        self.url = self.pool.intern(url_at, (word >> 32) & LOW32)
+        self.moniker = self.pool.intern(at + SUFFIX_WORDS, length)
+        url_at = at + SUFFIX_WORDS + (length + 7) // 8
+        self.url = self.pool.intern(url_at, URL_BYTES.get(word))
         return 0
 
     def read_tail(self) -> status:
@@ -718,8 +738,6 @@ class LogScan(RowScan):
         """Append a string of the pool to the letters. Return their number."""
         start = self.pool.starts[code]
         for index in range(self.pool.lengths[code]):
-            self.letters[total] = (
-                self.pool.words[start + (index >> 3)] >> (8 * (index & 7))
-            ) & 0xFF
+            self.letters[total] = (self.pool.words[start + index // 8] >> (8 * (index % 8))) & 0xFF
             total += 1
         return total

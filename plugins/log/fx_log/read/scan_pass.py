@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log.layout import KINDS
+from fx_log.format import KINDS
 from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
 from fx_log.read.framing import Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.packets import PacketScan

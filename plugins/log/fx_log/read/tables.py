@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fx_log.format import KINDS
 from fx_log.severity import Level
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 
@@ -33,11 +34,6 @@ WELL_KNOWN: Final = (
 """First strings of a capture's pool, which the scans know by code."""
 LEVEL_NAMES: Final = tuple(level.name.encode() for level in Level)
 """Strings that follow WELL_KNOWN in the pool."""
-DROPPED: Final = 0
-ROLLED_OUT: Final = 1
-VERBOSITY: Final = 2
-"""Columns of `logs` with values in few rows, as numbered by ``RareColumns``."""
-
 LOGS = STANDARD_TABLES["logs"].extended(
     Column("log_url", "code", "URL of the component"),
     Column("log_tag", "u8", "tag bits of the record; of a ring, the entry's whole tag"),
@@ -51,3 +47,28 @@ LOG_TAGS = TableSchema(
     (Column("parent", "i8", "row of `logs`"), NAME),
     parent_table="logs",
 )
+
+# --- Numbers for kernels --------------------------------------------------------------------------
+
+TRACE_LEVEL, DEBUG_LEVEL, INFO_LEVEL, FATAL_LEVEL = (
+    int(level) for level in (Level.TRACE, Level.DEBUG, Level.INFO, Level.FATAL)
+)
+LEVEL_STEP = 0x10
+LOW32 = 0xFFFFFFFF
+LATEST = 0x7FFFFFFFFFFFFFFF
+LOG, ATTRIBUTION, PADDING, DAMAGED, RING_HEADER, RING_ENTRY, PACKET, STREAM_HEADER = range(
+    len(KINDS)
+)
+"""Kinds of records, as scans count them."""
+KIND_COUNT = len(KINDS)
+(
+    EMPTY, PID, TID, TAG, MESSAGE, FILE, LINE, NUM_DROPPED, DROPPED_LOGS, VERBOSITY, ROLLED_OUT,
+    MONIKER, URL, PRINTF, OWN_MONIKER, OWN_URL, OWN_ROLLED_OUT, UNKNOWN,
+) = range(len(WELL_KNOWN))  # fmt: skip
+"""Codes of the strings that the pool begins with."""
+NO_STRING = -1
+HAS_VERBOSITY = 64
+RARE_DROPPED, RARE_ROLLED_OUT, RARE_VERBOSITY = range(3)
+"""Columns of `logs` with values in few rows, as numbered by ``RareColumns``."""
+END, FULL, NOT_PLAIN = range(3)
+"""Why a writer of lines stopped: behind the last row, at its bound, at a row that is not plain."""

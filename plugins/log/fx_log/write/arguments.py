@@ -14,9 +14,9 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
-from fx_log.layout import ArgType
+from fx_log.format import ArgType
 from fxframework.errors import refusal
 from fxframework.kit.arguments import Double, Int64, Null, String, Typed, Uint64, kind_of
 
@@ -72,6 +72,9 @@ _PACKS = {
     ArgType.UINT64: struct.Struct("<Q").pack,
     ArgType.DOUBLE: struct.Struct("<d").pack,
 }
+NAME_AT, SIZE_AT, VALUE_AT = wire.NAME_REF.low, wire.ARG_SIZE.low, wire.VALUE_REF.low
+TAG_AT, SEVERITY_AT = wire.HEADER_TAG.low, wire.HEADER_SEVERITY.low
+"""Where fields of headers begin; the size of a record lies as that of an argument."""
 PADDING = tuple(bytes(-n % 8) for n in range(8))
 """Padding of a text, by its length modulo 8."""
 
@@ -190,13 +193,13 @@ def name_head(name: str | bytes) -> tuple[int, bytes]:
             rules.STRING_TOO_LONG,
             f"a key has {length} bytes, at most {wire.MAX_STRING}: {reprlib.repr(name)}",
         )
-    size = 1 + (length + 7 >> 3)
+    size = 1 + (length + 7) // 8
     if size > MAX_VALUE_WORDS:
         raise refusal(
             rules.TOO_LARGE, f"a key has {length} bytes, which leaves it no room in a record"
         )
     ref = wire.INLINE | length if length else 0
-    return ref << 16 | size << 4, data + PADDING[length & 7]
+    return ref << NAME_AT | size << SIZE_AT, data + PADDING[length % 8]
 
 
 def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
@@ -210,10 +213,10 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
             value = octets(_value_of(name), value)
         return text_argument(head, data, value)
     if kind == ArgType.BOOL:
-        return _WORD(head | ArgType.BOOL | bool(value) << 32) + data
+        return _WORD(head | ArgType.BOOL | bool(value) << VALUE_AT) + data
     if kind == ArgType.NULL:
         return _WORD(head) + data
-    if (head >> 4 & 0xFFF) >= MAX_VALUE_WORDS:
+    if wire.ARG_SIZE.get(head) >= MAX_VALUE_WORDS:
         raise refusal(
             rules.TOO_LARGE, f"the name of {reprlib.repr(name)} leaves no room for a value"
         )
@@ -231,7 +234,7 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
             ) from None
         what = f"{_value_of(name)}, {wire.ARG_NAMES[kind]},"
         packed = pack(whole_number(what, value, *_RANGES[ArgType(kind)]))
-    return b"".join((_WORD((head | kind) + 0x10), data, packed))
+    return b"".join((_WORD((head | kind) + (1 << SIZE_AT)), data, packed))
 
 
 def text_argument(head: int, name: bytes, value: bytes) -> bytes:
@@ -241,7 +244,7 @@ def text_argument(head: int, name: bytes, value: bytes) -> bytes:
     (TOO_LARGE).
     """
     length = len(value)
-    size = (head >> 4 & 0xFFF) + (length + 7 >> 3)
+    size = wire.ARG_SIZE.get(head) + (length + 7) // 8
     if length > wire.MAX_STRING or size > MAX_VALUE_WORDS:
         what = _value_of(name.rstrip(b"\0"))
         if length > wire.MAX_STRING:
@@ -252,8 +255,8 @@ def text_argument(head: int, name: bytes, value: bytes) -> bytes:
             rules.TOO_LARGE, f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
         )
     ref = wire.INLINE | length if length else 0
-    header = (head & ~0xFFF0) | size << 4 | ref << 32 | ArgType.STRING
-    return b"".join((_WORD(header), name, value, PADDING[length & 7]))
+    header = (head & ~wire.ARG_SIZE.mask) | size << SIZE_AT | ref << VALUE_AT | ArgType.STRING
+    return b"".join((_WORD(header), name, value, PADDING[length % 8]))
 
 
 def _value_of(name: str | bytes) -> str:
@@ -267,11 +270,11 @@ def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 
 
     Raises WriteRefusedError over 4,095 words (TOO_LARGE).
     """
-    size = wire.MIN_RECORD_WORDS + (len(arguments) >> 3)
+    size = wire.MIN_RECORD_WORDS + len(arguments) // 8
     if size > wire.MAX_RECORD_WORDS:
         raise refusal(
             rules.TOO_LARGE,
             f"the record needs {size} words, one has {wire.MAX_RECORD_WORDS} at most",
         )
-    header = wire.RECORD_TYPE | size << 4 | tag_bits << 16 | severity << 56
+    header = wire.RECORD_TYPE | size << SIZE_AT | tag_bits << TAG_AT | severity << SEVERITY_AT
     return _HEADER(header, time) + arguments

@@ -11,10 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
-from fx_log import layout as wire
-from fx_log.read.arguments import Argument
+from fx_log import format as wire
+from fx_log.format import Argument
 from fx_log.read.entries import Entry, Meaning, split_attribution
 from fx_log.read.records import (
     Attribution,
@@ -171,7 +169,7 @@ def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
         bits = tag_of_entry(tag, lost)
     elif _last(log.args, wire.CONTROL_ROLLED_OUT, "uint64") is not None:
         bits = wire.CONTROL | tag_of_entry(tag, lost)
-    return log if bits == log.tag_bits else attrs.evolve(log, tag_bits=bits, raw=None)
+    return log if bits == log.tag_bits else log.edited(tag_bits=bits)
 
 
 def tag_of_entry(tag: int, lost: Lost) -> int:
@@ -312,7 +310,7 @@ class AttributionConverter:
             return []
         if tag or tag in self._named:
             self.lost["components"] += 1
-        return [attrs.evolve(record, tag_bits=wire.CONTROL, raw=None)]
+        return [record.edited(tag_bits=wire.CONTROL)]
 
     def _log(self, record: LogRecord, suffix: Attribution | None) -> list[LogFileRecord]:
         args, appended = split_attribution(record.args)
@@ -349,7 +347,7 @@ class AttributionConverter:
             out.append(rolled_out_record(0, rolled_out, record.timestamp))
         if len(args) == len(record.args) and not record.tag_bits:
             return [*out, record]
-        return [*out, attrs.evolve(record, args=tuple(args), tag_bits=0, raw=None)]
+        return [*out, record.edited(args=tuple(args), tag_bits=0)]
 
     def _by_tag(
         self, record: LogRecord, args: Sequence[Argument], who: tuple[str, str], rolled_out: int
@@ -361,7 +359,7 @@ class AttributionConverter:
             out.append(manifest_record(tag, *who))
         if rolled_out:
             out.append(rolled_out_record(tag, rolled_out, record.timestamp))
-        out.append(attrs.evolve(record, args=tuple(args), tag_bits=tag, raw=None))
+        out.append(record.edited(args=tuple(args), tag_bits=tag))
         return out
 
     def _give(self, who: tuple[str, str]) -> int:
@@ -397,7 +395,7 @@ class AttributionConverter:
         ]
         if rolled_out:
             tail.append(Argument(name=wire.ROLLED_OUT, type="uint64", value=rolled_out))
-        made = attrs.evolve(record, args=(*args, *tail), tag_bits=0, raw=None)
+        made = record.edited(args=(*args, *tail), tag_bits=0)
         try:
             made.pack()
         except WriteRefusedError:

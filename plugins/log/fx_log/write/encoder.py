@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.decoder import LogWalk, RecordDecoder, RingWalk, StreamWalk, Walk, in_place
+from fx_log.read.decoder import (
+    LogWalk,
+    RecordDecoder,
+    RingWalk,
+    StreamWalk,
+    Walk,
+    in_place,
+    word_at,
+)
 from fx_log.read.records import (
     Attribution,
     Damaged,
@@ -27,9 +34,6 @@ from fxframework.errors import refusal
 from fxframework.io.words import WORD
 
 __all__ = ["RecordEncoder"]
-
-_U64 = struct.Struct("<Q")
-_LENGTH = struct.Struct("<I")
 
 
 class RecordEncoder:
@@ -75,7 +79,7 @@ class RecordEncoder:
             return bytes(record.raw)
         data = record.pack()
         if self.form == "log-legacy-stream" and isinstance(record, LegacyPacket):
-            return _LENGTH.pack(len(data)) + data
+            return wire.PacketLength(length=len(data)).pack() + data
         return data
 
     def _decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
@@ -87,7 +91,7 @@ class RecordEncoder:
         elif isinstance(record, LegacyPacket):
             start = wire.STREAM_LENGTH if self.form == "log-legacy-stream" else 0
             whole = len(data) - start
-            if not start or (whole >= 0 and _LENGTH.unpack_from(data)[0] == whole):
+            if not start or (whole >= 0 and _framed(data)):
                 found = walk.packet(0, start, len(data))
         elif isinstance(record, Attribution):
             log = LogWalk(memoryview(data), [], self._decoder)
@@ -114,12 +118,18 @@ _RECORDS: Mapping[str, frozenset[type[LogFileRecord]]] = {
 """Records of each format, besides padding and damage."""
 
 
+def _framed(data: bytes) -> bool:
+    """Return whether these bytes begin with the length of the others."""
+    length = wire.PacketLength(length=len(data) - wire.STREAM_LENGTH)
+    return data.startswith(length.pack())
+
+
 def _lone_log(data: bytes, decoder: RecordDecoder) -> LogRecord | None:
     """Return the structured record that these bytes are exactly, or None."""
     if len(data) < 2 * WORD or len(data) % WORD:
         return None
-    (header,) = _U64.unpack_from(data)
-    if header & wire.TYPE.limit != wire.RECORD_TYPE or WORD * wire.SIZE.get(header) != len(data):
+    header = word_at(memoryview(data), 0)
+    if wire.TYPE.get(header) != wire.RECORD_TYPE or WORD * wire.SIZE.get(header) != len(data):
         return None
     return Walk(memoryview(data), [], decoder).log(memoryview(data), 0, len(data))
 
@@ -131,7 +141,7 @@ def _checked_payload(entry: RingEntry) -> RingEntry:
         return entry
     if _lone_log(bytes(log.raw), RecordDecoder("log")) == log:
         return entry
-    return attrs.evolve(entry, log=attrs.evolve(log, raw=None))
+    return attrs.evolve(entry, log=log.edited())
 
 
 class _RingImage:
@@ -166,7 +176,7 @@ class _RingImage:
         ordered = header.tail <= header.head and not header.tail % WORD
         edited = self._used or self._unused
         if edited and ordered and not self._invalid and header.head - header.tail != len(used):
-            header = attrs.evolve(header, head=header.tail + len(used), raw=None)
+            header = header.edited(head=header.tail + len(used))
             self._page = header.pack()
             pages = max(-(-capacity // wire.RING_PAGE) * wire.RING_PAGE, wire.RING_MINIMUM)
             unused += bytes(pages - capacity)

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
 from fx_log.read.capture import LogCapture
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry, RingHeader, StreamHeader
@@ -126,7 +126,7 @@ def _in_a_ring(records: Iterable[LogFileRecord]) -> Iterator[LogFileRecord]:
         if isinstance(record, Damaged) and record.code == rules.STALE_BYTES.code:
             yield Padding(nbytes=record.nbytes)
         elif isinstance(record, RingEntry | RingHeader):
-            yield attrs.evolve(record, raw=None)
+            yield record.edited()
         elif isinstance(record, Damaged) and record.code == rules.INVALID_RING.code:
             yield record
             yield RingHeader(head=0, tail=0)

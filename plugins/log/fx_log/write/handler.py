@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log.severity import PYTHON, Level
 from fx_log.write.arguments import type_of
 from fx_log.write.sinks import Where

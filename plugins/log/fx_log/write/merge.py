@@ -13,11 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
 from fx_log.export.presentation import SIGNED, UNSIGNED, Head, left_out, walk
-from fx_log.layout import ArgType
-from fx_log.read.arguments import Argument
+from fx_log.format import ArgType, Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, split_attribution
 from fx_log.read.records import StreamHeader

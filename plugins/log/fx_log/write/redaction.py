@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import attrs
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.arguments import Argument
+from fx_log.format import Argument
 from fx_log.read.entries import Entry
 from fx_log.read.records import (
     Attribution,

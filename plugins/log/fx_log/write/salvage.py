@@ -12,7 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log import layout, rules
+from fx_log import format as wire
+from fx_log import rules
 from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
 from fx_log.read.framing import Framer, LogFramer, PacketFramer
 from fx_log.read.records import LogFileRecord, RingHeader, StreamHeader
@@ -96,7 +97,7 @@ def _copy(capture: LogCapture, sink: Sink) -> Iterator[Loss]:
         yield from _ring(capture, sink)
         return
     if isinstance(capture, StreamCapture) and capture.source.size:
-        header = capture.source.read(0, layout.STREAM_HEADER)
+        header = capture.source.read(0, wire.STREAM_HEADER)
         if not StreamHeader.begins(header):
             yield _loss(rules.CONTAINER_HEADER, DAMAGE, 0, len(header))
             header = StreamHeader().pack()
@@ -110,15 +111,15 @@ def _copy(capture: LogCapture, sink: Sink) -> Iterator[Loss]:
 
 def _ring(capture: RingCapture, sink: Sink) -> Iterator[Loss]:
     """Write a ring with the sound entries from its tail on, and zeros in its unused space."""
-    page = capture.source.read(0, layout.RING_PAGE)
+    page = capture.source.read(0, wire.RING_PAGE)
     capacity = capture.capacity
-    if capture.used < 0 or len(page) < layout.RING_PAGE:
+    if capture.used < 0 or len(page) < wire.RING_PAGE:
         if page:
-            start = min(capture.source.size, layout.RING_PAGE) if capacity else 0
+            start = min(capture.source.size, wire.RING_PAGE) if capacity else 0
             nbytes = capture.source.size - start
             yield _loss(rules.INVALID_RING, DAMAGE, start, nbytes)
             sink.write(RingHeader(head=0, tail=0).pack())
-            sink.write(bytes(layout.RING_MINIMUM))
+            sink.write(bytes(wire.RING_MINIMUM))
         return
     line = np.zeros(capacity, np.uint8)
     head = 0
@@ -143,7 +144,7 @@ def _parts(capture: LogCapture) -> Iterator[Loss | memoryview]:
         unit, framed, stretches = 1, np.asarray(framer.data), Stretches(framer)
     else:
         unit, framed = 8, np.asarray(framer.words).view(np.uint8)
-        before = layout.RING_ENTRY // unit if isinstance(capture, RingCapture) else 0
+        before = wire.RING_ENTRY // unit if isinstance(capture, RingCapture) else 0
         suffixed = framer.suffixed if isinstance(framer, LogFramer) else 0
         stretches = RecordStretches(framer, framer.words, before, suffixed)
     end = framed.size if isinstance(capture, RingCapture) else capture.source.size

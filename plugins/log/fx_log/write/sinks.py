@@ -18,9 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-import attrs
-
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
 from fx_log.read.records import LegacyPacket, StreamHeader
 from fx_log.severity import Level, parse_level
@@ -448,7 +446,7 @@ def fitted(packet: LegacyPacket) -> LegacyPacket:
     message = _shorter(packet.message.replace("\0", REPLACEMENT), room)
     if (tags, message) == (packet.tags, packet.message):
         return packet
-    return attrs.evolve(packet, tags=tags, message=message, raw=None)
+    return packet.edited(tags=tags, message=message)
 
 
 def _shorter(text: str, limit: int, mark: bytes = CUT) -> str:

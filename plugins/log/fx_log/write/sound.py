@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from fx_log.read.framing import Framer
-from fx_log.read.numbers import (
+from fx_log.format import (
+    ARG_SIZE,
+    ARG_TYPE,
     ARGUMENT_TYPES,
     INLINE,
     MAX_STRING,
-    MIN_WORDS,
+    MIN_RECORD_WORDS,
     MOST_ARGUMENTS,
+    NAME_REF,
     NUMBER_TYPES,
+    SIZE,
     STRING,
+    SUFFIX_WORDS,
+    VALUE_REF,
 )
+from fx_log.read.framing import Framer
 from fx_log.rules import NUMBER_MISSING, RESERVED_REFERENCE, STRING_TRUNCATED, UNKNOWN_SIZE
 from fxframework.kernels.annotations import (
     Array,
@@ -32,9 +38,7 @@ ROWS = 1 << 14
 """Most stretches of a run."""
 MADE = 1 << 17
 """Words of mended records after which a run ends."""
-SIZE_BITS = 0xFFF0
-SUFFIX_WORDS = 2
-"""Words of a suffix without texts."""
+SIZE_BITS = SIZE.mask
 
 
 class Stretches(Kernel):
@@ -149,7 +153,7 @@ class RecordStretches(Stretches):
         """Return whether every argument can be decoded, and only the record is in its entry."""
         if self.before and self.words[start - 1] != 8 * (end - start):
             return False
-        at = start + MIN_WORDS
+        at = start + MIN_RECORD_WORDS
         while at < end:
             at = self.argument(at, end)
             if self.fault:
@@ -162,18 +166,18 @@ class RecordStretches(Stretches):
         Reading continues behind the stated size of an argument that cannot be decoded.
         """
         word = self.words[at]
-        kind = word & 15
-        size = (word >> 4) & 0xFFF
+        kind = ARG_TYPE.get(word)
+        size = ARG_SIZE.get(word)
         self.fault = 0
-        after = self.after_string((word >> 16) & 0xFFFF, at + 1, end)
+        after = self.after_string(NAME_REF.get(word), at + 1, end)
         if not self.fault:
             if kind == STRING:
-                after = self.after_string((word >> 32) & 0xFFFF, after, end)
-            elif (NUMBER_TYPES >> kind) & 1:
+                after = self.after_string(VALUE_REF.get(word), after, end)
+            elif NUMBER_TYPES & (1 << kind):
                 if after >= end:
                     self.fault = NUMBER_MISSING
                 after += 1
-            elif not (ARGUMENT_TYPES >> kind) & 1:
+            elif not ARGUMENT_TYPES & (1 << kind):
                 if not after - at <= size <= end - at:
                     self.fault = UNKNOWN_SIZE
                 after = at + size
@@ -187,7 +191,7 @@ class RecordStretches(Stretches):
             if ref:
                 self.fault = RESERVED_REFERENCE
             return at
-        after = at + (((ref & MAX_STRING) + 7) >> 3)
+        after = at + (((ref & MAX_STRING) + 7) // 8)
         if after > end:
             self.fault = STRING_TRUNCATED
         return after
@@ -196,8 +200,8 @@ class RecordStretches(Stretches):
         """Add the record without its damaged arguments; as an entry with nothing behind it."""
         first = self.used
         begin = start - self.before
-        self.keep(begin, start + MIN_WORDS)
-        at = start + MIN_WORDS
+        self.keep(begin, start + MIN_RECORD_WORDS)
+        at = start + MIN_RECORD_WORDS
         while at < end:
             after = self.argument(at, end)
             if self.fault:
@@ -208,7 +212,7 @@ class RecordStretches(Stretches):
             at = after
         record = first + self.before
         size = self.used - record
-        self.made[record] = (self.words[start] & ~SIZE_BITS) | (size << 4)
+        self.made[record] = (self.words[start] & ~SIZE_BITS) | SIZE.put(size)
         if self.before:
             self.made[record - 1] = 8 * size
         self.add(8 * first, 8 * self.used, 8 * begin, 1)

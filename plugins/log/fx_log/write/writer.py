@@ -13,14 +13,18 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypedDict, Unpack
 
-from fx_log import layout as wire
+from fx_log import format as wire
 from fx_log import rules
-from fx_log.layout import ArgType
+from fx_log.format import ArgType
 from fx_log.severity import Level
 from fx_log.write.arguments import (
     MAX_TIME,
     MAX_VALUE_WORDS,
     PADDING,
+    SEVERITY_AT,
+    SIZE_AT,
+    TAG_AT,
+    VALUE_AT,
     Arguments,
     argument_bytes,
     name_head,
@@ -59,6 +63,8 @@ _DOUBLE = struct.Struct("<d").pack
 _HEADER = struct.Struct("<Qq").pack
 _STRING = int(ArgType.STRING)
 _BOOL = int(ArgType.BOOL)
+_INT64_HEAD = ArgType.INT64 | 1 << SIZE_AT
+_DOUBLE_HEAD = ArgType.DOUBLE | 1 << SIZE_AT
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _TAG_BITS = (1 << 32) - 1
 _DROPPED_HEAD = argument_bytes("num_dropped", ArgType.UINT64, 0)[:-8]
@@ -202,7 +208,7 @@ class LogWriter(Levels, Closing):
             if not self._cut or error.code not in _TOO_LARGE:
                 raise
         always, keyed, tagged = self._collected(message, keys, file, line, target, tags)
-        room = MAX_VALUE_WORDS - (len(start) >> 3)
+        room = MAX_VALUE_WORDS - len(start) // 8
         body, left_out = _fitted(always, keyed, tagged, room)
         done = self._put(severity, time, tag_bits, start, body, dropped)
         self.cut += 1
@@ -219,7 +225,7 @@ class LogWriter(Levels, Closing):
     ) -> bool:
         """Write exactly these arguments, each (name, type, value).
 
-        Types are those of ``fx_log.layout.ArgType`` or their names. A drop is counted, but this
+        Types are those of ``fx_log.format.ArgType`` or their names. A drop is counted, but this
         record does not carry the count.
         """
         severity = severity_of(severity)
@@ -246,8 +252,8 @@ class LogWriter(Levels, Closing):
         self, severity: int, time: int, tag_bits: int, start: bytes, rest: bytes, more: int
     ) -> bool:
         """Send a record; the count of dropped ones is inserted after ``start``."""
-        size = 2 + (len(start) + len(rest) >> 3)
-        head = 9 | tag_bits << 16 | severity << 56
+        size = wire.MIN_RECORD_WORDS + (len(start) + len(rest)) // 8
+        head = wire.RECORD_TYPE | tag_bits << TAG_AT | severity << SEVERITY_AT
         counted = 0
         with self._lock:
             count = self.dropped + more
@@ -261,7 +267,7 @@ class LogWriter(Levels, Closing):
                     f"the record needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
                 )
             try:
-                header = _HEADER(head | size << 4, time)
+                header = _HEADER(head | size << SIZE_AT, time)
             except struct.error:
                 raise _wrong_time(time) from None
             if self._output.send(header + start + rest):
@@ -309,9 +315,10 @@ class LogWriter(Levels, Closing):
         length = len(data)
         if not 0 < length < SHORT:
             return argument_bytes("message", _STRING, data)
-        words = length + 7 >> 3
-        header = _MESSAGE_HEAD + (words << 4) | (wire.INLINE | length) << 32 | _STRING
-        return _WORD(header) + _MESSAGE_NAME + data + PADDING[length & 7]
+        words = (length + 7) // 8
+        ref = wire.INLINE | length
+        header = _MESSAGE_HEAD + (words << SIZE_AT) | ref << VALUE_AT | _STRING
+        return _WORD(header) + _MESSAGE_NAME + data + PADDING[length % 8]
 
     def _keys(self, parts: list[bytes], keys: Any) -> None:
         """Append the bytes of keys to ``parts``."""
@@ -326,17 +333,17 @@ class LogWriter(Levels, Closing):
             head, data = known
             kind = type(value)
             if kind is int and _LEAST <= value <= _MOST:
-                parts.append(_WORD(head + 0x13) + data + _INT64(value))
-            elif kind is str and len(value) < SHORT >> 2:
+                parts.append(_WORD(head + _INT64_HEAD) + data + _INT64(value))
+            elif kind is str and len(value) < SHORT // 4:
                 text = octets("a value", value)
                 length = len(text)
                 ref = wire.INLINE | length if length else 0
-                header = head + (length + 7 >> 3 << 4) | ref << 32 | _STRING
-                parts.append(_WORD(header) + data + text + PADDING[length & 7])
+                header = head + ((length + 7) // 8 << SIZE_AT) | ref << VALUE_AT | _STRING
+                parts.append(_WORD(header) + data + text + PADDING[length % 8])
             elif kind is float:
-                parts.append(_WORD(head + 0x15) + data + _DOUBLE(value))
+                parts.append(_WORD(head + _DOUBLE_HEAD) + data + _DOUBLE(value))
             elif kind is bool:
-                parts.append(_WORD(head | _BOOL | value << 32) + data)
+                parts.append(_WORD(head | _BOOL | value << VALUE_AT) + data)
             else:
                 parts.append(argument_bytes(name, *_typed(name, value)))
 
@@ -344,7 +351,7 @@ class LogWriter(Levels, Closing):
         """Return and cache the encoded name; None for one so long that it must be checked."""
         if not isinstance(name, str):
             raise refusal(rules.WRONG_TYPE, f"a key is a text, not {reprlib.repr(name)}")
-        if len(name) > SHORT >> 2:
+        if len(name) > SHORT // 4:
             return None
         known = name_head(name)
         if len(self._names) < CACHED:
@@ -470,7 +477,7 @@ def _fitted(
         if excess <= 0:
             break
         name, kind, value = args[index]
-        limit = max(LEFT, 8 * ((len(value) + 7 >> 3) - excess))
+        limit = max(LEFT, 8 * ((len(value) + 7) // 8 - excess))
         args[index] = (name, kind, shortened(value, limit))
         excess -= sizes[index]
         sizes[index] = _words(*args[index])
@@ -495,9 +502,9 @@ MAX_NAME = wire.FIDL_NAME_BYTES
 def _words(name: str | bytes, kind: int, value: Any) -> int:
     """Return the words of an argument."""
     head, _ = name_head(name)
-    size = head >> 4 & 0xFFF
+    size = wire.ARG_SIZE.get(head)
     if kind == _STRING:
-        return size + (len(value) + 7 >> 3)
+        return size + (len(value) + 7) // 8
     return size + (kind not in (ArgType.BOOL, ArgType.NULL))
 
 

@@ -1,0 +1,503 @@
+"""Format: the records of Fuchsia's log formats, declared; the one place that knows their bits.
+
+"logs-encoding" is Fuchsia's document "Log records encoding"; docs/formats describes the parts that
+it omits: tags, attribution, legacy packets, rings. All integers are little-endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, ClassVar, Final, Self
+
+import attrs
+
+from fx_log import rules
+from fx_log.rules import RULES
+from fx_log.severity import Level
+from fxframework.errors import refusal
+from fxframework.io.words import WORD, padding
+from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
+from fxframework.wire import declarations as wire
+from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.fields import Nan
+from fxframework.wire.records import Part, Record
+
+RECORDS = "logs-encoding, Records"
+ARGUMENTS = "logs-encoding, Argument header"
+PACKETS = "docs, Legacy log packets"
+CONTAINERS = "docs, Logs"
+RINGS = "docs, Log rings"
+
+
+class Packed:
+    """Base of the records and arguments of all log formats, which are written without a state."""
+
+    record: ClassVar[str]
+
+    def pack(self, state: Any = None) -> bytes:
+        """Return the bytes of the fields; ``raw`` is not used.
+
+        Raises WriteRefusedError for a value that the format cannot hold.
+        """
+        try:
+            data: bytes = super().pack(state)  # type: ignore[misc]
+        except RefusalError as problem:
+            message = f"{self.record}: {problem.message}"
+            raise refusal(RULES.numbered(problem.number), message) from None
+        return data
+
+
+# --- Arguments (logs-encoding, "Argument header") -------------------------------------------------
+
+
+class ArgType(IntEnum):
+    """Argument types of logs; other numbers are types of traces, or undefined."""
+
+    NULL = 0
+    INT64 = 3
+    UINT64 = 4
+    DOUBLE = 5
+    STRING = 6
+    BOOL = 9
+
+
+ARG_NAMES: Final[Mapping[int, str]] = {int(type): type.name.lower() for type in ArgType}
+DAMAGED: Final = "damaged"
+"""The type of an argument that could not be decoded."""
+INLINE: Final = 0x8000
+"""Bit of a string reference: the bytes follow. References without it, except 0, are reserved."""
+MAX_STRING: Final = INLINE - 1
+"""Bytes in a string."""
+NUMBERS: Final = frozenset({ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE})
+"""Types whose value takes one word."""
+strings = wire.table("string", closed=True)
+
+
+def _between_levels(severity: Any) -> Any:
+    """Return the condition that a severity is none of the six levels."""
+    return (severity & 15 != 0) | (severity < Level.TRACE) | (severity > Level.FATAL)
+
+
+def _string(reference: Any) -> Any:
+    """Return the text of a string reference (logs-encoding, Primitives)."""
+    return wire.text(
+        refers=strings[reference],
+        inline=INLINE,
+        empty=0,
+        align=WORD,
+        rules={
+            104: rules.STRING_TRUNCATED,
+            105: rules.PADDING_NOT_ZERO,
+            107: rules.NOT_UTF8,
+            108: rules.RESERVED_REFERENCE,
+            404: rules.STRING_TOO_LONG,
+        },
+    )
+
+
+def _number(field: Any) -> Any:
+    return field(rules={104: rules.NUMBER_MISSING})
+
+
+class Argument(
+    Packed,
+    Part,
+    order=("name", "type", "value"),  # type: ignore[literal-required]
+    rules={105: rules.RESERVED_BITS},
+    section=ARGUMENTS,
+):
+    """A named value of a record (logs-encoding, Argument header).
+
+    ``type`` is one of null int64 uint64 double string bool; or the number of a type that logs do
+    not have, with the words after the name as bytes in ``value``; or ``damaged``, with all words of
+    the argument in ``value`` and the finding in ``code``.
+    """
+
+    type: Any = wire.bits(0, 3, values=ARG_NAMES, rules={106: 0}, doc="argument type")
+    _size_words = wire.bits(
+        4, 15, equals=wire.SIZE >> 3, rules={106: rules.SIZE_DIFFERS, 404: rules.TOO_LARGE}
+    )
+    _name_ref = wire.bits(16, 31)
+    _value_ref = wire.bits(32, 47)
+    _stray = wire.finding(
+        rules.RESERVED_BITS,
+        (type != ArgType.STRING) & (_value_ref > (type == ArgType.BOOL)),
+    )
+    _unknown_type = wire.finding(rules.UNKNOWN_TYPE, type > ArgType.BOOL, type)
+    _empty_text = wire.finding(rules.EMPTY_INLINE_STRING, _name_ref == INLINE)
+    name: str = _string(_name_ref)
+    _no_name = wire.finding(rules.EMPTY_NAME, (_name_ref & INLINE - 1 == 0) & (type != 0))
+    _null = wire.finding(rules.NULL_ARGUMENT, type == ArgType.NULL)
+    _empty_value = wire.finding(
+        rules.EMPTY_INLINE_STRING, (type == ArgType.STRING) & (_value_ref == INLINE)
+    )
+    value: Any = wire.choice(
+        type,
+        {
+            ArgType.NULL: None,
+            ArgType.INT64: _number(wire.i64),
+            ArgType.UINT64: _number(wire.u64),
+            ArgType.DOUBLE: _number(wire.f64),
+            ArgType.STRING: _string(_value_ref),
+            ArgType.BOOL: wire.flag_of(_value_ref),
+        },
+        other=wire.octets(_size_words * WORD - wire.AT, rules={104: rules.UNKNOWN_SIZE}),
+        default=None,
+    )
+    _trace_type = wire.finding(
+        rules.TRACE_TYPE,
+        (type < ArgType.BOOL) & (type != 0) & ((type < 3) | (type > ArgType.STRING)),
+        type,
+    )
+    code: str | None = attrs.field(default=None)
+    """The code of the finding about a damaged argument."""
+
+    @property
+    def bits(self) -> int | None:
+        """The 64 bits of a NaN that is not the canonical one."""
+        given = isinstance(self.value, Nan) and self.value.bits != CANONICAL_NAN
+        return self.value.bits if given else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the argument's object in record JSON."""
+        if self.type != DAMAGED:
+            return super().to_json()
+        out: dict[str, Any] = {}
+        show_text(out, "name", self.name)
+        return {**out, "type": DAMAGED, "code": self.code, "value": self.value.hex()}
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields of a JSON object."""
+        if form.given.get("type") != DAMAGED:
+            return super().parse(form)
+        form.used.add("type")
+        value, code = form.octets("value"), form.text("code")
+        return {"name": form.text("name"), "type": DAMAGED, "value": value, "code": code}
+
+    @classmethod
+    def recover(cls, c: Cursor, problem: ShortError) -> Self:
+        """Return the words of an argument that cannot be decoded: its stated size, or the rest."""
+        at, rule = c.at, RULES.numbered(problem.number)
+        c.notes.append((rule, at, 0))
+        size = WORD * ARG_SIZE.get(int.from_bytes(c.data[at : at + WORD], "little"))
+        c.at = at + size if 0 < size <= c.limit - at else c.limit
+        data = c.data[at : c.at].tobytes()
+        c.stretch(DAMAGED, at, rule.title)
+        made = cls(name="", type=DAMAGED, value=data, code=rule.code)
+        made.offset = at
+        return made
+
+    def put(self, b: Builder) -> None:
+        """Write the argument. Raises RefusalError for a value that does not fit."""
+        if self.type != DAMAGED:
+            super().put(b)
+        elif len(self.value) % WORD:
+            raise RefusalError(404, "its value must be a whole number of 8-byte words")
+        else:
+            b.out += self.value
+
+
+# --- Structured records (logs-encoding, "Records") ------------------------------------------------
+
+
+RECORD_TYPE: Final = 9
+MIN_RECORD_WORDS: Final = 2
+"""Header and time."""
+MAX_RECORD_WORDS: Final = 4095
+CONTROL: Final = 1 << 31
+"""Bit of ``tag_bits`` in a control record (LOG_CONTROL_BIT)."""
+
+
+class LogRecord(
+    Packed,
+    Record,
+    name="log",
+    order=("timestamp", "severity", "tag_bits", "args"),  # type: ignore[literal-required]
+    rules={105: rules.RESERVED_BITS},
+    section=RECORDS,
+):
+    """A structured log record (logs-encoding, Records)."""
+
+    _type = wire.bits(0, 3, equals=RECORD_TYPE)
+    _size_words = wire.size(wire.bits(4, 15, rules={404: rules.TOO_LARGE}), unit=WORD)
+    tag_bits: int = wire.bits(16, 47, default=0, doc="tag (16-46) and control bit (47)")
+    _reserved = wire.bits(48, 55)
+    severity: int = wire.bits(56, 63, doc="severity")
+    timestamp: int = wire.i64(unit="ns", doc="the bytes do not name the clock")
+    _tagged = wire.finding(rules.TAG_BITS, tag_bits != 0, tag_bits)
+    _level = wire.finding(rules.SEVERITY_NOT_A_LEVEL, _between_levels(severity), severity)
+    args: tuple[Argument, ...] = wire.listed(Argument, default=())
+    suffix: Attribution | None = attrs.field(default=None, eq=False)
+    """The attribution that follows the record, if suffixes are read."""
+
+    def __attrs_post_init__(self) -> None:
+        self.ns = self.timestamp
+
+    @property
+    def control(self) -> bool:
+        """Whether this is a control record: a manifest, or a count of lost logs."""
+        return bool(self.tag_bits & CONTROL)
+
+
+class Attribution(
+    Packed,
+    Record,
+    order=("moniker", "url", "rolled_out"),  # type: ignore[literal-required]
+    section=RINGS,
+):
+    """The attribution of the preceding record: the suffix of 2025."""
+
+    _moniker_bytes = wire.bits(0, 31)
+    _url_bytes = wire.bits(32, 63)
+    rolled_out: int = wire.u64(default=0, doc="logs that rolled out before that record")
+    moniker: str = wire.text(_moniker_bytes, align=WORD)
+    url: str = wire.text(_url_bytes, align=WORD)
+    row_offset: int | None = attrs.field(default=None, eq=False)
+    """Offset of that record; both are selected together (``Window.records``)."""
+
+
+SUFFIX_BYTES: Final = Attribution.layout.least
+
+
+def suffix_size(lengths: int) -> int:
+    """Return the bytes of the suffix that begins with this word."""
+    sizes = MONIKER_BYTES.get(lengths), URL_BYTES.get(lengths)
+    return SUFFIX_BYTES + sum(size + padding(size) for size in sizes)
+
+
+# --- Legacy packets -------------------------------------------------------------------------------
+
+MIN_PACKET: Final = 33
+MAX_PACKET: Final = 32768
+MAX_TAGS: Final = 5
+MAX_TAG_BYTES: Final = 63
+LEGACY_SEVERITIES: Final = range(-10, 0x80)
+"""Severities of both eras."""
+
+
+class LegacyPacket(Packed, Record, section=PACKETS):
+    """A legacy packet, the datagram of loggers before structured records."""
+
+    pid: int = wire.u64()
+    tid: int = wire.u64()
+    timestamp: int = wire.i64(unit="ns", doc="of the monotonic clock")
+    severity: int = wire.i32(doc="signed, as on the wire")
+    dropped_logs: int = wire.u32(default=0)
+    tags: tuple[str, ...] = wire.texts(
+        wire.u8(),
+        most=MAX_TAGS,
+        longest=MAX_TAG_BYTES,
+        many=(rules.MANY_TAGS, rules.TOO_MANY),
+        long=(rules.LONG_TAG, rules.STRING_TOO_LONG),
+        rules={104: rules.PAST_THE_END, 107: rules.PACKET_NOT_UTF8},
+        default=(),
+    )
+    message: str = wire.text(
+        until=b"\0",
+        rules={
+            104: rules.PAST_THE_END, 107: rules.PACKET_NOT_UTF8, 404: rules.WRONG_TYPE,
+        },
+        default="",
+    )  # fmt: skip
+    _level = wire.finding(rules.SEVERITY_OF_ERAS, _between_levels(severity), severity)
+
+    def __attrs_post_init__(self) -> None:
+        self.ns = self.timestamp
+
+    @property
+    def raw_severity(self) -> int:
+        """The severity clamped to a byte, as current readers do."""
+        return min(max(self.severity, 0), 255)
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the fields into a JSON object."""
+        shown: dict[str, Any] = {}
+        super().show(shown)
+        for key, value in shown.items():
+            out[key] = value
+            if key == "severity":
+                out["raw_severity"] = self.raw_severity
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields of a JSON object; ``raw_severity`` follows from ``severity``."""
+        form.used.add("raw_severity")
+        return super().parse(form)
+
+    def pack(self, state: Any = None) -> bytes:
+        """Return the packet of the fields. Raises WriteRefusedError for what does not fit."""
+        packet = super().pack(state)
+        if len(packet) > MAX_PACKET:
+            message = f"{self.record}: {len(packet)} bytes; a packet has at most {MAX_PACKET}"
+            raise refusal(rules.TOO_LARGE, message)
+        return packet
+
+
+PACKET_HEADER: Final = LegacyPacket.layout.place("dropped_logs").end
+
+# --- The container of legacy packets --------------------------------------------------------------
+
+STREAM_MAGIC: Final = b"\x89FXLLOG\n"
+"""Not valid at the start of a text file; the last byte changes in a copy in text mode."""
+STREAM_VERSION: Final = 1
+
+
+class StreamHeader(Packed, Record, size=16, rules={105: rules.RESERVED_BITS}, section=CONTAINERS):
+    """The header of a container of legacy packets; each is behind its length in bytes, a u32."""
+
+    _magic = wire.u64(equals=int.from_bytes(STREAM_MAGIC, "little"))
+    version: int = wire.u32(default=STREAM_VERSION)
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields of a JSON object."""
+        return {"version": form.within("version", STREAM_VERSION, STREAM_VERSION)}
+
+    @classmethod
+    def begins(cls, data: bytes) -> bool:
+        """Return whether these bytes begin with a header, whatever its reserved bits are."""
+        named = cls.layout.place("version").end
+        return len(data) >= STREAM_HEADER and data.startswith(cls().pack()[:named])
+
+
+STREAM_HEADER: Final = StreamHeader.layout.fixed
+
+
+class PacketLength(Record, section=CONTAINERS):
+    """What is before each packet of a container."""
+
+    length: int = wire.u32(unit="bytes")
+
+
+STREAM_LENGTH: Final = PacketLength.layout.least
+
+# --- The IOBuffer ring ----------------------------------------------------------------------------
+
+RING_PAGE: Final = rules.PAGE
+RING_MINIMUM: Final = 65536
+"""Bytes of the smallest ring; a capacity is a whole number of pages."""
+RING_MAX_ENTRY: Final = 65536
+"""Bytes of the largest entry, its header included."""
+
+
+class RingHeader(Packed, Record, size=RING_PAGE, rules={105: rules.RESERVED_BITS}, section=RINGS):
+    """The first page of a ring; the ring begins behind it."""
+
+    head: int = wire.u64(doc="bytes ever written")
+    tail: int = wire.u64(doc="bytes ever discarded")
+
+    def sound(self, capacity: int) -> bool:
+        """Return whether head and tail are valid in a ring of ``capacity`` bytes."""
+        return (
+            not (self.head % WORD or self.tail % WORD or capacity % WORD)
+            and 0 <= self.head - self.tail <= capacity
+        )
+
+
+class RingFrame(Packed, Record, name="ring_entry", section=RINGS):
+    """An entry of a ring: the kernel's header, and the payload of a component."""
+
+    tag: int = wire.u64()
+    _length = wire.u64()
+    payload: bytes = wire.octets(
+        _length, align=WORD, rules={105: rules.ENTRY_PADDING_NOT_ZERO, 404: rules.TOO_LARGE}
+    )
+
+
+RING_ENTRY: Final = RingFrame.layout.least
+
+# --- Bits of words, for walks and kernels ---------------------------------------------------------
+
+TYPE = LogRecord.layout.bits("_type")
+SIZE = LogRecord.layout.bits("_size_words")
+HEADER_TAG = LogRecord.layout.bits("tag_bits")
+HEADER_SEVERITY = LogRecord.layout.bits("severity")
+RESERVED = LogRecord.layout.bits("_reserved")
+MONIKER_BYTES = Attribution.layout.bits("_moniker_bytes")
+URL_BYTES = Attribution.layout.bits("_url_bytes")
+ARG_TYPE = Argument.layout.bits("type")
+ARG_SIZE = Argument.layout.bits("_size_words")
+NAME_REF = Argument.layout.bits("_name_ref")
+VALUE_REF = Argument.layout.bits("_value_ref")
+
+
+def argument_size(header: int) -> int:
+    """Return the bytes of the argument with this header, by its type and strings.
+
+    0 for a type that logs do not have, and for a reserved string reference.
+    """
+    kind = ARG_TYPE.get(header)
+    if kind not in ARG_NAMES:
+        return 0
+    size = 16 if kind in NUMBERS else 8
+    for reference in (NAME_REF, VALUE_REF) if kind == ArgType.STRING else (NAME_REF,):
+        value = reference.get(header)
+        if value and not value & INLINE:
+            return 0
+        size += (value & MAX_STRING) + padding(value & MAX_STRING)
+    return size
+
+
+# --- Well-known arguments ------------------------------------------------------
+
+MONIKER: Final = "$__moniker"
+URL: Final = "$__url"
+ROLLED_OUT: Final = "$__rolled_out"
+MANIFEST_MONIKER: Final = "moniker"
+MANIFEST_URL: Final = "url"
+CONTROL_ROLLED_OUT: Final = "rolled_out"
+UNKNOWN_COMPONENT: Final = "UNKNOWN"
+"""Moniker for a tag without a manifest."""
+WELL_KNOWN: Final[Mapping[str, ArgType]] = {
+    "pid": ArgType.UINT64,
+    "tid": ArgType.UINT64,
+    "tag": ArgType.STRING,
+    "num_dropped": ArgType.UINT64,
+    "dropped_logs": ArgType.UINT64,
+    "message": ArgType.STRING,
+    "file": ArgType.STRING,
+    "line": ArgType.UINT64,
+    "verbosity": ArgType.INT64,
+}
+"""Arguments with their own columns, and the type that each must have."""
+PRINTF: Final = "printf"
+"""Name of the first argument of a structured printf of 2022."""
+
+# --- Limits of the FIDL reference API, not of the wire -----------------------------
+
+FIDL_ARGUMENTS: Final = 15
+FIDL_NAME_BYTES: Final = 256
+
+# --- Numbers for kernels --------------------------------------------------------------------------
+
+NULL, INT64, UINT64, DOUBLE, STRING, BOOL = map(int, ArgType)
+AFTER_NAME, AFTER_FLAG, AFTER_VALUE = VALUE_REF.low, VALUE_REF.low + 1, VALUE_REF.high + 1
+"""From these bits on, the header of an argument is reserved: of numbers, bools and strings."""
+MOST_PLAUSIBLE: Final = 0x7F
+"""The greatest severity at which reading resumes after damage."""
+SUFFIX_WORDS: Final = SUFFIX_BYTES // WORD
+ARGUMENT_TYPES: Final = sum(1 << kind for kind in ArgType)
+"""Types of arguments that logs have, a bit each."""
+NUMBER_TYPES: Final = sum(1 << kind for kind in NUMBERS)
+"""Those of them whose value is a word."""
+MOST_ARGUMENTS: Final = MAX_RECORD_WORDS + 1
+ENTRY_HEADER_WORDS: Final = RING_ENTRY // WORD
+MAX_ENTRY_WORDS: Final = RING_MAX_ENTRY // WORD
+PACKET_TID, PACKET_TIME, PACKET_SEVERITY, PACKET_DROPPED = (
+    LegacyPacket.layout.place(name).offset
+    for name in ("tid", "timestamp", "severity", "dropped_logs")
+)
+"""Bytes of a legacy packet at which fields begin."""
+CHAIN: Final = 64
+"""Most arguments checked to find out whether they fill a record exactly."""
+SOUND_RUN: Final = 3
+"""Number of plausible records in a row at which reading resumes after damage."""
+
+# --- Kinds of records, as the scans count them ----------------------------------------------------
+
+KINDS: Final = (
+    "log", "attribution", "padding", "damaged", "ring_header", "ring_entry", "legacy_packet",
+    "stream_header",
+)  # fmt: skip
