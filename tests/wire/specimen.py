@@ -210,7 +210,9 @@ def inline_text(reference: Any, bit: int) -> Any:
     )  # fmt: skip
 
 
-class Value(wire.Part, word=4, order=("name", "type", "value"), rules={105: STRAY}):
+class Value(
+    wire.Part, word=4, order=("name", "type", "value"), rules={105: STRAY}, section="Values"
+):
     """A named value; what does not fit is kept as bytes."""
 
     type: str = wire.bits(0, 3, values={0: "nothing", 1: "number", 2: "text", 3: "flag"},
@@ -251,7 +253,7 @@ class Value(wire.Part, word=4, order=("name", "type", "value"), rules={105: STRA
         return {"type": 15, "name": "", "value": value, "note": note}
 
 
-class Thing(wire.Record, word=4, order=("time", "level", "tags", "values")):
+class Thing(wire.Record, word=4, order=("time", "level", "tags", "values"), section="Things"):
     """A record of things: numbers in another order in JSON, tags, and values to the end."""
 
     _kind = wire.bits(0, 3, equals=5)

@@ -162,3 +162,20 @@ def test_a_lone_surrogate_is_refused() -> None:
     thing = NOTES.base(time=0, tags=("\ud800",))
     with pytest.raises(WriteRefusedError):
         Encoder(NOTES).encode(thing)
+
+
+def test_bits_and_places_of_fields_for_code_that_takes_words_apart() -> None:
+    layout = NOTES.base.layout
+    level = layout.bits("level")
+    assert (level.low, level.limit) == (16, 255)
+    assert level.get(int.from_bytes(SAMPLES["notes"][:4], "little")) == 3
+    assert layout.place("time").end == 12
+
+
+def test_explain_has_sections_and_shows_what_is_around_a_byte() -> None:
+    record, _ = NOTES.base.unpack(memoryview(SAMPLES["notes"]), 0, 78, NOTES.state(), views := [])
+    named = {view.name: view for view in views}
+    assert named["level"].value == 3
+    assert named["tags[1]"].meaning == "bc"
+    assert {view.section for view in views} == {"Things", "Values"}
+    assert record.nbytes == 78

@@ -6,6 +6,7 @@ classes behind them carry the same declaration to programs (``programs.py``).
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Mapping
@@ -180,6 +181,11 @@ class Number(Field):
         more = [each for each in (self.equals, self.below) if each is not None]
         return [*super().expressions(), *more]
 
+    @functools.cached_property
+    def names_of(self) -> dict[str, int]:
+        """Numbers by name, of an enumeration."""
+        return {name: number for number, name in reversed(self.values.items())}
+
     @property
     def checksums(self) -> list[Checksum]:
         """The checksums in ``equals``."""
@@ -271,10 +277,9 @@ class Number(Field):
         """Return the number of a value of an enumeration, given by name or as a number."""
         if not isinstance(given, str):
             return int(given)
-        for number, name in self.values.items():
-            if name == given:
-                return number
-        raise RefusalError(401, f"{self.name} has no value {given!r}")
+        if given not in self.names_of:
+            raise RefusalError(401, f"{self.name} has no value {given!r}")
+        return self.names_of[given]
 
     def _index(self, b: Builder, text: Any, values: Values) -> int:
         """Return the number of a text: that of ``refs`` if it still has the text."""
@@ -337,8 +342,7 @@ class Number(Field):
         if self.refers is not None:
             return form.text(self.key)
         if self.values:
-            names = {name: number for number, name in self.values.items()}
-            return form.one_of(self.key, names, self.range[1])
+            return form.one_of(self.key, self.names_of, self.range[1])
         return form.within(self.key, *self.range)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:

@@ -607,7 +607,7 @@ class Layout:
                 out["type"] = made.record
             value = getattr(made, field.name)
             if isinstance(field, Choice):
-                chosen = field.chosen({field.tag.name: getattr(made, field.tag.name)})
+                chosen = field.of(field.tag.numbered(getattr(made, field.tag.name)))
                 (field if chosen is None else chosen).show(value, out)
             elif value is not None or field.when is None:
                 field.show(value, out)
@@ -616,23 +616,31 @@ class Layout:
         if made.refs:
             out["refs"] = dict(made.refs)
 
+    @functools.cached_property
+    def parsed(self) -> list[tuple[Field, bool, tuple[str, str]]]:
+        """The fields in record JSON, whether each is derived, and keys that may be beside it."""
+        return [
+            (field, self.derives(field), (f"{field.key}_bytes_hex", f"{field.key}_bits"))
+            for field in self.shown
+        ]
+
     def parse(self, form: JsonFields) -> dict[str, Any]:
         """Return all fields, from record JSON; derived ones are not looked at."""
         values: dict[str, Any] = {}
-        for field in self.shown:
-            if self.derives(field):
+        for field, derived, beside in self.parsed:
+            if derived:
                 form.used.add(field.key)
             elif field.when is not None and field.key not in form:
                 values[field.name] = None
             elif isinstance(field, Choice):
                 values[field.name] = field.parse_of(form, values)
-                form.used |= {f"{field.key}_bytes_hex", f"{field.key}_bits"}
+                form.used.update(beside)
             elif field.default is not attrs.NOTHING and field.key not in form:
                 form.used.add(field.key)
                 values[field.name] = field.default
             else:
                 values[field.name] = field.parse(form)
-                form.used |= {f"{field.key}_bytes_hex", f"{field.key}_bits"}
+                form.used.update(beside)
         if "refs" in form:
             values["refs"] = self._parse_refs(form)
         return values

@@ -527,8 +527,7 @@ class Writer(Source):
         else:
             self.put(f"{name} = made.{field.name}")
             if field.values:
-                numbers = self.let({text: number for number, text in
-                                    reversed(field.values.items())})  # fmt: skip
+                numbers = self.let(field.names_of)
                 self.put(f"{name} = {numbers}.get({name}, {name})")
             given = self.let(field.given)
             self.put(f"if {name}.__class__ is not int: "

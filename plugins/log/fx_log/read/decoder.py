@@ -15,11 +15,13 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import Argument, Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
 from fx_log.read.entries import Meaning
+from fx_log.read.framing import FrameList, LogFramer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, padding, view_of
+from fxframework.kernels.notes import Notes
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.cursor import ShortError
 from fxframework.wire.state import State
@@ -51,78 +53,6 @@ _MESSAGE = b"message"
 def word_at(view: memoryview, at: int) -> int:
     """Return the word at byte ``at``."""
     return int.from_bytes(view[at : at + WORD], "little")
-
-
-def plausible(header: int, room: int) -> bool:
-    """Return whether a word could be the header of a record in ``room`` bytes."""
-    size = WORD * wire.SIZE.get(header)
-    return (
-        wire.TYPE.get(header) == wire.RECORD_TYPE
-        and 2 * WORD <= size <= room
-        and not wire.RESERVED.get(header)
-        and 1 <= wire.HEADER_SEVERITY.get(header) <= 0x7F
-    )
-
-
-def _resume(view: memoryview, at: int) -> int:
-    """Return where to continue after damage at byte ``at``: at plausible records, or the end.
-
-    A run has SOUND_RUN records, or fewer that end at the end of the file.
-    """
-    whole = len(view) // WORD * WORD
-    for start in _candidates(view, at + WORD, whole):
-        if _chained(view, start):
-            return start
-        end = start
-        for _ in range(wire.SOUND_RUN):
-            header = word_at(view, end)
-            if not plausible(header, whole - end):
-                break
-            end += WORD * wire.SIZE.get(header)
-            if end == whole:
-                return start
-        else:
-            return start
-    return len(view)
-
-
-def _chained(view: memoryview, at: int) -> bool:
-    """Return whether arguments fill the record at byte ``at``, with a plausible header, exactly."""
-    header = word_at(view, at)
-    end = at + WORD * wire.SIZE.get(header)
-    argument = at + WORD * wire.MIN_RECORD_WORDS
-    for _ in range(wire.CHAIN):
-        header = word_at(view, argument) if argument < end else 0
-        size = wire.argument_size(header)
-        if not size or size != WORD * wire.ARG_SIZE.get(header):
-            return False
-        argument += size
-        if argument >= end:
-            break
-    return bool(argument == end)
-
-
-def _candidates(view: memoryview, start: int, whole: int) -> Iterator[int]:
-    """Yield the offsets of plausible headers from ``start`` on, block by block."""
-    nbytes = 64 * WORD
-    while start < whole:
-        stop = min(start + nbytes, whole)
-        words = np.frombuffer(view[start:stop], "<u8").astype(np.uint64)
-        severity = wire.HEADER_SEVERITY.get(words)
-        size = wire.SIZE.get(words)
-        room = np.uint64((whole - start) // WORD) - np.arange(len(words), dtype=np.uint64)
-        fits = (
-            (wire.TYPE.get(words) == wire.RECORD_TYPE)
-            & (size >= wire.MIN_RECORD_WORDS)
-            & (size <= room)
-            & (wire.RESERVED.get(words) == 0)
-            & (severity >= 1)
-            & (severity <= 0x7F)
-        )
-        for number in np.flatnonzero(fits).tolist():
-            yield start + number * WORD
-        start = stop
-        nbytes = min(2 * nbytes, 1 << 19)  # short damage should cost little
 
 
 def _zeros_end(view: memoryview, at: int) -> int:
@@ -318,6 +248,8 @@ def _name(view: memoryview, at: int) -> bytes:
 class LogWalk(Walk):
     """A file of structured records."""
 
+    _frames: FrameList | None = None
+
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
         at = self.at
@@ -356,10 +288,19 @@ class LogWalk(Walk):
         elif size > left:
             rule = rules.RECORD_TRUNCATED
         if rule is not None:
-            return self.damaged(rule, at, _resume(view, at), value)
+            return self.damaged(rule, at, self._resume(at), value)
         if self.max_record and size > self.max_record:
             return self.damaged(rules.OVER_MAX_RECORD, at, at + size, size)
         return self.log(view, at, at + size)
+
+    def _resume(self, at: int) -> int:
+        """Return where to continue after damage at byte ``at``: at the next frame, or the end."""
+        if self._frames is None:
+            words = np.frombuffer(self.view[: len(self.view) // WORD * WORD], "<i8")
+            framer = LogFramer(words.data, len(self.view), Notes(RULES.numbers, 1), 0, 0)
+            self._frames = FrameList(framer, 1)
+        self._frames.framer.pos = at // WORD
+        return int(self._frames.begins[0]) if self._frames.run() else len(self.view)
 
     def attribution(self, at: int) -> Attribution | None:
         """Return the suffix at byte ``at``; None if there is no room for one."""
