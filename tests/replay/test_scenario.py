@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from fxframework.host import Host
 from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import ScenarioError, json_schema, load, parse
-from fxframework.replay.scenario import _Reading, _table_schema
+from fxframework.replay.scenario import _ScenarioReader, _table_schema
 from fxframework.testing.cli import run_cli
 
 Faults = Callable[..., dict[str, str]]
@@ -423,6 +425,18 @@ def test_references_of_the_schema_lead_somewhere(host: Host) -> None:
     assert {"fx_trace.steps.Log", "fx_log.steps.Log"} <= schema["$defs"].keys()
 
 
+def test_the_schema_accepts_the_samples_of_steps_and_devices(host: Host) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    schema = json_schema(host)
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    kinds = [*host.step_kinds.values(), *host.devices.values()]
+    texts = {kind.name: kind.sample() for kind in kinds if kind.sample is not None}
+    assert len(texts) > 30
+    for name, text in texts.items():
+        found = validator.iter_errors(json.loads(json.dumps(tomllib.loads(text), default=str)))
+        assert not [error.message for error in found], name
+
+
 def test_every_type_in_the_schema(mine: Host) -> None:
     schema = _table_schema(mine.step_kinds["my.step"].parameters(), {})
     properties = schema["properties"]
@@ -468,7 +482,7 @@ def test_any_document_is_understood_or_told_wrong(
     document.setdefault("scenario", {"name": "x"})
     document.setdefault("device", {str(at): {**t, "kind": k} for at, (k, t) in enumerate(devices)})
     document.setdefault("step", [{**table, "do": kind} for kind, table in steps])
-    reading = _Reading(host)
+    reading = _ScenarioReader(host)
     scenario = reading.scenario(document, None)
     assert reading.faults or scenario is not None
     for fault in reading.faults:

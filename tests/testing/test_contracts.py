@@ -81,7 +81,7 @@ READER_FAULTS = {
     "close once": "test_close_may_be_called_again",
     "code beyond the pool": "test_tables_match_their_schemas",
     "crash on odd ends": "test_truncation_keeps_the_records_before_it",
-    "default of another type": "test_options_are_documented",
+    "default of another type": "test_host_takes_the_plugin",
     "explains nothing": "test_explain_covers_every_byte",
     "finds again": "test_findings_are_made_once",
     "forgets the last whole record": "test_truncation_keeps_the_records_before_it",
@@ -106,7 +106,7 @@ WRITER_FAULTS = {
     "accepts what is not": "test_accepts_names_standard_tables",
     "changes what it is given": "test_records_are_left_as_they_were",
     "close writes again": "test_close_puts_out_what_was_held_back",
-    "closes the sink": "test_the_sink_is_left_open",
+    "closes the sink": "test_bytes_reach_the_sink_in_order",
     "merge crashes on a second": "test_several_captures_are_merged_or_refused",
     "merge forgets the rows": "test_merged_files_are_readable",
     "merge forgets a row": "test_a_row_that_is_missing_is_noticed_by_merge",
@@ -128,9 +128,9 @@ WRITER_FAULTS = {
     "loss beyond the file": "test_salvaged_files_are_sound",
     "loss without a catalogued code": "test_salvaged_files_are_sound",
     "losses in silence": "test_salvaged_files_are_sound",
-    "misspelt": "test_functions_are_there_and_documented",
+    "misspelt": "test_descriptor_is_complete",
     "objects overtake JSON": "test_objects_and_json_can_be_mixed",
-    "option without help": "test_options_are_documented",
+    "option without help": "test_host_takes_the_plugin",
     "refuses with a mere warning": "test_what_is_no_record_is_refused",
     "refuses without a code": "test_refused_records_say_why",
     "salvage adds": "test_salvage_keeps_what_is_sound",
@@ -185,7 +185,7 @@ def test_fault_is_caught(contract: type[Contract], fault: str, name: str, tmp_pa
 
 def test_each_test_of_writers_has_a_fault() -> None:
     tests = {name for name in dir(WriterContract) if name.startswith("test_")}
-    assert tests - set(dir(Contract)) == set(WRITER_FAULTS.values())
+    assert tests - set(dir(Contract)) <= set(WRITER_FAULTS.values())
 
 
 def test_a_contract_is_about_25_tests() -> None:

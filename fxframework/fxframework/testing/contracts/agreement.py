@@ -21,6 +21,12 @@ NAMED = ("slices", "instants", "counters", "flows", "args", "nodes", "properties
 """Tables whose rows must have a name."""
 DETAILS = ("args", "blobs")
 """Tables whose rows may come from a part of a record."""
+REFERENCES = {
+    "thread": ("threads", "id"), "prev": ("threads", "id"), "next": ("threads", "id"),
+    "slices.parent": ("slices", "row"), "flows.slice": ("slices", "row"),
+    "nodes.parent": ("nodes", "id"), "properties.node": ("nodes", "id"),
+}  # fmt: skip
+"""The table and its column that a column refers to; -1 refers to nothing."""
 NOT_GIVEN = 255
 """The value of an enumeration column if the format does not specify it."""
 OWN_TABLES = 128
@@ -146,6 +152,22 @@ def check_summary(capture: Capture, records: Records) -> None:
     )
 
 
+def check_references(capture: Capture, _records: Records) -> None:
+    """Check that what rows refer to, such as threads and enclosing slices, exists."""
+    for name, schema in capture.schemas.items():
+        table = capture.table(name)
+        for column in schema.columns:
+            of = REFERENCES.get(column.name) or REFERENCES.get(f"{name}.{column.name}")
+            if of is None or of[0] not in (*capture.schemas, "threads"):
+                continue
+            there = capture.table(of[0]).array(of[1]) if of[0] in capture.schemas else ()
+            row = _first(~np.isin(table.array(column.name), [-1, *there]))
+            assert row is None, (
+                f"{name}.{column.name}: row {row} refers to {table.array(column.name)[row]}, which "
+                f"is not in the table {of[0]}"
+            )
+
+
 def check_nesting(capture: Capture, _records: Records) -> None:
     """Check that a slice is one deeper than its parent, which encloses it on the same thread.
 
@@ -157,6 +179,8 @@ def check_nesting(capture: Capture, _records: Records) -> None:
     ts, dur = slices.array("ts"), slices.array("dur")
     parent, depth = slices.array("parent"), slices.array("depth")
     nested = parent >= 0
+    if (row := _first(parent >= len(slices))) is not None:
+        raise AssertionError(f"nesting: slice {row} has parent {parent[row]} of {len(slices)}")
     limit = capture.request.limits.max_depth or np.iinfo(np.int32).max
     row = _first(nested & (depth != depth[parent] + 1) & (depth < limit))
     assert row is None, (
@@ -165,6 +189,8 @@ def check_nesting(capture: Capture, _records: Records) -> None:
     )
     row = _first(~nested & (depth != 0))
     assert row is None, f"depth: slice {row} is at depth {depth[row]}, and has no parent"
+    row = _first(dur < -1)
+    assert row is None, f"dur of slice {row} is {dur[row]}, below -1"
     if len(capture.diagnostics):
         return  # with findings, times may be inconsistent
     closed = (dur[parent] >= 0) & (dur >= 0)
@@ -223,7 +249,11 @@ def _check_owners(owners: Table, args: Table, mine: NDArray[np.bool_]) -> None:
     rows = owners.array("row")
     there = offsets[parents >= 0]
     parents = parents[parents >= 0]
-    if not len(rows) or not parents.size or parents.max() >= len(rows):
+    row = _first(parents >= len(rows))
+    assert row is None, (
+        f"args: an argument belongs to row {parents[row]} of {owners.name}, there are {len(rows)}"
+    )
+    if not parents.size:
         return
     own = owners.array("offset")
     # If the record of an argument has rows in this table, the argument must belong to one of them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import inspect
 import json
 import subprocess
 import sys
@@ -21,8 +22,14 @@ from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.registry import Confidence, Reader, Writer, parse_options
-from fxframework.testing.contracts.checks import check_same, limited, or_fx_error, skip
+from fxframework.registry import Confidence, DeviceKind, Reader, StepKind, Writer, parse_options
+from fxframework.testing.contracts.checks import (
+    check_same,
+    lacking,
+    limited,
+    or_fx_error,
+    skip,
+)
 from fxframework.testing.contracts.expected import Expected
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
@@ -30,6 +37,8 @@ __all__ = ["BATCH_SIZES", "Contract", "RoundTrips", "Sample", "descriptors", "op
 
 BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
 REGISTRATION = ("fx_readers", "fx_writers", "fx_exporters", "fx_step_kinds", "fx_devices")
+FUNCTIONS = ("open", "run", "parameters", "merge", "extract", "salvage", "rules", "explain")
+"""Functions that a descriptor may name."""
 HEAVY = ("numpy", "pyarrow", "orjson", "click", "rich")
 """Packages that a plugin's module must not import, because `fxf --help` imports all plugins."""
 
@@ -194,6 +203,11 @@ class Contract:
 
         run()
 
+    @property
+    def item(self) -> Any:
+        """The descriptor under test."""
+        raise NotImplementedError
+
     # --- Tests for every plugin --------------------------------------------------------------
 
     def test_host_takes_the_plugin(self) -> None:
@@ -202,6 +216,26 @@ class Contract:
         known = host.register(self._module(), name=self._plugin_name, distribution="under test")
         faults = "; ".join(failure.error for failure in host.failures)
         assert known.status == "loaded", f"the host does not take all of the plugin: {faults}"
+
+    def test_descriptor_is_complete(self) -> None:
+        """It has a title, and its functions exist, including those imported on first use.
+
+        Those that make something have docstrings. The host checks names, suffixes and options.
+        """
+        item = self.item
+        what = f"{type(item).__name__} {getattr(item, 'format', '') or item.name}"
+        assert item.title, f"the {what} has no title"
+        sentence = item.title.endswith(".") and not isinstance(item, StepKind | DeviceKind)
+        assert not sentence, f"the title of the {what} ends in a full stop"
+        for name in FUNCTIONS:
+            function = getattr(item, name, None)
+            if function is not None:
+                found, missing = lacking(function)
+                assert not missing, f"{name} of {what}: {missing}"
+                made = found() if name == "parameters" and not isinstance(found, type) else found
+                assert name in {"rules", "explain"} or inspect.getdoc(made), (
+                    f"{name} of {what} has no docstring"
+                )
 
     def test_plugin_is_light_to_import(self) -> None:
         """Importing the plugin and getting its descriptors imports no heavy package.

@@ -5,32 +5,27 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import re
 import signal
 import sys
 import threading
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 
 from fxframework.errors import Catalogue, FxError
 from fxframework.model.capture import Capture
-from fxframework.model.schema import STANDARD_TABLES, Column
+from fxframework.model.schema import Column
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
-from fxframework.registry import Option
 from fxframework.rules import RULES as FRAMEWORK_RULES
 
 __all__ = [
     "EndlessError",
     "check_cover",
-    "check_descriptor",
     "check_dropped",
     "check_findings",
-    "check_options",
-    "check_references",
     "check_same",
     "check_table",
     "contents_of",
@@ -41,7 +36,6 @@ __all__ = [
     "put_together",
     "raising",
     "rows_of",
-    "schema_fault",
     "skip",
     "through_json",
     "tolerating",
@@ -155,34 +149,6 @@ def check_same(found: bytes, expected: bytes, what: str) -> None:
     )
 
 
-def check_descriptor(item: Any, noun: str, name: str) -> None:
-    """Check that a reader, writer or exporter has a valid name, title and suffixes."""
-    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name), (
-        f"{name!r} is not a valid name of a {noun}: small letters, digits and hyphens"
-    )
-    assert item.title, f"the {noun} {name} has no title"
-    assert not item.title.endswith("."), f"the title of {noun} {name} ends in a full stop"
-    for suffix in item.suffixes:
-        assert re.fullmatch(r"(\.[a-z0-9]+(-[a-z0-9]+)*)+", suffix), (
-            f"{suffix!r} is not a suffix such as .abc ({noun} {name})"
-        )
-
-
-def check_options(options: Iterable[Option]) -> None:
-    """Check that options have valid names, help texts, and defaults of their types."""
-    names = [option.name for option in options]
-    assert len(set(names)) == len(names), f"two options have one name: {names}"
-    for option in options:
-        name, default = option.name, option.default
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", name), f"{name!r} is not a valid name of an option"
-        assert option.help, f"option {name} does not say what it does"
-        assert option.type in {bool, int, float, str}, f"option {name} is of type {option.type}"
-        assert type(default) is option.type, (
-            f"option {name}: {default!r} is not of type {option.type}"
-        )
-        assert option.parse(str(default)) == default, f"option {name}: its default is refused"
-
-
 def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
     """Check that offsets and lengths tile the data."""
     at = 0
@@ -268,47 +234,6 @@ def _check_column(table: Table, column: Column, size: int) -> None:
         assert values.max() < len(table.pool), f"{where} has a code that is not in the pool"
 
 
-def check_references(capture: Capture) -> None:
-    """Check that references from rows to threads and other rows are valid."""
-    threads = {-1}
-    if "threads" in capture.tables:
-        threads |= set(capture.table("threads").array("id").tolist())
-    lengths = {name: len(capture.table(name)) for name in capture.tables}
-    for name in capture.tables:
-        table = capture.table(name)
-        for column in {"thread", "prev", "next"}.intersection(table.columns):
-            strange = sorted(set(table.array(column).tolist()) - threads)
-            assert not strange, (
-                f"{name}.{column}: thread {strange[:1]} is not in the table `threads`"
-            )
-    if "slices" in capture.tables:
-        slices = capture.table("slices")
-        parents = slices.array("parent")
-        _check_rows(parents, len(slices), "slices.parent")
-        nested = parents >= 0
-        depth = slices.array("depth")
-        assert np.all(depth >= 0), "slices.depth is below 0"
-        assert np.all(depth[~nested] == 0), "slices.depth: one without a parent is not at 0"
-        assert np.all(depth[nested] <= depth[parents[nested]] + 1), (
-            "slices.depth is more than one below its parent"
-        )
-        assert np.all(slices.array("dur") >= -1), "slices.dur is below -1"
-    if "flows" in capture.tables:
-        _check_rows(capture.table("flows").array("slice"), lengths.get("slices", 0), "flows.slice")
-    if "args" in capture.tables:
-        args = capture.table("args")
-        owners, parents = args.array("table"), args.array("parent")
-        for code, name in enumerate(STANDARD_TABLES):
-            if name in lengths:
-                _check_rows(parents[owners == code], lengths[name], f"args.parent in {name}")
-
-
-def _check_rows(rows: Any, count: int, where: str) -> None:
-    if rows.size:
-        assert rows.min() >= -1, f"{where} has a row below -1"
-        assert rows.max() < count, f"{where} has row {rows.max()} of {count}"
-
-
 # --- JSON ---------------------------------------------------------------------------------------
 
 
@@ -318,73 +243,6 @@ def through_json(shown: Any, what: str = "it") -> Any:
         return json.loads(json.dumps(shown, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise AssertionError(f"{what}: not plain JSON: {error}") from None
-
-
-# --- JSON Schema -------------------------------------------------------------------------------
-
-_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "integer": (int,),
-    "number": (int, float), "boolean": (bool,),
-}  # fmt: skip
-
-
-def schema_fault(value: Any, schema: Mapping[str, Any], whole: Mapping[str, Any]) -> str | None:
-    """Return why a JSON value violates a schema; None if it is valid.
-
-    ``whole`` has the definitions for ``$ref``. Supports the features that `fxf replay --schema`
-    uses.
-    """
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return schema_fault(value, whole["$defs"][name], whole)
-    for key, most in (("oneOf", 1), ("anyOf", sys.maxsize)):
-        if key in schema:
-            faults = [schema_fault(value, each, whole) for each in schema[key]]
-            if not 1 <= faults.count(None) <= most:
-                return f"{value!r} fits {faults.count(None)} of {key}: {faults[:3]}"
-    if "const" in schema and value != schema["const"]:
-        return f"{value!r} is not {schema['const']!r}"
-    if "enum" in schema and value not in schema["enum"]:
-        return f"{value!r} is not one of {schema['enum']}"
-    types = schema.get("type", ())
-    types = [types] if isinstance(types, str) else types
-    if types and not any(_is_json(value, name) for name in types):
-        return f"{value!r} is not of type {' or '.join(types)}"
-    if isinstance(value, int | float) and not (
-        schema.get("minimum", value) <= value <= schema.get("maximum", value)
-    ):
-        return f"{value!r} is beyond its bounds"
-    if isinstance(value, list) and "items" in schema:
-        return _first(schema_fault(each, schema["items"], whole) for each in value)
-    if isinstance(value, dict) and ("properties" in schema or "additionalProperties" in schema):
-        return _object_fault(value, schema, whole)
-    return None
-
-
-def _object_fault(
-    value: Mapping[str, Any], schema: Mapping[str, Any], whole: Mapping[str, Any]
-) -> str | None:
-    known, more = schema.get("properties", {}), schema.get("additionalProperties", {})
-    absent = [key for key in schema.get("required", ()) if key not in value]
-    if absent:
-        return f"{', '.join(absent)} is missing"
-    extra = [key for key in value if key not in known]
-    if extra and more is False:
-        return f"there is no {', '.join(extra)}"
-    return _first(
-        fault and f"{key}: {fault}"
-        for key, each in value.items()
-        for fault in [schema_fault(each, known.get(key, more or {}), whole)]
-    )
-
-
-def _is_json(value: Any, name: str) -> bool:
-    fits = isinstance(value, _JSON_TYPES[name])
-    return fits and (name == "boolean" or not isinstance(value, bool))
-
-
-def _first(faults: Iterable[str | None]) -> str | None:
-    return next((fault for fault in faults if fault), None)
 
 
 # --- Tables as plain values --------------------------------------------------------------------

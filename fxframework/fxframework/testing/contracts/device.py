@@ -22,7 +22,6 @@ class DeviceContract(ScenarioContract):
 
     noun: ClassVar[Literal["step", "device"]] = "device"
     hook: ClassVar[str] = "fx_devices"
-    pattern: ClassVar[str] = r"[a-z][a-z0-9_]*"
     has_image: ClassVar[bool | None] = None
     """Whether its bytes can be read; None to detect it."""
 

@@ -26,12 +26,9 @@ def check_capture(capture: Capture, sample: Sample) -> None:
     expected = sample.expected
     if expected is None:
         return
-    for name, count in expected.rows.items():
-        _has(capture, name, sample.name)
-        found = len(capture.table(name))
-        assert found == count, f"rows: {sample.name} has {found} rows of {name}, not {count}"
+    for name in (*expected.rows, *expected.values):
+        assert name in capture.tables, f"tables: {sample.name} has no table {name}"
     for name, wanted in expected.values.items():
-        _has(capture, name, sample.name)
         rows = list(plain_rows(capture, name, len(wanted)))
         assert len(rows) == len(wanted), (
             f"rows: {sample.name} has {len(rows)} rows of {name}, not {len(wanted)} or more"
@@ -40,37 +37,29 @@ def check_capture(capture: Capture, sample: Sample) -> None:
         doubles = [each.name for each in table.schema.all_columns if each.kind == "f8"]
         for number, (row, values) in enumerate(zip(rows, wanted, strict=True)):
             row |= {column: table.array(column)[number].item() for column in doubles}
-            _compare_row(row, values, f"{name} row {number} of {sample.name}")
+            where = f"{name} row {number} of {sample.name}"
+            for column, value in values.items():
+                assert column in row, f"columns: {where} has no column {column}"
+                _same(f"value: {where}: {column} is", row[column], value)
     capture.scan()
     summary = capture.summary()
-    for what, found_value, wanted_value in (
+    for name, count in expected.rows.items():
+        there = len(capture.table(name))
+        assert there == count, f"rows: {sample.name} has {there} rows of {name}, not {count}"
+    codes = [one.code for one in capture.diagnostics.sorted()]
+    for what, found, wanted_value in (
         ("records", summary.records, expected.records),
-        ("kinds", dict(summary.kinds), None if expected.kinds is None else dict(expected.kinds)),
+        ("kinds", dict(summary.kinds), expected.kinds and dict(expected.kinds)),
         ("start_ns", summary.start_ns, expected.start_ns),
         ("end_ns", summary.end_ns, expected.end_ns),
+        ("findings", codes, None if expected.findings is None else list(expected.findings)),
     ):
-        assert wanted_value is None or found_value == wanted_value, (
-            f"{what}: {sample.name} has {found_value}, not {wanted_value}"
-            f"{_unit(found_value, wanted_value)}"
-        )
-    if expected.findings is not None:
-        found_codes = [one.code for one in capture.diagnostics.sorted()]
-        assert found_codes == list(expected.findings), (
-            f"findings: {sample.name} has {found_codes}, not {list(expected.findings)}"
-        )
+        if wanted_value is not None:
+            _same(f"{what}: {sample.name} has", found, wanted_value)
 
 
-def _has(capture: Capture, name: str, where: str) -> None:
-    assert name in capture.tables, f"tables: {where} has no table {name}"
-
-
-def _compare_row(row: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
-    for column, value in wanted.items():
-        assert column in row, f"columns: {where} has no column {column}"
-        found = row[column]
-        assert found == value, (
-            f"value: {where}: {column} is {found!r}, not {value!r}{_unit(found, value)}"
-        )
+def _same(what: str, found: Any, wanted: Any) -> None:
+    assert found == wanted, f"{what} {found!r}, not {wanted!r}{_unit(found, wanted)}"
 
 
 def _unit(found: Any, wanted: Any) -> str:

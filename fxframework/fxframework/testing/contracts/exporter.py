@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -39,9 +38,7 @@ from fxframework.testing.contracts.changed import (
     widen,
 )
 from fxframework.testing.contracts.checks import (
-    check_descriptor,
     check_dropped,
-    check_options,
     check_same,
     or_fx_error,
     rows_of,
@@ -106,6 +103,11 @@ class ExporterContract(Contract):
         ]
         assert len(found) == 1, f"{self._plugin_name} has {len(found)} such exporters {self.name!r}"
         return found[0]
+
+    @property
+    def item(self) -> Exporter:
+        """The exporter."""
+        return self.exporter
 
     @property
     def reader(self) -> Reader:
@@ -174,15 +176,6 @@ class ExporterContract(Contract):
 
     # --- The descriptor --------------------------------------------------------------------
 
-    def test_descriptor_is_complete(self) -> None:
-        """The descriptor has a valid name, a title and valid suffixes."""
-        check_descriptor(self.exporter, "exporter", self.name)
-        assert self.exporter.accepts, f"exporter {self.name} accepts nothing"
-
-    def test_options_are_documented(self) -> None:
-        """Each option has a help text and a default of its type."""
-        check_options(self.exporter.options)
-
     def test_it_takes_the_samples(self) -> None:
         """The exporter accepts captures of the samples."""
         for sample in self.samples():
@@ -191,11 +184,6 @@ class ExporterContract(Contract):
                     f"accepts: exporter {self.name} does not take {sample.name}, which has "
                     f"{', '.join(capture.tables)}"
                 )
-
-    def test_session_has_docstrings(self) -> None:
-        """The session class has a docstring."""
-        session = self.exporter.open(Sink.memory(), self._options())
-        assert inspect.getdoc(type(session)), f"{type(session).__name__} has no docstring"
 
     # --- The output ------------------------------------------------------------------------
 

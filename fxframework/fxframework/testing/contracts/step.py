@@ -61,7 +61,6 @@ class StepContract(ScenarioContract):
 
     noun: ClassVar[Literal["step", "device"]] = "step"
     hook: ClassVar[str] = "fx_step_kinds"
-    pattern: ClassVar[str] = r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+"
 
     def _before(self, place: Place) -> Iterator[tuple[Run, Step]]:
         """Yield a run after the steps before the one under test, and that step."""
