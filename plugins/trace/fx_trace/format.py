@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from fxframework.io.words import Bits, WordLayout
+from fxframework.io.words import Bits, WordLayout, to_i64
+from fxframework.model.schema import TABLE_CODES
 
 # --- Limits ------------------------------------------------------------------------------------
 
@@ -215,24 +216,24 @@ LARGE_HEADER = WordLayout(
 METADATA_TYPE = Bits("metadata_type", 16, 19, "metadata type", values=METADATA_NAMES)
 PROVIDER_ID = Bits("provider_id", 20, 51, "provider id")
 METADATA = _record("metadata", "Metadata record", METADATA_TYPE)
-PROVIDER_INFO = _record(
+PROVIDER_INFO_WORD = _record(
     "provider info",
     "Provider info metadata",
     METADATA_TYPE,
     PROVIDER_ID,
     Bits("name_length", 52, 59, "bytes of the name"),
 )
-PROVIDER_SECTION = _record(
+PROVIDER_SECTION_WORD = _record(
     "provider section", "Provider section metadata", METADATA_TYPE, PROVIDER_ID
 )
-PROVIDER_EVENT = _record(
+PROVIDER_EVENT_WORD = _record(
     "provider event",
     "Provider event metadata",
     METADATA_TYPE,
     PROVIDER_ID,
     Bits("event_id", 52, 55, "event", values={0: "buffer full, records may be lost"}),
 )
-TRACE_INFO = _record(
+TRACE_INFO_WORD = _record(
     "trace info",
     "Trace info metadata",
     METADATA_TYPE,
@@ -313,7 +314,7 @@ LOG = _record(
 )
 PROFILER_TYPE = Bits("profiler_type", 16, 19, "profiler record type", values=PROFILER_NAMES)
 PROFILER = _record("profiler", "Profiler record", PROFILER_TYPE, thread_ref("thread", 20))
-PROFILER_MODULE = _record(
+PROFILER_MODULE_WORD = _record(
     "profiler module",
     "Profiler record",
     PROFILER_TYPE,
@@ -322,7 +323,7 @@ PROFILER_MODULE = _record(
     Bits("name_length", 44, 51, "bytes of the name"),
     Bits("build_id_length", 52, 59, "bytes of the build id"),
 )
-PROFILER_MMAP = _record(
+PROFILER_MMAP_WORD = _record(
     "profiler mmap",
     "Profiler record",
     PROFILER_TYPE,
@@ -330,7 +331,7 @@ PROFILER_MMAP = _record(
     Bits("module_id", 28, 43, "module id"),
     Bits("flags", 44, 46, "readable, writable, executable"),
 )
-PROFILER_BACKTRACE = _record(
+PROFILER_BACKTRACE_WORD = _record(
     "profiler backtrace",
     "Profiler record",
     PROFILER_TYPE,
@@ -373,19 +374,19 @@ ARG_32 = WordLayout(
     (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 63, "value")),
 )
 
-ARG_STRING = WordLayout(
+ARG_STRING_WORD = WordLayout(
     "string argument header",
     "String argument",
     (ARG_TYPE, ARG_SIZE, ARG_NAME, string_ref("value", 32)),
 )
 
-ARG_BOOL = WordLayout(
+ARG_BOOL_WORD = WordLayout(
     "boolean argument header",
     "Boolean argument",
     (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 32, "value", values={0: "false", 1: "true"})),
 )
 
-ARG_BLOB = WordLayout(
+ARG_BLOB_WORD = WordLayout(
     "blob argument header",
     "BLOB argument",
     (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("blob_size", 32, 63, "bytes of the payload")),
@@ -394,9 +395,9 @@ ARG_BLOB = WordLayout(
 ARG_LAYOUTS = {
     ArgType.INT32: ARG_32,
     ArgType.UINT32: ARG_32,
-    ArgType.STRING: ARG_STRING,
-    ArgType.BOOL: ARG_BOOL,
-    ArgType.BLOB: ARG_BLOB,
+    ArgType.STRING: ARG_STRING_WORD,
+    ArgType.BOOL: ARG_BOOL_WORD,
+    ArgType.BLOB: ARG_BLOB_WORD,
 }
 """The header words of arguments that put something into bits 32–63; the others use ``ARG``."""
 
@@ -492,3 +493,166 @@ SOUND_RUN = 3
 """Records that must follow each other soundly before reading goes on after damage."""
 # A record is sound, for that purpose, where its type is a key of MINIMUM_WORDS, its size at least
 # that, and it ends within the file.
+
+
+# --- What kernels take: kinds, fields and reserved bits as numbers --------------------------------
+
+
+def _field(word: WordLayout, name: str) -> Bits:
+    """Return a field of a word."""
+    return next(bits for bits in word.fields if bits.name == name)
+
+
+def _unused(word: WordLayout) -> int:
+    """Return the reserved bits of a word, as int64."""
+    return to_i64(word.reserved_mask)
+
+
+# --- Kinds -------------------------------------------------------------------------------------
+
+(
+    RECORD_METADATA, RECORD_INITIALIZATION, RECORD_STRING, RECORD_THREAD, RECORD_EVENT,
+    RECORD_BLOB, RECORD_USERSPACE_OBJECT, RECORD_KERNEL_OBJECT, RECORD_SCHEDULING, RECORD_LOG,
+    RECORD_PROFILER, RECORD_LARGE,
+) = map(int, RecordType)  # fmt: skip
+PROVIDER_INFO, PROVIDER_SECTION, PROVIDER_EVENT, TRACE_INFO = map(int, MetadataType)
+(
+    EVENT_INSTANT, EVENT_COUNTER, EVENT_DURATION_BEGIN, EVENT_DURATION_END, EVENT_DURATION_COMPLETE,
+    EVENT_ASYNC_BEGIN, EVENT_ASYNC_INSTANT, EVENT_ASYNC_END, EVENT_FLOW_BEGIN, EVENT_FLOW_STEP,
+    EVENT_FLOW_END,
+) = map(int, EventType)  # fmt: skip
+(
+    ARG_NULL, ARG_INT32, ARG_UINT32, ARG_INT64, ARG_UINT64, ARG_DOUBLE, ARG_STRING, ARG_POINTER,
+    ARG_KOID, ARG_BOOL, ARG_BLOB,
+) = map(int, ArgType)  # fmt: skip
+SCHED_LEGACY_SWITCH, SCHED_SWITCH, SCHED_WAKEUP = map(int, SchedulingType)
+PROFILER_MODULE, PROFILER_MMAP, PROFILER_BACKTRACE = map(int, ProfilerType)
+LARGE_WITH_METADATA, LARGE_WITHOUT_METADATA = map(int, LargeBlobFormat)
+STATE_DEAD = max(THREAD_STATES)
+BLOB_DATA, BLOB_PERFETTO = int(BlobType.DATA), int(BlobType.PERFETTO)
+OBJECT_PROCESS = int(ObjectType.PROCESS)
+OBJECT_THREAD = int(ObjectType.THREAD)
+
+# --- Fields of words: "EVENT_NAME.get(word)" ------------------------------------------------------
+
+METADATA_KIND = METADATA_TYPE
+PROVIDER_NAME_LENGTH = _field(PROVIDER_INFO_WORD, "name_length")
+PROVIDER_EVENT_ID = _field(PROVIDER_EVENT_WORD, "event_id")
+TRACE_INFO_KIND = _field(TRACE_INFO_WORD, "trace_info_type")
+STRING_INDEX = _field(STRING, "string_index")
+STRING_LENGTH = _field(STRING, "string_length")
+THREAD_INDEX = _field(THREAD, "thread_index")
+EVENT_KIND = _field(EVENT, "event_type")
+EVENT_ARGS = _field(EVENT, "arg_count")
+EVENT_THREAD = _field(EVENT, "thread")
+EVENT_CATEGORY = _field(EVENT, "category")
+EVENT_NAME = _field(EVENT, "name")
+BLOB_NAME = _field(BLOB, "name")
+BLOB_LENGTH = _field(BLOB, "blob_size")
+BLOB_KIND = _field(BLOB, "blob_type")
+OBJECT_OWNER = _field(USERSPACE_OBJECT, "process")
+"""Of a userspace object its process, of a kernel object its type."""
+OBJECT_NAME = _field(KERNEL_OBJECT, "name")
+OBJECT_ARGS = _field(KERNEL_OBJECT, "arg_count")
+SCHED_KIND = SCHEDULING_TYPE
+SWITCH_ARGS = _field(CONTEXT_SWITCH, "arg_count")
+SWITCH_CPU = _field(CONTEXT_SWITCH, "cpu")
+SWITCH_STATE = _field(CONTEXT_SWITCH, "outgoing_state")
+LEGACY_CPU = _field(LEGACY_CONTEXT_SWITCH, "cpu")
+LEGACY_STATE = _field(LEGACY_CONTEXT_SWITCH, "outgoing_state")
+LEGACY_OUTGOING = _field(LEGACY_CONTEXT_SWITCH, "outgoing")
+LEGACY_INCOMING = _field(LEGACY_CONTEXT_SWITCH, "incoming")
+LEGACY_OUTGOING_PRIORITY = _field(LEGACY_CONTEXT_SWITCH, "outgoing_priority")
+LEGACY_INCOMING_PRIORITY = _field(LEGACY_CONTEXT_SWITCH, "incoming_priority")
+TRACE_INFO_MAGIC = _field(TRACE_INFO_WORD, "magic")
+LOG_LENGTH = _field(LOG, "message_length")
+LOG_THREAD = _field(LOG, "thread")
+PROFILER_KIND = PROFILER_TYPE
+PROFILER_THREAD = _field(PROFILER, "thread")
+MODULE_ID = _field(PROFILER_MODULE_WORD, "module_id")
+MODULE_NAME_LENGTH = _field(PROFILER_MODULE_WORD, "name_length")
+MODULE_BUILD_ID_LENGTH = _field(PROFILER_MODULE_WORD, "build_id_length")
+MMAP_FLAGS = _field(PROFILER_MMAP_WORD, "flags")
+FRAME_COUNT = _field(PROFILER_BACKTRACE_WORD, "frame_count")
+BACKTRACE_FLAGS = _field(PROFILER_BACKTRACE_WORD, "flags")
+LARGE_KIND = _field(LARGE_BLOB, "large_type")
+LARGE_FORMAT = _field(LARGE_BLOB, "blob_format")
+LARGE_CATEGORY = _field(LARGE_BLOB_METADATA_FORMAT, "category")
+LARGE_NAME = _field(LARGE_BLOB_METADATA_FORMAT, "name")
+LARGE_ARGS = _field(LARGE_BLOB_METADATA_FORMAT, "arg_count")
+LARGE_THREAD = _field(LARGE_BLOB_METADATA_FORMAT, "thread")
+ARG_VALUE = _field(ARG_32, "value")
+ARG_STRING_REF = _field(ARG_STRING_WORD, "value")
+ARG_TRUTH = _field(ARG_BOOL_WORD, "value")
+ARG_KIND, ARG_WORDS = ARG_TYPE, ARG_SIZE
+RECORD_KIND = TYPE
+"""Of a reference: the index, or the bytes of the inline string."""
+
+SIZE_AT, ARG_NAME_AT, ARG_VALUE_AT = SIZE.low, ARG_NAME.low, ARG_VALUE.low
+STRING_REF_END, TRUTH_END = ARG_STRING_REF.high + 1, ARG_TRUTH.high + 1
+OWN_FIELDS_AT = SIZE.high + 1
+"""Where the fields begin that a kind of record has in its header."""
+EVENT_NAME_AT, EVENT_ARGS_AT, SWITCH_ARGS_AT = EVENT_NAME.low, EVENT_ARGS.low, SWITCH_ARGS.low
+
+# --- Bits that must be zero ----------------------------------------------------------------------
+
+UNUSED_PROVIDER_INFO = _unused(PROVIDER_INFO_WORD)
+UNUSED_PROVIDER_SECTION = _unused(PROVIDER_SECTION_WORD)
+UNUSED_PROVIDER_EVENT = _unused(PROVIDER_EVENT_WORD)
+UNUSED_TRACE_INFO = _unused(TRACE_INFO_WORD)
+UNUSED_INITIALIZATION = _unused(INITIALIZATION)
+UNUSED_STRING = _unused(STRING)
+UNUSED_THREAD = _unused(THREAD)
+UNUSED_BLOB = _unused(BLOB)
+UNUSED_OBJECT = _unused(KERNEL_OBJECT)
+UNUSED_SWITCH = _unused(CONTEXT_SWITCH)
+UNUSED_WAKEUP = _unused(THREAD_WAKEUP)
+UNUSED_LOG = _unused(LOG)
+UNUSED_MODULE = _unused(PROFILER_MODULE_WORD)
+UNUSED_MMAP = _unused(PROFILER_MMAP_WORD)
+UNUSED_LARGE = _unused(LARGE_BLOB)
+UNUSED_LARGE_WITH = _unused(LARGE_BLOB_METADATA_FORMAT)
+UNUSED_LARGE_WITHOUT = _unused(LARGE_BLOB_FORMAT)
+
+# --- What a scan counts beside 16 * record type + subtype ----------------------------------------
+
+KIND_PADDING = 256
+KIND_UNKNOWN = 257
+KIND_DAMAGED = 258
+KINDS = 260
+KIND_NAMES = {KIND_PADDING: "padding", KIND_UNKNOWN: "unknown", KIND_DAMAGED: "damaged"}
+
+# --- Ends of slices ------------------------------------------------------------------------------
+
+PARENT_END = -2
+"""Arguments of an end event have the parent ``PARENT_END`` minus its number among the ends."""
+OPEN_END = 0x7FFFFFFFFFFFFFFF
+"""Nothing has closed the slice yet."""
+INVALID_END = -0x7FFFFFFFFFFFFFFF - 1
+"""The complete event ends before it begins; also a time before any other."""
+
+SIGN = INVALID_END
+"""The highest bit, as int64."""
+
+OVERRUN_NEED, OVERRUN_WORDS = Bits("need", 32, 63), Bits("words", 0, 31)
+"""In the value of a finding about contents that overrun their record: words needed, words there."""
+
+LINK_BEGUN, LINK_ENDED = 1, 4
+"""Bits of what matching keeps of an id: an event began it, one ended it."""
+LINK_BITS = 3
+"""Low bits of what matching keeps of an id: which kinds of events have it. The others are the
+offset of the first one."""
+
+FLOW_BEGIN_PHASE, FLOW_END_PHASE = 0, 2
+"""Phases of flows, as in the table."""
+
+# --- Tables that arguments belong to -------------------------------------------------------------
+
+TABLE_SLICES = TABLE_CODES["slices"]
+TABLE_INSTANTS = TABLE_CODES["instants"]
+TABLE_COUNTERS = TABLE_CODES["counters"]
+TABLE_FLOWS = TABLE_CODES["flows"]
+TABLE_SCHED = TABLE_CODES["sched"]
+TABLE_BLOBS = TABLE_CODES["blobs"]
+TABLE_OBJECTS = 128
+"""Behind the standard tables: trace_objects."""

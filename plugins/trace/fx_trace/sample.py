@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fx_trace import format as wire
-from fx_trace.format import ArgType, EventType, RecordType
-from fx_trace.numbers import (
+from fx_trace.format import (
     ARG_NAME,
     ARG_WORDS,
     EVENT_ARGS_AT,
@@ -15,6 +14,9 @@ from fx_trace.numbers import (
     EVENT_NAME_AT,
     EVENT_THREAD,
     SIZE_AT,
+    ArgType,
+    EventType,
+    RecordType,
 )
 
 __all__ = ["prologue", "sample", "scenario"]
@@ -38,7 +40,7 @@ def prologue() -> bytes:
     """Magic, provider, rate, the strings and the threads."""
     words = [wire.MAGIC_WORD]
     words.append(
-        wire.PROVIDER_INFO.pack(
+        wire.PROVIDER_INFO_WORD.pack(
             record_type=RecordType.METADATA,
             record_size=2,
             metadata_type=wire.MetadataType.PROVIDER_INFO,

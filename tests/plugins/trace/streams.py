@@ -160,7 +160,7 @@ def provider_info(hand: Hand) -> Record:
     name = hand.draw(strings)
     return hand.record(
         wire.RecordType.METADATA,
-        wire.PROVIDER_INFO,
+        wire.PROVIDER_INFO_WORD,
         hand.stream(name),
         metadata_type=wire.MetadataType.PROVIDER_INFO,
         provider_id=hand.draw(provider_ids),
@@ -171,7 +171,7 @@ def provider_info(hand: Hand) -> Record:
 def provider_section(hand: Hand) -> Record:
     return hand.record(
         wire.RecordType.METADATA,
-        wire.PROVIDER_SECTION,
+        wire.PROVIDER_SECTION_WORD,
         [],
         metadata_type=wire.MetadataType.PROVIDER_SECTION,
         provider_id=hand.draw(provider_ids),
@@ -181,7 +181,7 @@ def provider_section(hand: Hand) -> Record:
 def provider_event(hand: Hand) -> Record:
     return hand.record(
         wire.RecordType.METADATA,
-        wire.PROVIDER_EVENT,
+        wire.PROVIDER_EVENT_WORD,
         [],
         metadata_type=wire.MetadataType.PROVIDER_EVENT,
         provider_id=hand.draw(provider_ids),
@@ -192,7 +192,7 @@ def provider_event(hand: Hand) -> Record:
 def trace_info(hand: Hand) -> Record:
     return hand.record(
         wire.RecordType.METADATA,
-        wire.TRACE_INFO,
+        wire.TRACE_INFO_WORD,
         [],
         metadata_type=wire.MetadataType.TRACE_INFO,
         trace_info_type=hand.draw(st.sampled_from([0, 0, 1, 15])) if hand.odd else 0,
@@ -332,7 +332,9 @@ def log(hand: Hand) -> Record:
 
 def profiler(hand: Hand) -> Record:
     type = hand.draw(st.sampled_from(sorted(wire.ProfilerType)))
-    layout = (wire.PROFILER_MODULE, wire.PROFILER_MMAP, wire.PROFILER_BACKTRACE)[type]
+    layout = (wire.PROFILER_MODULE_WORD, wire.PROFILER_MMAP_WORD, wire.PROFILER_BACKTRACE_WORD)[
+        type
+    ]
     ref, inline = hand.thread()
     if not ref and type != wire.ProfilerType.BACKTRACE and hand.draw(seldom):
         inline.pop()

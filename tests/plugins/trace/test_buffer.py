@@ -660,7 +660,7 @@ def test_metadata_in_an_image_has_no_effect() -> None:
 
 
 def test_metadata_that_overruns_its_record_has_no_effect_either() -> None:
-    word = int.from_bytes(INFO[:8], "little") | wire.PROVIDER_INFO.pack(name_length=200)
+    word = int.from_bytes(INFO[:8], "little") | wire.PROVIDER_INFO_WORD.pack(name_length=200)
     data = oneshot(event(1), word.to_bytes(8, "little") + INFO[8:], event(2))
     assert [r["record"] for r in shown(data)][2] == "damaged"
     assert codes(data) == {"FXT0202", "FXT0507"}

@@ -105,13 +105,13 @@ def instant(*atoms: int | bytes, **fields: int) -> bytes:
 def info(id: int, name: bytes = b"p") -> bytes:
     kind = wire.MetadataType.PROVIDER_INFO
     fields = {"metadata_type": kind, "provider_id": id, "name_length": len(name)}
-    return record(wire.RecordType.METADATA, wire.PROVIDER_INFO, name, **fields)
+    return record(wire.RecordType.METADATA, wire.PROVIDER_INFO_WORD, name, **fields)
 
 
 def section(id: int) -> bytes:
     kind = wire.MetadataType.PROVIDER_SECTION
     fields = {"metadata_type": kind, "provider_id": id}
-    return record(wire.RecordType.METADATA, wire.PROVIDER_SECTION, **fields)
+    return record(wire.RecordType.METADATA, wire.PROVIDER_SECTION_WORD, **fields)
 
 
 def init(rate: int, *more: int) -> bytes:
@@ -426,7 +426,7 @@ def test_a_process_may_be_inline_as_one_word_or_two() -> None:
         assert found["args"][0]["value"] == 5
     # Where neither fills the record, it is one word, as the document says.
     assert "thread" not in shown(record(type, wire.USERSPACE_OBJECT, 64, 77, 78, 79))[0]
-    module = record(10, wire.PROFILER_MMAP, 1, 77, 78, 3, 4, 5, 6, profiler_type=1)
+    module = record(10, wire.PROFILER_MMAP_WORD, 1, 77, 78, 3, 4, 5, 6, profiler_type=1)
     assert shown(module)[0]["thread"] == [77, 78]
     indexed = record(type, wire.USERSPACE_OBJECT, 64, process=3)
     assert holds({"process": 7, "refs": {"process": 3}}, shown(thread(3, 7, 8) + indexed)[1])
@@ -762,8 +762,8 @@ EXACT = [
     record(EVENT, wire.EVENT, 5, 6, event_type=wire.EventType.DURATION_COMPLETE, name=1, thread=1),
     record(EVENT, wire.EVENT, 5, 3 | 2 << 4 | 1 << 16, 77, name=1, thread=1, arg_count=1),
     info(3),
-    record(0, wire.PROVIDER_SECTION, metadata_type=2, provider_id=9),
-    record(0, wire.PROVIDER_EVENT, metadata_type=3, provider_id=9),
+    record(0, wire.PROVIDER_SECTION_WORD, metadata_type=2, provider_id=9),
+    record(0, wire.PROVIDER_EVENT_WORD, metadata_type=3, provider_id=9),
     pack(wire.MAGIC_WORD),
     record(1, wire.INITIALIZATION, 1000),
     record(1, wire.INITIALIZATION, 1000, 5, 77),
@@ -775,9 +775,11 @@ EXACT = [
     record(8, wire.CONTEXT_SWITCH, 5, 6, 7, scheduling_type=1, cpu=1),
     record(8, wire.THREAD_WAKEUP, 5, 6, 0 | 1 << 4, scheduling_type=2, arg_count=1),
     record(9, wire.LOG, 5, 6, 7, b"text", message_length=4),
-    record(10, wire.PROFILER_MODULE, 5, b"a", b"b", thread=1, name_length=1, build_id_length=1),
-    record(10, wire.PROFILER_MMAP, 5, 6, 7, 8, 9, profiler_type=1),
-    record(10, wire.PROFILER_BACKTRACE, 5, 1, 2, 3, 4, profiler_type=2, frame_count=2),
+    record(
+        10, wire.PROFILER_MODULE_WORD, 5, b"a", b"b", thread=1, name_length=1, build_id_length=1
+    ),
+    record(10, wire.PROFILER_MMAP_WORD, 5, 6, 7, 8, 9, profiler_type=1),
+    record(10, wire.PROFILER_BACKTRACE_WORD, 5, 1, 2, 3, 4, profiler_type=2, frame_count=2),
 ]
 
 
@@ -922,9 +924,13 @@ def test_records_over_the_limit() -> None:
         record(wire.RecordType.KERNEL_OBJECT, wire.KERNEL_OBJECT, 1, name=0x8001),
         record(wire.RecordType.SCHEDULING, wire.CONTEXT_SWITCH, 1, 2, scheduling_type=1),
         record(wire.RecordType.SCHEDULING, wire.LEGACY_CONTEXT_SWITCH, 1, 2, 3, 4),
-        record(wire.RecordType.PROFILER, wire.PROFILER_MMAP, 1, 2, 3, 4, profiler_type=1),
+        record(wire.RecordType.PROFILER, wire.PROFILER_MMAP_WORD, 1, 2, 3, 4, profiler_type=1),
         record(
-            wire.RecordType.PROFILER, wire.PROFILER_BACKTRACE, 1, frame_count=9, profiler_type=2
+            wire.RecordType.PROFILER,
+            wire.PROFILER_BACKTRACE_WORD,
+            1,
+            frame_count=9,
+            profiler_type=2,
         ),
         record(15, wire.LARGE_BLOB),
         record(15, wire.LARGE_BLOB, 0, (1 << 64) - 1, 5),
@@ -996,9 +1002,9 @@ LONG = 0x8000 | 5
         (["FXT0111"], pack(15 | 2 << 4 | 9 << 40, 5)),
         (["FXT0112"], record(6, wire.USERSPACE_OBJECT, 1, 2, 3)),
         (["FXT0103"], record(6, wire.USERSPACE_OBJECT, 1, 2, 3, 4)),
-        (["FXT0113"], record(10, wire.PROFILER_MMAP, 1, 2, 3, 4, 5, profiler_type=1)),
-        ([], record(10, wire.PROFILER_MMAP, 1, 2, 3, 4, 5, 6, profiler_type=1)),
-        (["FXT0113"], record(10, wire.PROFILER_MODULE, 1, 2, b"a", name_length=1)),
+        (["FXT0113"], record(10, wire.PROFILER_MMAP_WORD, 1, 2, 3, 4, 5, profiler_type=1)),
+        ([], record(10, wire.PROFILER_MMAP_WORD, 1, 2, 3, 4, 5, 6, profiler_type=1)),
+        (["FXT0113"], record(10, wire.PROFILER_MODULE_WORD, 1, 2, b"a", name_length=1)),
         (["FXT0114"], instant(1 | 3 << 4, 5, 6, arg_count=1)),
         (["FXT0115"], instant(3)),
         (["FXT0117"], pack(wire.MAGIC_WORD ^ 1 << 30)),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.numbers import OVERRUN_NEED, OVERRUN_WORDS
+from fx_trace.format import OVERRUN_NEED, OVERRUN_WORDS
 from fx_trace.read.first_pass import CountingPass, TracePass
 from fx_trace.read.scanner import Scanner, TimedChunk, Times
 from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import (
+from fx_trace.format import (
     ARG_BLOB,
     ARG_DOUBLE,
     ARG_INT64,

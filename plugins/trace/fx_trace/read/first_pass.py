@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace import numbers as n
 from fx_trace import rules
-from fx_trace.numbers import LINK_BEGUN, LINK_ENDED
+from fx_trace.format import LINK_BEGUN, LINK_ENDED
 from fx_trace.read.match import Match
 from fx_trace.read.scanner import EVENTS, LOGS, PROFILER, SCHED, Scanner, TimedChunk
 from fx_trace.read.tasks import TaskCollector
@@ -34,16 +33,16 @@ SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends",
 """Results of matching, and what they have a row for."""
 
 IS_SLICE = np.zeros(256, np.bool_)
-IS_SLICE[[n.EVENT_DURATION_BEGIN, n.EVENT_DURATION_COMPLETE, n.EVENT_ASYNC_BEGIN]] = True
+IS_SLICE[[wire.EVENT_DURATION_BEGIN, wire.EVENT_DURATION_COMPLETE, wire.EVENT_ASYNC_BEGIN]] = True
 IS_END = np.zeros(256, np.bool_)
-IS_END[[n.EVENT_DURATION_END, n.EVENT_ASYNC_END]] = True
+IS_END[[wire.EVENT_DURATION_END, wire.EVENT_ASYNC_END]] = True
 IS_FLOW = np.zeros(256, np.bool_)
-IS_FLOW[n.EVENT_FLOW_BEGIN : n.EVENT_FLOW_END + 1] = True
+IS_FLOW[wire.EVENT_FLOW_BEGIN : wire.EVENT_FLOW_END + 1] = True
 IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
-IS_MATCHED[n.EVENT_ASYNC_INSTANT] = True
+IS_MATCHED[wire.EVENT_ASYNC_INSTANT] = True
 KEPT = ("kind", "thread", "name", "category", "offset", "time")
 """Columns that are held for sorting as they are."""
-IDENTIFIED = tuple(range(n.EVENT_ASYNC_BEGIN, n.EVENT_FLOW_END + 1))
+IDENTIFIED = tuple(range(wire.EVENT_ASYNC_BEGIN, wire.EVENT_FLOW_END + 1))
 """Events with an id: asynchronous ones and flows."""
 
 
@@ -72,7 +71,7 @@ class Spans:
         total = 0
         parts = [np.zeros(0, np.int64)]
         for at in range(0, slices, BLOCK):
-            rows = np.flatnonzero(self.end[at : min(at + BLOCK, slices)] == n.OPEN_END)
+            rows = np.flatnonzero(self.end[at : min(at + BLOCK, slices)] == wire.OPEN_END)
             self.release()
             if not most or total < most:
                 parts.append(rows[: most - total if most else None] + at)
@@ -181,12 +180,12 @@ class TracePass(FirstPass[TimedChunk]):
         """Hold what matching needs of a chunk until all of it can be sorted."""
         columns, picked, refs = events
         # No event has both an end and an id.
-        if not self.scanner.seen(n.EVENT_DURATION_COMPLETE):
+        if not self.scanner.seen(wire.EVENT_DURATION_COMPLETE):
             value = columns["word"]
         elif not self.scanner.seen(*IDENTIFIED):
             value = columns["finish"]
         else:
-            complete = columns["kind"] == n.EVENT_DURATION_COMPLETE
+            complete = columns["kind"] == wire.EVENT_DURATION_COMPLETE
             value = np.where(complete, columns["finish"], columns["word"])
         kept = {name: columns[name] for name in KEPT} | {"value": value}
         kept["refs"] = np.arange(value.size) if refs is None else refs
@@ -293,7 +292,7 @@ class TracePass(FirstPass[TimedChunk]):
             self._widen(self.whole)
         if size % 8:
             self.scanner.notes.add(rules.ODD_BYTES, size - size % 8, scan.record, size)
-            scan.kinds[n.KIND_DAMAGED] += 1
+            scan.kinds[wire.KIND_DAMAGED] += 1
             scan.record += 1
         self.tasks = self._collector.settle(scan.providers.known.filled())
         self.unpaired = list(self._unpaired())
@@ -326,13 +325,13 @@ class TracePass(FirstPass[TimedChunk]):
         value = np.asarray(links.value)
         first, value = np.asarray(links.first)[value >= 0], value[value >= 0]
         begun, ended = (value & LINK_BEGUN).astype(np.bool_), (value & LINK_ENDED).astype(np.bool_)
-        flow = first == n.EVENT_FLOW_BEGIN
+        flow = first == wire.EVENT_FLOW_BEGIN
         for code, which in (
             (rules.FLOW_WITHOUT_BEGIN, flow & ~begun),
             (rules.FLOW_WITHOUT_END, flow & begun & ~ended),
             (rules.ASYNC_INSTANT_WITHOUT_BEGIN, ~flow & ~begun),
         ):
-            yield code, np.sort(value[which] >> n.LINK_BITS)
+            yield code, np.sort(value[which] >> wire.LINK_BITS)
 
     # --- What the capture asks for ---------------------------------------------------------------
 
@@ -358,7 +357,7 @@ class TracePass(FirstPass[TimedChunk]):
         """Records of each kind, by the names of record JSON."""
         found: dict[str, int] = {}
         for number in np.flatnonzero(self.scanner.kinds).tolist():
-            name = n.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
+            name = wire.KIND_NAMES.get(number) or _kind_name(*divmod(number, 16))
             found[name] = found.get(name, 0) + int(self.scanner.kinds[number])
         return found
 
@@ -426,7 +425,7 @@ def longest_first(order: I64, columns: Mapping[str, NDArray[Any]]) -> None:
     tied[1:] = same
     tied[:-1] |= same
     places = np.flatnonzero(tied)
-    places = places[columns["kind"][order[places]] == n.EVENT_DURATION_COMPLETE]
+    places = places[columns["kind"][order[places]] == wire.EVENT_DURATION_COMPLETE]
     if places.size < 2:
         return
     events = order[places]

@@ -95,12 +95,12 @@ def _koids_of_one_or_two() -> Iterator[Form]:
             ("process", KOIDS, koids), ("name", STRING),
         )  # fmt: skip
         yield _form(
-            wire.PROFILER_MODULE, RecordType.PROFILER, 2,
+            wire.PROFILER_MODULE_WORD, RecordType.PROFILER, 2,
             ("thread", KOIDS, koids), ("name_length", BYTES), ("build_id_length", BYTES),
             profiler_type=ProfilerType.MODULE,
         )  # fmt: skip
         yield _form(
-            wire.PROFILER_MMAP, RecordType.PROFILER, 5, ("thread", KOIDS, koids),
+            wire.PROFILER_MMAP_WORD, RecordType.PROFILER, 5, ("thread", KOIDS, koids),
             profiler_type=ProfilerType.MMAP,
         )  # fmt: skip
 
@@ -108,15 +108,17 @@ def _koids_of_one_or_two() -> Iterator[Form]:
 def _forms() -> Iterator[Form]:
     metadata, sched = RecordType.METADATA, RecordType.SCHEDULING
     yield _form(
-        wire.PROVIDER_INFO, metadata, 1, ("name_length", BYTES),
+        wire.PROVIDER_INFO_WORD, metadata, 1, ("name_length", BYTES),
         metadata_type=MetadataType.PROVIDER_INFO,
     )  # fmt: skip
-    yield _form(wire.PROVIDER_SECTION, metadata, 1, metadata_type=MetadataType.PROVIDER_SECTION)
     yield _form(
-        wire.PROVIDER_EVENT, metadata, 1, metadata_type=MetadataType.PROVIDER_EVENT, event_id=0
+        wire.PROVIDER_SECTION_WORD, metadata, 1, metadata_type=MetadataType.PROVIDER_SECTION
     )
     yield _form(
-        wire.TRACE_INFO, metadata, 1,
+        wire.PROVIDER_EVENT_WORD, metadata, 1, metadata_type=MetadataType.PROVIDER_EVENT, event_id=0
+    )
+    yield _form(
+        wire.TRACE_INFO_WORD, metadata, 1,
         metadata_type=MetadataType.TRACE_INFO, trace_info_type=0, magic=wire.MAGIC,
     )  # fmt: skip
     for words in (2, 4):
@@ -141,7 +143,7 @@ def _forms() -> Iterator[Form]:
         some="message_length",
     )  # fmt: skip
     yield _form(
-        wire.PROFILER_BACKTRACE, RecordType.PROFILER, 2,
+        wire.PROFILER_BACKTRACE_WORD, RecordType.PROFILER, 2,
         ("thread", KOIDS, 2), ("frame_count", WORDS), profiler_type=ProfilerType.BACKTRACE,
     )  # fmt: skip
 
@@ -338,9 +340,9 @@ def _argument_words(header: int) -> int:
         return 0
     words = 1 + _inline_words(wire.ARG_NAME.get(header))
     if kind == wire.ArgType.STRING:
-        words += _inline_words(wire.ARG_STRING.unpack(header)["value"])
+        words += _inline_words(wire.ARG_STRING_WORD.unpack(header)["value"])
     elif kind == wire.ArgType.BLOB:
-        words += _stream_words(wire.ARG_BLOB.unpack(header)["blob_size"])
+        words += _stream_words(wire.ARG_BLOB_WORD.unpack(header)["blob_size"])
     else:
         words += kind in _ONE_WORD_VALUES
     return words if words == wire.ARG_SIZE.get(header) else 0

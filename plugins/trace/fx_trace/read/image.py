@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace import numbers as n
 from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
@@ -258,7 +257,7 @@ class BufferCapture(TraceCapture):
         )
 
     def _steps(self) -> Iterator[_Step]:
-        kinds = {PADDING: n.KIND_PADDING, DAMAGED: n.KIND_DAMAGED, HEADER: -1}
+        kinds = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1}
         for part in self.image.stretches:
             if part.kind != RECORDS:
                 yield _Step(counts=kinds[part.kind])

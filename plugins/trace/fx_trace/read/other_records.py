@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_trace.numbers import (
+from fx_trace.format import (
     BACKTRACE_FLAGS,
     BLOB_DATA,
     BLOB_KIND,

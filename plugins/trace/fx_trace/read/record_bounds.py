@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from fx_trace.format import MINIMUM_WORDS, SOUND_RUN
-from fx_trace.numbers import (
+from fx_trace.format import (
     ARG_BLOB,
     ARG_DOUBLE,
     ARG_INT64,
@@ -19,11 +18,13 @@ from fx_trace.numbers import (
     ARG_WORDS,
     LARGE_SIZE,
     MAX_ARGS,
+    MINIMUM_WORDS,
     OWN_FIELDS_AT,
     RECORD_KIND,
     RECORD_LARGE,
     RECORD_METADATA,
     SIZE,
+    SOUND_RUN,
     STRING_REF_INDEX,
 )
 from fx_trace.read.framing import (

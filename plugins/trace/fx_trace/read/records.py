@@ -293,7 +293,7 @@ def class_of(header: int) -> type[TraceRecord]:
 # Metadata record
 
 
-@_declare(wire.PROVIDER_INFO, wire.MetadataType.PROVIDER_INFO)
+@_declare(wire.PROVIDER_INFO_WORD, wire.MetadataType.PROVIDER_INFO)
 @attrs.define(kw_only=True)
 class ProviderInfo(TraceRecord):
     """A provider is introduced; what follows is its (Provider info metadata)."""
@@ -312,7 +312,7 @@ class ProviderInfo(TraceRecord):
         tables.current = provider
 
 
-@_declare(wire.PROVIDER_SECTION, wire.MetadataType.PROVIDER_SECTION)
+@_declare(wire.PROVIDER_SECTION_WORD, wire.MetadataType.PROVIDER_SECTION)
 @attrs.define(kw_only=True)
 class ProviderSection(TraceRecord):
     """What follows is this provider's (Provider section metadata)."""
@@ -326,7 +326,7 @@ class ProviderSection(TraceRecord):
         tables.current = tables.provider(self.id)
 
 
-@_declare(wire.PROVIDER_EVENT, wire.MetadataType.PROVIDER_EVENT)
+@_declare(wire.PROVIDER_EVENT_WORD, wire.MetadataType.PROVIDER_EVENT)
 @attrs.define(kw_only=True)
 class ProviderEvent(TraceRecord):
     """Something that a provider reports about itself (Provider event metadata)."""
@@ -345,7 +345,7 @@ class ProviderEvent(TraceRecord):
             find(rules.PROVIDER_NOT_INTRODUCED, self.id)
 
 
-@_declare(wire.TRACE_INFO, wire.MetadataType.TRACE_INFO)
+@_declare(wire.TRACE_INFO_WORD, wire.MetadataType.TRACE_INFO)
 @attrs.define(kw_only=True)
 class TraceInfo(TraceRecord):
     """The magic number (Magic number record), or trace info of an undefined type."""
@@ -564,7 +564,7 @@ class Log(TraceRecord):
 # Profiler record
 
 
-@_declare(wire.PROFILER_MODULE, wire.ProfilerType.MODULE)
+@_declare(wire.PROFILER_MODULE_WORD, wire.ProfilerType.MODULE)
 @attrs.define(kw_only=True)
 class ProfilerModule(TraceRecord):
     """A module that a process has loaded (Profiler record)."""
@@ -579,7 +579,7 @@ class ProfilerModule(TraceRecord):
     """The process koid, where the reference has one word inline."""
 
 
-@_declare(wire.PROFILER_MMAP, wire.ProfilerType.MMAP)
+@_declare(wire.PROFILER_MMAP_WORD, wire.ProfilerType.MMAP)
 @attrs.define(kw_only=True)
 class ProfilerMmap(TraceRecord):
     """Where a module is mapped (Profiler record); addresses and ``range`` in bytes."""
@@ -597,7 +597,7 @@ class ProfilerMmap(TraceRecord):
     """The process koid, where the reference has one word inline."""
 
 
-@_declare(wire.PROFILER_BACKTRACE, wire.ProfilerType.BACKTRACE)
+@_declare(wire.PROFILER_BACKTRACE_WORD, wire.ProfilerType.BACKTRACE)
 @attrs.define(kw_only=True)
 class ProfilerBacktrace(TraceRecord):
     """The call stack of a thread, as code addresses (Profiler record)."""

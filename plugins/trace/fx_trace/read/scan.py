@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import (
+from fx_trace.format import (
     ARG_BLOB,
     ARG_BOOL,
     ARG_DOUBLE,

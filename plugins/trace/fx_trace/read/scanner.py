@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import numbers as n
+from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.scan import Scan
 from fxframework.io.limits import Limits
@@ -84,7 +84,7 @@ class Scanner:
 
     def seen(self, *kinds: int) -> int:
         """Return the number of events of these types so far."""
-        return sum(int(self.scan.kinds[16 * n.RECORD_EVENT + kind]) for kind in kinds)
+        return sum(int(self.scan.kinds[16 * wire.RECORD_EVENT + kind]) for kind in kinds)
 
     @property
     def rows(self) -> dict[str, int]:

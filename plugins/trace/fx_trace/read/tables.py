@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace import numbers as n
 from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
 from fx_trace.read.match import Durations
 from fx_trace.read.scanner import TimedChunk
@@ -77,13 +76,13 @@ SCHEMAS: Mapping[str, TableSchema] = {
 STREAMED = frozenset(SCHEMAS) - {"processes", "threads"}
 """Tables with a row for each record of a kind."""
 
-_SLICE_KINDS = (n.EVENT_DURATION_BEGIN, n.EVENT_DURATION_COMPLETE, n.EVENT_ASYNC_BEGIN)
+_SLICE_KINDS = (wire.EVENT_DURATION_BEGIN, wire.EVENT_DURATION_COMPLETE, wire.EVENT_ASYNC_BEGIN)
 _SLICE_KIND = np.zeros(256, np.uint8)
 _SLICE_KIND[list(_SLICE_KINDS)] = (0, 1, 2)
-_INSTANT_KINDS = (n.EVENT_INSTANT, n.EVENT_ASYNC_INSTANT)
+_INSTANT_KINDS = (wire.EVENT_INSTANT, wire.EVENT_ASYNC_INSTANT)
 _IS_INSTANT = np.zeros(256, np.bool_)
 _IS_INSTANT[list(_INSTANT_KINDS)] = True
-_FLOW_KINDS = tuple(range(n.EVENT_FLOW_BEGIN, n.EVENT_FLOW_END + 1))
+_FLOW_KINDS = tuple(range(wire.EVENT_FLOW_BEGIN, wire.EVENT_FLOW_END + 1))
 
 
 class _Picked:
@@ -124,7 +123,7 @@ class _Maker:
         seen = self.passed.scanner.seen
         if not seen(*kinds):
             return _Picked(np.zeros(0, np.int64))
-        if seen(*kinds) == seen(*range(n.EVENT_FLOW_END + 1)):
+        if seen(*kinds) == seen(*range(wire.EVENT_FLOW_END + 1)):
             return _Picked(np.broadcast_to(np.True_, kind.size))
         return _Picked(mask[kind])
 
@@ -149,10 +148,10 @@ class _Maker:
         mine = slice(first, first + picked.count)
 
         def ids() -> NDArray[np.uint64]:
-            if not seen(n.EVENT_ASYNC_BEGIN):
+            if not seen(wire.EVENT_ASYNC_BEGIN):
                 return np.broadcast_to(np.uint64(0), picked.count)
             kind = picked(events.kind)
-            return np.where(kind == n.EVENT_ASYNC_BEGIN, picked(events.word), 0).view(np.uint64)
+            return np.where(kind == wire.EVENT_ASYNC_BEGIN, picked(events.word), 0).view(np.uint64)
 
         def kinds() -> NDArray[np.uint8]:
             for kind in _SLICE_KINDS:
@@ -183,14 +182,14 @@ class _Maker:
 
         def scopes() -> NDArray[np.uint8]:
             scope = picked(events.word).astype(np.uint8)
-            if self.passed.scanner.seen(n.EVENT_ASYNC_INSTANT):
-                scope[picked(events.kind) == n.EVENT_ASYNC_INSTANT] = SCOPE_ASYNC
+            if self.passed.scanner.seen(wire.EVENT_ASYNC_INSTANT):
+                scope[picked(events.kind) == wire.EVENT_ASYNC_INSTANT] = SCOPE_ASYNC
             return scope
 
         def ids() -> NDArray[np.uint64]:
-            if not self.passed.scanner.seen(n.EVENT_ASYNC_INSTANT):
+            if not self.passed.scanner.seen(wire.EVENT_ASYNC_INSTANT):
                 return np.broadcast_to(np.uint64(0), picked.count)
-            plain = picked(events.kind) == n.EVENT_INSTANT
+            plain = picked(events.kind) == wire.EVENT_INSTANT
             return np.where(plain, 0, picked(events.word)).view(np.uint64)
 
         return picked.count, {**self.common(picked), "scope": scopes, "id": ids}
@@ -203,7 +202,7 @@ class _Maker:
         return picked.count, {
             **self.common(picked),
             "id": lambda: picked(events.word).view(np.uint64),
-            "phase": lambda: (picked(events.kind) - n.EVENT_FLOW_BEGIN).astype(np.uint8),
+            "phase": lambda: (picked(events.kind) - wire.EVENT_FLOW_BEGIN).astype(np.uint8),
             "slice": lambda: spans.flows[first : first + picked.count],
         }
 
@@ -213,10 +212,10 @@ class _Maker:
         picked = _Picked(counters.event)
         arg = counters.arg
         kind, value = args.type[arg], args.value[arg]
-        is_double = kind == n.ARG_DOUBLE
+        is_double = kind == wire.ARG_DOUBLE
 
         def values() -> NDArray[np.float64]:
-            unsigned = (kind == n.ARG_UINT64) & (value < 0)
+            unsigned = (kind == wire.ARG_UINT64) & (value < 0)
             out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
             return np.asarray(np.where(is_double, value.view(np.float64), out))
 
@@ -232,7 +231,7 @@ class _Maker:
     def sched(self) -> tuple[int, Columns]:
         """Context switches and wakeups."""
         sched, passed = self.chunk.sched, self.passed
-        legacy = sched.kind == n.SCHED_LEGACY_SWITCH
+        legacy = sched.kind == wire.SCHED_LEGACY_SWITCH
 
         def threads(column: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
             return np.where(legacy, column, passed.tasks.threads_of(column, rows)).astype(np.int32)
@@ -243,7 +242,7 @@ class _Maker:
             "ticks": sched.ticks.view(np.uint64),
             "cpu": lambda: sched.cpu.astype(np.uint16),
             "kind": sched.kind,
-            "prev": lambda: threads(sched.prev, sched.kind == n.SCHED_SWITCH),
+            "prev": lambda: threads(sched.prev, sched.kind == wire.SCHED_SWITCH),
             "next": lambda: threads(sched.next, ~legacy),
             "prev_state": sched.state,
             "prev_priority": sched.prev_priority,
@@ -331,9 +330,9 @@ class _Maker:
         def parents() -> I64:
             if not passed.scanner.scan.end_args:
                 return np.asarray(args.parent)
-            later = np.flatnonzero(args.parent <= n.PARENT_END)
+            later = np.flatnonzero(args.parent <= wire.PARENT_END)
             parent = args.parent.copy()
-            parent[later] = passed.spans.ends[n.PARENT_END - parent[later]]
+            parent[later] = passed.spans.ends[wire.PARENT_END - parent[later]]
             return np.asarray(parent)
 
         def annotated() -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace import numbers as n
+from fx_trace import format as wire
 from fx_trace.read.scanner import Chunk
 
 __all__ = ["TaskCollector", "Tasks"]
@@ -61,7 +61,9 @@ class TaskCollector:
     def add(self, chunk: Chunk) -> None:
         """Take in the kernel objects and the context switches of a chunk."""
         objects = chunk.objects
-        kernel = (objects.kind == 0) & np.isin(objects.type, (n.OBJECT_PROCESS, n.OBJECT_THREAD))
+        kernel = (objects.kind == 0) & np.isin(
+            objects.type, (wire.OBJECT_PROCESS, wire.OBJECT_THREAD)
+        )
         if kernel.any():
             self._objects.append(
                 (
@@ -74,8 +76,8 @@ class TaskCollector:
             )
         sched = chunk.sched
         if sched.kind.size:
-            newer = sched.kind != n.SCHED_LEGACY_SWITCH
-            switched = sched.kind == n.SCHED_SWITCH
+            newer = sched.kind != wire.SCHED_LEGACY_SWITCH
+            switched = sched.kind == wire.SCHED_SWITCH
             for column, rows in ((sched.prev, switched), (sched.next, newer)):
                 self._tids, self._tid_offsets = _earliest(
                     np.append(self._tids, column[rows].view(np.uint64)),
@@ -93,7 +95,7 @@ class TaskCollector:
         )
         self._objects.clear()
         tids, pids, gone = known["tid"].view(np.uint64), known["pid"].view(np.uint64), known["gone"]
-        threads = kinds == n.OBJECT_THREAD
+        threads = kinds == wire.OBJECT_THREAD
         mentioned, first = _earliest(
             np.append(self._tids, koids[threads]), np.append(self._tid_offsets, offsets[threads])
         )
@@ -113,7 +115,7 @@ class TaskCollector:
         thread_names[every_gone > 0] = NAMELESS
         by_tid = np.append(here, mentioned)
         in_order = np.argsort(by_tid)
-        there, process = every_gone == 0, kinds == n.OBJECT_PROCESS
+        there, process = every_gone == 0, kinds == wire.OBJECT_PROCESS
         processes, since = _earliest(
             np.append(every_pid[there], koids[process]),
             np.append(every_offset[there], offsets[process]),

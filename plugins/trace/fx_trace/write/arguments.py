@@ -20,8 +20,7 @@ import attrs
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import ArgType, EventType, RecordType
-from fx_trace.numbers import ARG_VALUE
+from fx_trace.format import ARG_VALUE, ArgType, EventType, RecordType
 from fx_trace.read import records as r
 from fx_trace.read.records import TraceRecord
 from fxframework.errors import UsageError, WriteRefusedError, refusal

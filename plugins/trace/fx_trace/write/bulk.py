@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import ArgType, EventType, RecordType
-from fx_trace.numbers import (
+from fx_trace.format import (
     LEGACY_CPU,
     LEGACY_INCOMING_PRIORITY,
     LEGACY_OUTGOING_PRIORITY,
@@ -29,6 +28,9 @@ from fx_trace.numbers import (
     SWITCH_CPU,
     SWITCH_STATE,
     THREAD_INDEX,
+    ArgType,
+    EventType,
+    RecordType,
 )
 from fx_trace.read.arguments import Argument
 from fx_trace.read.records import Blob, Initialization, KernelObject

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace import numbers as n
 from fx_trace.format import RecordType
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.records import ProviderInfo
@@ -485,7 +484,10 @@ class _Extraction:
             missing = int(kinds[16 * number : 16 * number + 16].sum()) - int(kept[number])
             if missing > 0:
                 out[name] = missing
-        for kind, name in ((n.KIND_PADDING, "padding"), (n.KIND_DAMAGED, "damaged stretches")):
+        for kind, name in (
+            (wire.KIND_PADDING, "padding"),
+            (wire.KIND_DAMAGED, "damaged stretches"),
+        ):
             if int(kinds[kind]):
                 out[name] = int(kinds[kind])
         return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fx_trace.numbers import (
+from fx_trace.format import (
     ARG_BLOB,
     ARG_BOOL,
     ARG_DOUBLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from fx_trace.numbers import (
+from fx_trace.format import (
     PROVIDER_INFO,
 )
 from fxframework.kernels.annotations import Array, Fallible, flag, i64, public, status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fx_trace.numbers import (
+from fx_trace.format import (
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
     EVENT_DURATION_BEGIN,

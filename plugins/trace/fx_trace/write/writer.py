@@ -19,8 +19,7 @@ import attrs
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import ArgType, EventType, RecordType
-from fx_trace.numbers import (
+from fx_trace.format import (
     ARG_NAME,
     ARG_NAME_AT,
     ARG_STRING_REF,
@@ -39,6 +38,9 @@ from fx_trace.numbers import (
     SWITCH_ARGS,
     SWITCH_CPU,
     SWITCH_STATE,
+    ArgType,
+    EventType,
+    RecordType,
 )
 from fx_trace.read import records as r
 from fx_trace.read.parts import Part, Reference, StringReference
