@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.numbers import (
+from fx_trace.format import (
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
     EVENT_DURATION_BEGIN,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fx_trace import format as wire
-from fx_trace import numbers as at
 from fx_trace.format import ArgType, EventType, MetadataType, ObjectType, RecordType, SchedulingType
 from fx_trace.references.nesting import KIND_BITS, LOSSES
 from fx_trace.references.operations import nested
@@ -101,7 +100,7 @@ class _Importer(Reading):
                 passed = plain.pos
                 continue
             header = words[plain.pos]
-            size = at.SIZE.get(header)
+            size = wire.SIZE.get(header)
             self.at, self.end = plain.pos, plain.pos + size
             if not size:
                 self.note("size-zero")
@@ -118,12 +117,12 @@ class _Importer(Reading):
 
     def _take(self, header: int) -> None:
         """Take the record at hand."""
-        kind = at.RECORD_KIND.get(header)
+        kind = wire.RECORD_KIND.get(header)
         if self.provider is self.nobody and kind != RecordType.METADATA:
             self.note("provider")
         elif kind not in self.handlers:
             self.note("record-type")
-            if kind == RecordType.LARGE and wire.LARGE_SIZE.get(header) > at.SIZE.limit:
+            if kind == RecordType.LARGE and wire.LARGE_SIZE.get(header) > wire.SIZE.limit:
                 self.note("large")
         else:
             try:
@@ -132,12 +131,12 @@ class _Importer(Reading):
                 self.note(str(why))
 
     def _metadata(self, header: int) -> None:
-        kind = at.METADATA_KIND.get(header)
-        number = at.PROVIDER_ID.get(header)
+        kind = wire.METADATA_KIND.get(header)
+        number = wire.PROVIDER_ID.get(header)
         if kind == MetadataType.PROVIDER_EVENT:
             self.note("buffer-full")
         elif kind == MetadataType.PROVIDER_INFO:
-            self.behind(at.PROVIDER_NAME_LENGTH.get(header), self.at + 1)
+            self.behind(wire.PROVIDER_NAME_LENGTH.get(header), self.at + 1)
             self.introduce(number)
         elif kind == MetadataType.PROVIDER_SECTION:
             self.enter(self.providers.get(number, self.nobody))
@@ -151,15 +150,15 @@ class _Importer(Reading):
             self.note("base-tick")
 
     def _string(self, header: int) -> None:
-        index = at.STRING_INDEX.get(header)
+        index = wire.STRING_INDEX.get(header)
         if not index:
             self.note("index-zero")
         else:
-            text, _ = self.inline(at.STRING_LENGTH.get(header), self.at + 1)
+            text, _ = self.inline(wire.STRING_LENGTH.get(header), self.at + 1)
             self.plain.strings.put(self.provider.number, index, text)
 
     def _thread(self, header: int) -> None:
-        index = at.THREAD_INDEX.get(header)
+        index = wire.THREAD_INDEX.get(header)
         if not index:
             self.note("index-zero")
         elif self.at + 3 > self.end:
@@ -169,10 +168,10 @@ class _Importer(Reading):
             self.plain.threads.put(self.provider.number, index, track)
 
     def _blob(self, header: int) -> None:
-        if at.BLOB_KIND.get(header) != wire.BlobType.PERFETTO:
+        if wire.BLOB_KIND.get(header) != wire.BlobType.PERFETTO:
             raise LeftOut("blob-type")
-        size = at.BLOB_LENGTH.get(header) & wire.STRING_FIELD_BYTES
-        name = at.BLOB_NAME.get(header)
+        size = wire.BLOB_LENGTH.get(header) & wire.STRING_FIELD_BYTES
+        name = wire.BLOB_NAME.get(header)
         cursor = self.at + 1
         if name & wire.INLINE_STRING:
             cursor = self.behind(name, cursor)
@@ -187,8 +186,8 @@ class _Importer(Reading):
     def _kernel_object(self, header: int) -> None:
         if self.at + 1 >= self.end:
             raise LeftOut("short")
-        _, cursor = self.text(at.OBJECT_NAME.get(header), self.at + 2)
-        kind = at.OBJECT_OWNER.get(header)
+        _, cursor = self.text(wire.OBJECT_NAME.get(header), self.at + 2)
+        kind = wire.OBJECT_OWNER.get(header)
         koid = self.words[self.at + 1]
         if kind == ObjectType.PROCESS:
             if koid > LOW32:
@@ -197,7 +196,7 @@ class _Importer(Reading):
         if kind != ObjectType.THREAD:
             raise LeftOut("object-type")
         process = 0
-        args, _, lost = self._args(at.OBJECT_ARGS.get(header), cursor, dropped=False)
+        args, _, lost = self._args(wire.OBJECT_ARGS.get(header), cursor, dropped=False)
         if lost:
             raise LeftOut(lost)
         for arg in args:
@@ -225,7 +224,7 @@ class _Importer(Reading):
             header = self.words[base]
             cursor += 1
             kind, ref, value = (
-                field.get(header) for field in (at.ARG_KIND, at.ARG_NAME, at.ARG_VALUE)
+                field.get(header) for field in (wire.ARG_KIND, wire.ARG_NAME, wire.ARG_VALUE)
             )
             if ref & wire.INLINE_STRING:
                 name, cursor = self.inline(ref, cursor)
@@ -233,7 +232,7 @@ class _Importer(Reading):
                 name = self.registered_text(ref)
                 self._check_text(name, dropped)
             if kind == ArgType.STRING:
-                ref = at.ARG_STRING_REF.get(header)
+                ref = wire.ARG_STRING_REF.get(header)
                 if ref & wire.INLINE_STRING:
                     self.behind(ref, cursor)
                 else:
@@ -246,7 +245,7 @@ class _Importer(Reading):
                 else:
                     raise LeftOut("short")
             args.append(_Arg(kind, name, value))
-            cursor = base + at.ARG_WORDS.get(header)
+            cursor = base + wire.ARG_WORDS.get(header)
         return args, cursor, lost
 
     def _check_text(self, text: int, dropped: bool) -> None:
@@ -271,7 +270,7 @@ class _Importer(Reading):
 
     def _event(self, header: int) -> None:
         ts = self.time(self.at + 1)
-        ref = at.EVENT_THREAD.get(header)
+        ref = wire.EVENT_THREAD.get(header)
         cursor = self.at + 2
         inline: tuple[int, int] | None = None
         if not ref:
@@ -279,10 +278,10 @@ class _Importer(Reading):
                 raise LeftOut("short")
             inline = self.words[cursor], self.words[cursor + 1]
             cursor += 2
-        category, cursor = self.text(at.EVENT_CATEGORY.get(header), cursor)
-        name, cursor = self.text(at.EVENT_NAME.get(header), cursor)
-        kind = at.EVENT_KIND.get(header)
-        args, cursor, lost = self._args(at.EVENT_ARGS.get(header), cursor)
+        category, cursor = self.text(wire.EVENT_CATEGORY.get(header), cursor)
+        name, cursor = self.text(wire.EVENT_NAME.get(header), cursor)
+        kind = wire.EVENT_KIND.get(header)
+        args, cursor, lost = self._args(wire.EVENT_ARGS.get(header), cursor)
         word = 0
         if kind in wire.EVENT_HAS_WORD:
             if cursor < self.end:
@@ -314,11 +313,11 @@ class _Importer(Reading):
         self.plain.events.add(ts, track << KIND_BITS | kind, word, self.at, self.plain.record)
 
     def _scheduling(self, header: int) -> None:
-        kind = at.SCHED_KIND.get(header)
+        kind = wire.SCHED_KIND.get(header)
         if kind == SchedulingType.LEGACY_CONTEXT_SWITCH:
             self.time(self.at + 1)
             cursor = self.at + 2
-            refs = [field.get(header) for field in (at.LEGACY_OUTGOING, at.LEGACY_INCOMING)]
+            refs = [field.get(header) for field in (wire.LEGACY_OUTGOING, wire.LEGACY_INCOMING)]
             if cursor + 2 * refs.count(0) > self.end:
                 raise LeftOut("short")
             for ref in refs:
@@ -337,7 +336,7 @@ class _Importer(Reading):
             raise LeftOut("short")
         for tid in self.words[self.at + 2 : cursor]:
             self.track(0, tid)
-        args, _, lost = self._args(at.SWITCH_ARGS.get(header), cursor)
+        args, _, lost = self._args(wire.SWITCH_ARGS.get(header), cursor)
         if lost:
             raise LeftOut(lost)
         weights = dict.fromkeys(map(self.number, names), 0)
@@ -346,5 +345,5 @@ class _Importer(Reading):
                 if arg.type != ArgType.INT32:
                     raise LeftOut("arg-type")
                 weights[arg.name] = arg.value - (arg.value // -IDLE << 32)
-        if at.SWITCH_CPU.get(header) >= MAX_CPUS and any(w != IDLE for w in weights.values()):
+        if wire.SWITCH_CPU.get(header) >= MAX_CPUS and any(w != IDLE for w in weights.values()):
             self.note("cpu")

@@ -7,8 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.format import INLINE_STRING
-from fx_trace.numbers import (
+from fx_trace.format import (
     ARG_BOOL,
     ARG_DOUBLE,
     ARG_INT32,
@@ -33,6 +32,7 @@ from fx_trace.numbers import (
     EVENT_KIND,
     EVENT_NAME,
     EVENT_THREAD,
+    INLINE_STRING,
     MAX_ARGS,
     RECORD_EVENT,
     RECORD_KIND,
