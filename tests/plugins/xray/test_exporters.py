@@ -18,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_xray import plugin
-from fx_xray.export.presentation import Batch, in_time
-from fx_xray.export.text import duration, seconds
+from fx_xray.export.matching import CallMatch
+from fx_xray.export.presentation import Batch, Calls, in_time, walk
+from fx_xray.export.text import _TextLines, duration, seconds
 from fx_xray.export.trace_event import microseconds, quoted
 from fx_xray.read.yaml_text import quoted as scalar
+from fx_xray.sample import sample
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -674,3 +676,72 @@ def test_yaml_says_the_same_as_its_trace(trace: Path) -> None:
     assert [line[9:] for line in lines] == [
         line[9:] for line in exported("text", trace).splitlines()
     ]
+
+
+# --- By columns ----------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 1)), max_size=80),
+       st.integers(0, 3))  # fmt: skip
+def test_calls_are_matched_as_a_list_of_open_ones_does(
+    events: list[tuple[int, int, int]], deepest: int
+) -> None:
+    events = [(kind, function, thread) for kind, function, thread in events if kind != 4]
+    kinds, functions, threads = (np.array([each[n] for each in events], kind)
+                                 for n, kind in enumerate(("u1", "u4", "i4")))  # fmt: skip
+    match = CallMatch(2, deepest)
+    half = len(events) // 2
+    found: list[tuple[Any, ...]] = []
+    inner: list[tuple[int, int]] = []
+    for part in (slice(half), slice(half, None)):
+        columns = kinds[part], functions[part], np.arange(len(events), dtype=np.uint64)[part]
+        batch = Batch.of((*columns, kinds[part], threads[part], kinds[part]), {}, {})
+        match.load(batch, None)
+        match.run()
+        ended = np.asarray(match.ended).tolist()
+        found += zip(np.asarray(match.depth).tolist(), ended, np.asarray(match.entered).tolist(),
+                     strict=True)  # fmt: skip
+        ends = match.inner.filled()
+        inner += [(place + (part.start or 0), function) for place, function in
+                  zip(ends["place"].tolist(), ends["function"].tolist(), strict=True)]  # fmt: skip
+    open_calls: list[list[tuple[int, int]]] = [[], []]
+    wanted, unwound = [], []
+    for place, (kind, function, thread) in enumerate(events):
+        calls = open_calls[thread]
+        if kind in (0, 3):
+            wanted.append((len(calls), 0, 0))
+            calls.append((function, place))
+        elif kind < 4 and function in [call for call, _ in calls]:
+            while calls[-1][0] != function:
+                unwound.append((place, calls.pop()[0]))
+            wanted.append((len(calls) - 1, 1, calls.pop()[1]))
+        else:
+            wanted.append((len(calls), 0, 0))
+    assert found == wanted
+    assert inner == unwound
+    parents = match.stacks.filled()["parent"]
+    assert (parents < np.arange(parents.size)).all()
+
+
+@pytest.mark.parametrize("time", ["ticks", "first", "clock"])
+def test_lines_by_columns_are_those_made_one_by_one(time: str) -> None:
+    data = sample(60_000)
+    with open_bytes("xray", data) as capture:
+        calls, lines = Calls(capture), _TextLines(capture, time, Counter())
+        again = _TextLines(capture, time, Counter())
+        seen = 0
+        for batch in walk(capture, Counter()):
+            matched = calls.match(batch)
+            letters, _, places = lines.of(batch, matched)
+            before, known = again._before(batch)
+            again._first = lines._first
+            inner = Counter(matched.inner["place"].tolist())
+            text = letters.tobytes().decode()
+            assert text.splitlines() == [
+                again._line(batch, matched, place, int(before[place]) if known[place] else None,
+                            inner[place])
+                for place in places.tolist()
+            ]  # fmt: skip
+            assert places.tolist() == list(range(len(batch)))
+            seen += len(batch)
+        assert seen > 5000

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from fx_xray.export.presentation import (
     CUSTOM,
     TYPED,
@@ -131,5 +129,5 @@ def _shown(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
         return
     calls = Calls(capture)
     for batch in walk(capture, dropped):
-        shown = np.array(calls.match(batch).shown, np.bool_)
+        shown = calls.match(batch).shown
         yield batch if shown.all() else batch.take(shown)

@@ -6,8 +6,6 @@ calls are matched as in the tables.
 
 from __future__ import annotations
 
-import itertools
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -15,10 +13,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_xray.export.matching import CallMatch
 from fx_xray.layout import FunctionKind
 from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture
 from fxframework.errors import WriteRefusedError
+from fxframework.kernels.buffers import view
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, View
 from fxframework.model.clock import NS_PER_SECOND, Clock
@@ -34,7 +34,6 @@ __all__ = [
     "Calls",
     "Matched",
     "Names",
-    "Open",
     "clock_of",
     "in_time",
     "left_out",
@@ -217,123 +216,77 @@ def _give(value: int, thread: int, place: int, batches: Sequence[Batch | None]) 
 # --- Calls ---------------------------------------------------------------------------------------
 
 
-class Open(NamedTuple):
-    """An open call."""
-
-    function: int
-    tsc: int
-    """Time of the entry."""
-    shown: bool
-    """Whether the call belongs to the view."""
-
-
 class Matched(NamedTuple):
-    """For each event of a batch, the call that it begins, ends or is in."""
+    """For each event of a batch, the call that it begins, ends or is in, by columns."""
 
-    depths: list[int]
+    depths: I64
     """Number of calls that enclose that call, or the event."""
-    entered: list[int]
-    """Entry time of the call that an exit ends; -1 for an exit without one and other events."""
-    unwound: Mapping[int, Sequence[Open]]
-    """Inner calls that an exit ends too, innermost first, by index of the exit."""
-    shown: list[bool]
+    entered: U64
+    """Entry time, in ticks, of the call that an exit ends."""
+    ended: Bools
+    """Whether the event is an exit that ends a call."""
+    stacks: I64
+    """Number of the stack of the call that the event begins or ends; -1 for other events."""
+    shown: Bools
     """Whether the event belongs to the view."""
+    inner: Mapping[str, NDArray[Any]]
+    """Calls that an exit ends before its own, innermost first: ``place`` of the exit, ``function``,
+    ``stack`` and whether they are ``shown``."""
 
 
 class Calls:
     """Matches exits and calls as the tables do: by thread, in the order of records.
 
-    For a view, only events that belong to its rows of `slices` and `instants` are shown.
+    For a view, only events that belong to its rows of `slices` and `instants` are shown. Stacks
+    deeper than the capture's ``max_depth`` have the number of the stack at that depth.
     """
 
     def __init__(self, capture: Capture) -> None:
         threads = len(whole_of(capture).event_threads()[0])
-        self._stacks = [array("Q") for _ in range(threads)]
-        """Open calls of each thread, two numbers each: twice the function, and 1 for a call that is
-        shown; and the time of the entry."""
-        self._within: list[Counter[int] | None] = [None] * threads
-        """Open calls of each thread by function, counted from the first exit that does not match
-        the innermost call."""
+        self._match = CallMatch(threads, capture.request.limits.max_depth)
         self._rows = 0
         self._instants = 0
         self._kept: tuple[RowMarks, RowMarks] | None = None
         if isinstance(capture, View):
             self._kept = _marked(capture, "slices"), _marked(capture, "instants")
-        self.unmatched = 0
+
+    @property
+    def unmatched(self) -> int:
         """Number of shown exits without a call."""
+        return int(self._match.unmatched)
+
+    @property
+    def stacks(self) -> Iterator[tuple[int, int, int]]:
+        """Number, function, and number of the stack below it (-1: none), of each stack."""
+        columns = self._match.stacks.filled()
+        functions, parents = columns["function"].tolist(), columns["parent"].tolist()
+        return zip(range(len(functions)), functions, parents, strict=True)
 
     def match(self, batch: Batch) -> Matched:
         """Match the next batch."""
-        depths: list[int] = []
-        entered: list[int] = []
-        unwound: dict[int, list[Open]] = {}
-        shown: list[bool] = []
-        put_depth, put_entered, put_shown = depths.append, entered.append, shown.append
-        stacks, counted = self._stacks, self._within
-        call_marks, instant_marks = self._marks(batch)
-        for kind, function, tsc, thread in zip(
-            batch.kind.tolist(),
-            batch.function.tolist(),
-            batch.tsc.tolist(),
-            batch.thread.tolist(),
-            strict=True,
-        ):
-            stack = stacks[thread]
-            within = counted[thread]
-            began = -1
-            if kind in ENTRIES:
-                visible = next(call_marks)
-                put_depth(len(stack) >> 1)
-                stack.append(function << 1 | visible)
-                stack.append(tsc)
-                if within is not None:
-                    within[function] += 1
-            elif kind < ARGUMENT and (
-                (stack and stack[-2] >> 1 == function) or self._is_open(thread, function)
-            ):
-                began = stack.pop()
-                call = stack.pop()
-                if call >> 1 != function:
-                    inner = unwound[len(depths)] = []
-                    while call >> 1 != function:
-                        inner.append(Open(call >> 1, began, bool(call & 1)))
-                        began = stack.pop()
-                        call = stack.pop()
-                    within = counted[thread]
-                    assert within is not None  # noqa: S101 (set by _is_open)
-                    within.subtract(one.function for one in inner)
-                if within is not None:
-                    within[function] -= 1
-                visible = bool(call & 1)
-                put_depth(len(stack) >> 1)
-            else:
-                visible = next(instant_marks)
-                put_depth(len(stack) >> 1)
-                if kind < ARGUMENT:
-                    self.unmatched += visible
-                self._instants += 1
-            put_entered(began)
-            put_shown(visible)
-        self._rows += int(np.count_nonzero(np.isin(batch.kind, list(ENTRIES))))
-        return Matched(depths, entered, unwound, shown)
+        match = self._match
+        match.load(batch, self._marks(batch))
+        match.run()
+        self._rows += match.calls
+        self._instants += match.others
+        return Matched(
+            np.asarray(match.depth),
+            np.asarray(match.entered).view(np.uint64),
+            np.asarray(match.ended).view(np.bool_),
+            np.asarray(match.stack),
+            np.asarray(match.shown).view(np.bool_),
+            match.inner.filled(),
+        )
 
-    def _is_open(self, thread: int, function: int) -> bool:
-        """Return whether a thread is in a function."""
-        within = self._within[thread]
-        if within is None:
-            calls = itertools.islice(self._stacks[thread], 0, None, 2)
-            within = self._within[thread] = Counter(call >> 1 for call in calls)
-        return within[function] > 0
-
-    def _marks(self, batch: Batch) -> tuple[Iterator[bool], Iterator[bool]]:
-        """Yield whether the next rows of `slices` and of `instants` are shown."""
+    def _marks(self, batch: Batch) -> tuple[memoryview, memoryview] | None:
+        """Return whether the next rows of `slices` and of `instants` are shown."""
         if self._kept is None:
-            return itertools.repeat(True), itertools.repeat(True)
+            return None
         rows = np.arange(len(batch))
         calls, instants = self._kept
         return (
-            iter(calls.of(self._rows + rows).tolist()),
-            iter(instants.of(self._instants + rows).tolist()),
+            view(calls.of(self._rows + rows), "u1"),
+            view(instants.of(self._instants + rows), "u1"),
         )
 
 

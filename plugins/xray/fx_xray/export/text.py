@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
+from fx_xray.export.lines import Lines
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
@@ -29,10 +32,15 @@ from fx_xray.export.session import EventExport
 from fx_xray.layout import FUNCTION_NAMES, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
+from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, SIGNED, TEXT
+from fxframework.kernels.templates import Cell
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
+I64 = NDArray[np.int64]
+CPU_BITS, KIND_BITS = 16, 3
+"""Bits of a CPU beside a thread, and of a kind beside a function, in one key."""
 DEEPEST: Final = 40
 """Most levels of indentation."""
 INDENTS: Final = tuple("  " * depth for depth in range(DEEPEST + 1))
@@ -103,10 +111,16 @@ class TextExport(EventExport):
             self._put(metadata.head)
         for batch in walk(capture, self._dropped):
             matched = calls.match(batch)
-            made = lines.of(batch, matched)
+            letters, bounds, places = lines.of(batch, matched)
             if metadata is None:
-                self._put([line for line in made if line is not None])
+                self._sink.write(letters.data)
             else:
+                made: list[str | None] = [None] * len(batch)
+                text = letters.tobytes()
+                for place, start, end in zip(
+                    places.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+                ):
+                    made[place] = text[start : end - 1].decode()
                 self._put(metadata.among(batch, made))
         if metadata is None:
             self._dropped += left_out(capture)
@@ -117,7 +131,7 @@ class TextExport(EventExport):
 
 
 class _TextLines:
-    """Renders events as lines, without line ends."""
+    """Renders events as lines."""
 
     def __init__(self, capture: Capture, time: str, dropped: Counter[str]) -> None:
         self._time = time
@@ -128,59 +142,130 @@ class _TextLines:
         self._labels = {
             kind: Memo(partial(_label, word, names)) for kind, word in FUNCTION_NAMES.items()
         }
-        self._last: list[int | None] = [None] * len(tasks[0])
+        self._last: dict[int, int] = {}
         """Time of the last event of each thread."""
         self._first: int | None = None
+        self._lines = Lines()
 
-    def of(self, batch: Batch, matched: Matched) -> list[str | None]:
-        """Return a line for each event; None for events outside the view."""
-        lines: list[str | None] = []
-        last, heads, labels = self._last, self._heads, self._labels
-        args, rate = batch.args, self._clock.ticks_per_second
-        unwound = matched.unwound
-        ns = self._ns(batch.tsc)
-        for kind, function, tsc, cpu, thread, place_shown, at, depth, entered, is_shown in zip(
-            batch.kind.tolist(),
-            batch.function.tolist(),
-            batch.tsc.tolist(),
-            batch.cpu.tolist(),
-            batch.thread.tolist(),
-            self._places(batch, ns),
-            ns,
-            matched.depths,
-            matched.entered,
-            matched.shown,
-            strict=True,
-        ):
-            before = last[thread]
-            last[thread] = tsc
-            if not is_shown:
-                lines.append(None)
-                continue
-            place = len(lines)
-            if kind >= CUSTOM:
-                what = self._event(batch, place)
-            else:
-                what = labels[kind][function]
-                if entered >= 0:
-                    length = at - entered * NS_PER_SECOND // rate
-                    what += f" dur={length}ns" if 0 <= length < 1000 else f" dur={duration(length)}"
-                    if place in unwound:
-                        what += f" unwound={len(unwound[place])}"
-                elif kind not in ENTRIES:
-                    what += " unmatched"
-                if place in args:
-                    what += "".join(f" arg{n}={value}" for n, value in enumerate(args[place]))
-            indent = INDENTS[depth] if depth <= DEEPEST else f"{INDENTS[DEEPEST]}[{depth}] "
-            delta = (
-                ""
-                if before is None
-                else f" +{tsc - before}"
-                if tsc >= before
-                else f" {tsc - before}"
+    def of(self, batch: Batch, matched: Matched) -> tuple[NDArray[np.uint8], I64, I64]:
+        """Return the lines of the events of the view: bytes, bounds, and the places of events."""
+        lines = self._lines
+        lines.begin()
+        if not len(batch):
+            return lines.joined()
+        tsc = batch.tsc.view(np.int64)
+        before, known = self._before(batch)
+        ns, lost = self._clock.to_ns(batch.tsc)
+        if self._first is None:
+            first = int(batch.tsc[0]) * NS_PER_SECOND // self._clock.ticks_per_second
+            self._first = first if self._time == "first" else 0
+        length = ns - self._clock.to_ns(matched.entered)[0]
+        # What a template cannot say: payloads, arguments, lines without a line before them.
+        odd = (batch.kind >= CUSTOM) | ~known | (matched.ended & (length < 0))
+        odd |= (matched.depths > DEEPEST) | (tsc < 0) | (before < 0)
+        odd[list(batch.args)] = True
+        odd[matched.inner["place"]] = True
+        if lost or self._first >> 62:
+            odd[:] = True
+        plain = matched.shown & ~odd
+        delta = tsc - before
+        sign = np.where(delta >= 0, lines.templates.text(b" +"), lines.templates.text(b" "))
+        heads = batch.thread.astype(np.int64) << CPU_BITS | batch.cpu
+        calls = batch.function.astype(np.int64) << KIND_BITS | batch.kind
+        for chosen, dur in ((plain & matched.ended, True), (plain & ~matched.ended, False)):
+            places = np.flatnonzero(chosen)
+            entry = np.isin(batch.kind[places], list(ENTRIES))
+            no_call = np.where(
+                entry, lines.templates.text(b""), lines.templates.text(b" unmatched")
             )
-            lines.append(f"{place_shown} {heads[thread << 16 | cpu]} {indent}{what}{delta}")
-        return lines
+            lines.put(
+                places,
+                *self._place(batch.offset[places], ns[places], batch.tsc[places]),
+                b" ",
+                (TEXT, lines.texts_of(heads[places], self._heads.__getitem__)),
+                b" ",
+                (TEXT, lines.texts_of(matched.depths[places], INDENTS.__getitem__)),
+                (TEXT, lines.texts_of(calls[places], self._call)),
+                *((b" dur=", (LENGTH, length[places])) if dur else ((TEXT, no_call),)),
+                (TEXT, sign[places]),
+                (SIGNED, delta[places]),
+                b"\n",
+            )
+        others = np.flatnonzero(matched.shown & odd).tolist()
+        inner = Counter(matched.inner["place"].tolist())
+        befores = [int(each) if is_known else None
+                   for each, is_known in zip(before[others].view(np.uint64), known[others],
+                                             strict=True)]  # fmt: skip
+        texts = [
+            self._line(batch, matched, place, each, inner[place])
+            for place, each in zip(others, befores, strict=True)
+        ]
+        lines.put_texts(others, texts, b"\n")
+        return lines.joined()
+
+    def _before(self, batch: Batch) -> tuple[I64, NDArray[np.bool_]]:
+        """Return the time of the event before each on its thread, and whether there is one."""
+        few = int(batch.thread.max()) < 1 << CPU_BITS  # numpy sorts short numbers by radix
+        order = np.argsort(batch.thread.astype(np.uint16) if few else batch.thread, kind="stable")
+        thread, tsc = batch.thread[order], batch.tsc[order]
+        starts = np.flatnonzero(np.append(True, thread[1:] != thread[:-1]))
+        earlier, known = np.empty_like(tsc), np.ones(tsc.size, np.bool_)
+        earlier[1:] = tsc[:-1]
+        ends = np.append(starts[1:], tsc.size) - 1
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            last = self._last.get(int(thread[start]))
+            known[start] = last is not None
+            earlier[start] = last or 0
+            self._last[int(thread[start])] = int(tsc[end])
+        before, is_known = np.empty_like(tsc), np.empty(tsc.size, np.bool_)
+        before[order], is_known[order] = earlier, known
+        return before.view(np.int64), is_known
+
+    def _call(self, key: int) -> str:
+        """Return the label of a key: a function's id shifted, and the kind."""
+        function, kind = divmod(key, 1 << KIND_BITS)
+        return self._labels[kind][function]
+
+    def _place(self, offsets: I64, ns: I64, tsc: U64) -> list[Cell]:
+        """Return the cells of offset and time."""
+        cells = [*self._padded(offsets, 8), b" "]
+        if self._time == "ticks":
+            return [*cells, *self._padded(tsc.view(np.int64), 16)]
+        return [*cells, (SECONDS, ns - (self._first or 0))]
+
+    def _padded(self, numbers: I64, width: int) -> tuple[Cell, Cell]:
+        """Return the cells of natural numbers in so many columns."""
+        tens = 10 ** np.arange(1, width, dtype=np.int64)
+        blanks = width - 1 - np.searchsorted(tens, numbers, side="right")
+        return (TEXT, self._lines.texts_of(blanks, " ".__mul__)), (NATURAL, numbers)
+
+    def _line(
+        self, batch: Batch, matched: Matched, place: int, before: int | None, unwound: int
+    ) -> str:
+        """Return any line, without its end."""
+        kind, function = int(batch.kind[place]), int(batch.function[place])
+        tsc, depth = int(batch.tsc[place]), int(matched.depths[place])
+        ns = tsc * NS_PER_SECOND // self._clock.ticks_per_second
+        if kind >= CUSTOM:
+            what = self._event(batch, place)
+        else:
+            what = self._labels[kind][function]
+            if matched.ended[place]:
+                rate = self._clock.ticks_per_second
+                what += f" dur={duration(ns - int(matched.entered[place]) * NS_PER_SECOND // rate)}"
+                if unwound:
+                    what += f" unwound={unwound}"
+            elif kind not in ENTRIES:
+                what += " unmatched"
+            if place in batch.args:
+                what += "".join(f" arg{n}={value}" for n, value in enumerate(batch.args[place]))
+        indent = INDENTS[depth] if depth <= DEEPEST else f"{INDENTS[DEEPEST]}[{depth}] "
+        delta = ""
+        if before is not None:
+            delta = f" +{tsc - before}" if tsc >= before else f" {tsc - before}"
+        time = f"{tsc:>16}" if self._time == "ticks" else seconds(ns - (self._first or 0))
+        head = self._heads[int(batch.thread[place]) << CPU_BITS | int(batch.cpu[place])]
+        return f"{int(batch.offset[place]):>8} {time} {head} {indent}{what}{delta}"
 
     def _event(self, batch: Batch, place: int) -> str:
         """Return the text of a custom or typed event."""
@@ -190,34 +275,10 @@ class _TextLines:
             name = f"{TYPED_EVENT} type={batch.function[place]}"
         return f"{name} size={len(data)} {payload_text(data)}"
 
-    def _ns(self, tsc: U64) -> list[int]:
-        ns, lost = self._clock.to_ns(tsc)
-        if lost:
-            rate = self._clock.ticks_per_second
-            return [ticks * NS_PER_SECOND // rate for ticks in tsc.tolist()]
-        return ns.tolist()  # type: ignore[no-any-return]
-
-    def _places(self, batch: Batch, ns: Sequence[int]) -> list[str]:
-        """Return offsets and times, in columns, with times as the option selects."""
-        offsets = batch.offset.tolist()
-        if self._time == "ticks":
-            pairs = zip(offsets, batch.tsc.tolist(), strict=True)
-            return [f"{offset:>8} {ticks:>16}" for offset, ticks in pairs]
-        if self._first is None and ns:
-            self._first = ns[0] if self._time == "first" else 0
-        first = self._first or 0
-        if first or min(ns, default=0) < NS_PER_SECOND:
-            shown = [seconds(moment - first) for moment in ns]
-            return [f"{offset:>8} {time}" for offset, time in zip(offsets, shown, strict=True)]
-        return [  # in the form of seconds()
-            f"{offset:>8} {digits[:-9]:>6}.{digits[-9:]}"
-            for offset, digits in zip(offsets, map(str, ns), strict=True)
-        ]
-
 
 def _head(pids: U64, tids: U64, key: int) -> str:
     """Return process, thread and CPU of a key: the thread's id shifted by 16 bits, and the CPU."""
-    thread, cpu = key >> 16, key & 0xFFFF
+    thread, cpu = divmod(key, 1 << CPU_BITS)
     pid, tid = (int(ids[thread]) & 0xFFFFFFFF for ids in (pids, tids))
     return f"{pid}/{tid} cpu{'?' if cpu == NO_CPU else cpu}"
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
+from fx_xray.export.lines import Lines
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
@@ -29,6 +30,8 @@ from fx_xray.export.session import SingleExport
 from fx_xray.layout import BASIC_PID_VERSION
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
+from fxframework.kernels.parts import MICROS, NATURAL, TEXT
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 
@@ -73,35 +76,6 @@ def quoted(text: str) -> str:
     return made.replace("\x7f", r"\u007f")
 
 
-class _Frames:
-    """Distinct stacks of functions: the ``stackFrames`` of trace_event."""
-
-    def __init__(self, deepest: int) -> None:
-        self._functions = array("I")
-        self._parents = array("q")
-        self._known: dict[int, int] = {}
-        self._deepest = deepest
-
-    def of(self, parent: int, function: int, depth: int) -> int:
-        """Return the number of the stack with a function on top of another stack (-1: none).
-
-        Beyond the limit of depth, the number of the stack below is returned.
-        """
-        if depth > self._deepest > 0:
-            return parent
-        key = parent + 1 << 32 | function
-        number = self._known.get(key)
-        if number is None:
-            number = self._known[key] = len(self._functions)
-            self._functions.append(function)
-            self._parents.append(parent)
-        return number
-
-    def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        """Yield number, function and parent of each stack."""
-        return iter(zip(range(len(self._functions)), self._functions, self._parents, strict=True))
-
-
 class JsonExport(SingleExport):
     """Writes trace_event JSON, as llvm-xray converts traces.
 
@@ -118,16 +92,18 @@ class JsonExport(SingleExport):
 
     def _write(self, capture: Capture) -> None:
         calls = Calls(capture)
-        frames = _Frames(capture.request.limits.max_depth)
         names = names_of(capture, quoted, self._dropped)
         form = _LlvmForm(capture, names) if self._strings else _OurForm(capture, names)
-        events = _JsonEvents(form, frames, self._with_events, self._dropped)
+        events = _JsonEvents(form, self._with_events, self._dropped)
         self._sink.write(form.head)
+        first = True
         for batch in walk(capture, self._dropped):
-            matched = calls.match(batch)
-            self._put_events(events.of(batch, matched), form.between)
+            letters = events.of(batch, calls.match(batch))
+            # The first event follows none.
+            self._sink.write(letters[len(form.between) if first else 0 :].data)
+            first = first and not letters.size
         self._sink.write(form.middle)
-        self._put_frames(frames, form)
+        self._put_frames(calls.stacks, form)
         self._sink.write(form.foot)
         self._dropped[UNMATCHED] += calls.unmatched
 
@@ -136,7 +112,9 @@ class JsonExport(SingleExport):
             self._sink.write((self._comma + between.join(items)).encode())
             self._comma = between
 
-    def _put_frames(self, frames: _Frames, form: _LlvmForm | _OurForm) -> None:
+    def _put_frames(
+        self, frames: Iterable[tuple[int, int, int]], form: _LlvmForm | _OurForm
+    ) -> None:
         some: list[str] = []
         self._comma = ""
         for number, function, parent in frames:
@@ -169,14 +147,19 @@ class _OurForm:
 
     def __init__(self, capture: Capture, names: Names) -> None:
         self._names = names
-        self._rate = clock_of(capture).ticks_per_second
+        self._clock = clock_of(capture)
+        self.rate = self._clock.ticks_per_second
         self.who = [f'"pid":{pid},"tid":{tid}' for pid, tid in who(capture)]
         self.begins = _beginnings('{{"name":{},"ph":"B",', names)
         self.ends = _beginnings('{{"name":{},"ph":"E",', names)
 
-    def times(self, tsc: U64) -> list[str]:
+    def times(self, tsc: U64, templates: Templates) -> Cell:
         """Return times in microseconds, with three decimals."""
-        return microseconds(tsc, self._rate, digits=3)
+        ns, lost = self._clock.to_ns(tsc)
+        if not lost:
+            return MICROS, ns
+        shown = microseconds(tsc, self.rate, digits=3)
+        return TEXT, templates.texts([text.encode() for text in shown])
 
     def frame(self, number: int, function: int, parent: int) -> str:
         """Return the member of a stack."""
@@ -197,7 +180,7 @@ class _LlvmForm:
 
     def __init__(self, capture: Capture, names: Names) -> None:
         self._names = names
-        self._rate = clock_of(capture).ticks_per_second
+        self.rate = clock_of(capture).ticks_per_second
         has_processes = (whole_of(capture).version or 0) >= BASIC_PID_VERSION
         self._digits = 4 if has_processes else 3
         self.who = [
@@ -206,9 +189,10 @@ class _LlvmForm:
         self.begins = _beginnings('{{ "name" : {}, "ph" : "B", ', names)
         self.ends = _beginnings('{{ "name" : {}, "ph" : "E", ', names)
 
-    def times(self, tsc: U64) -> list[str]:
+    def times(self, tsc: U64, templates: Templates) -> Cell:
         """Return times in microseconds."""
-        return microseconds(tsc, self._rate, digits=self._digits, nearest=True)
+        shown = microseconds(tsc, self.rate, digits=self._digits, nearest=True)
+        return TEXT, templates.texts([text.encode() for text in shown])
 
     def frame(self, number: int, function: int, parent: int) -> str:
         """Return the member of a stack."""
@@ -220,55 +204,64 @@ class _JsonEvents:
     """Renders events as trace events."""
 
     def __init__(
-        self, form: _OurForm | _LlvmForm, frames: _Frames, with_events: bool, dropped: Counter[str]
+        self, form: _OurForm | _LlvmForm, with_events: bool, dropped: Counter[str]
     ) -> None:
         self._form = form
-        self._frames = frames
         self._with_events = with_events
         self._dropped = dropped
-        self._stacks: list[list[int]] = [[] for _ in form.who]
-        """Numbers of the stacks of each thread's open calls."""
+        self._lines = Lines()
         self._latest: dict[int, int] = {}
         """Latest time of each thread's begins and ends."""
 
-    def of(self, batch: Batch, matched: Matched) -> list[str]:
-        """Return the events of a batch that belong to the view."""
-        out: list[str] = []
-        put = out.append
-        form, frames, who = self._form, self._frames, self._form.who
-        begins, ends, at, on, close = form.begins, form.ends, form.time, form.stack, form.close
-        args, unwound = batch.args, matched.unwound
-        for place, (kind, function, time, thread, entered, is_shown) in enumerate(
-            zip(
-                batch.kind.tolist(),
-                batch.function.tolist(),
-                form.times(self._forward(batch)),
-                batch.thread.tolist(),
-                matched.entered,
-                matched.shown,
-                strict=True,
+    def of(self, batch: Batch, matched: Matched) -> NDArray[np.uint8]:
+        """Return the events of a batch that belong to the view, each behind a separator."""
+        form, lines = self._form, self._lines
+        lines.begin()
+        tsc = self._forward(batch)
+        entry = np.isin(batch.kind, list(ENTRIES))
+        given = [place for place in batch.args if matched.shown[place]]
+        self._dropped["arguments of exits"] += sum(
+            len(batch.args[place]) for place in given if not entry[place]
+        )
+        begins = [place for place in given if entry[place]]
+        texts = {place: self._arguments(batch.args[place]) for place in begins}
+        # The ends of inner calls come before that of the call whose exit ends them.
+        inner = np.flatnonzero(matched.inner["shown"])
+        for places, ranks, functions, stacks, beginnings in (
+            (np.flatnonzero(matched.shown & entry), None, batch.function, matched.stacks,
+             form.begins),
+            (np.flatnonzero(matched.shown & matched.ended), None, batch.function, matched.stacks,
+             form.ends),
+            (matched.inner["place"][inner], inner, matched.inner["function"],
+             matched.inner["stack"], form.ends),
+        ):  # fmt: skip
+            rows = places if ranks is None else ranks
+            close: Cell = form.close.encode()
+            if begins and beginnings is form.begins:
+                closes = np.full(places.size, lines.templates.text(form.close.encode()))
+                shown = [(texts[place] + form.close).encode() for place in begins]
+                closes[np.searchsorted(places, begins)] = lines.templates.texts(shown)
+                close = TEXT, closes
+            lines.put(
+                2 * places + (ranks is None),
+                form.between.encode(),
+                (TEXT, lines.texts_of(functions[rows], beginnings.__getitem__)),
+                (TEXT, lines.texts_of(batch.thread[places], form.who.__getitem__)),
+                form.time.encode(),
+                form.times(tsc[places], lines.templates),
+                form.stack.encode(),
+                (NATURAL, stacks[rows]),
+                close,
             )
-        ):
-            stack = self._stacks[thread]
-            if kind in ENTRIES:
-                number = frames.of(stack[-1] if stack else -1, function, len(stack))
-                stack.append(number)
-                if is_shown:
-                    given = self._arguments(args[place]) if place in args else ""
-                    put(f"{begins[function]}{who[thread]}{at}{time}{on}{number}{given}{close}")
-            elif entered >= 0:
-                for inner in unwound.get(place, ()):
-                    number = stack.pop()
-                    if inner.shown:
-                        put(f"{ends[inner.function]}{who[thread]}{at}{time}{on}{number}{close}")
-                number = stack.pop()
-                if is_shown:
-                    put(f"{ends[function]}{who[thread]}{at}{time}{on}{number}{close}")
-            elif kind >= CUSTOM and is_shown:
-                self._instant(batch, place, time, out)
-            if place in args and kind not in ENTRIES and is_shown:
-                self._dropped["arguments of exits"] += len(args[place])
-        return out
+        places = np.flatnonzero(matched.shown & (batch.kind >= CUSTOM))
+        if self._with_events:
+            times = microseconds(tsc[places], form.rate, digits=3)
+            instants = [form.between + self._instant(batch, place, time)
+                        for place, time in zip(places.tolist(), times, strict=True)]  # fmt: skip
+            lines.put_texts((2 * places + 1).tolist(), instants, b"")
+        else:
+            self._dropped["custom and typed events"] += places.size
+        return lines.joined()[0]
 
     def _forward(self, batch: Batch) -> U64:
         """Return the times, with those of a thread's calls made ascending.
@@ -301,10 +294,7 @@ class _JsonEvents:
         members = ",".join(f'"arg{place}":{value}' for place, value in enumerate(values))
         return f',"args":{{{members}}}'
 
-    def _instant(self, batch: Batch, place: int, time: str, out: list[str]) -> None:
-        if not self._with_events:
-            self._dropped["custom and typed events"] += 1
-            return
+    def _instant(self, batch: Batch, place: int, time: str) -> str:
         kind, data = int(batch.kind[place]), batch.payloads[place]
         name = CUSTOM_EVENT if kind == CUSTOM else TYPED_EVENT
         number = f'"event_type":{batch.function[place]},' if kind == TYPED else ""
@@ -313,7 +303,7 @@ class _JsonEvents:
         except UnicodeDecodeError:
             shown = f'"data_hex":"{data.hex()}"'
         who = self._form.who[int(batch.thread[place])]
-        out.append(
+        return (
             f'{{"name":"{name}","cat":"{name}","ph":"i","s":"t",{who},"ts":{time},'
             f'"args":{{{number}{shown}}}}}'
         )
