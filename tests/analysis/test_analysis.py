@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from typing import Any
 
 import attrs
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.analysis.account import account
-from fxframework.analysis.calls import Calls, dense
+from fxframework.analysis.calls import Calls, _Distinct, dense
 from fxframework.analysis.graph import call_graph, difference, dot, dot_of_difference
 from fxframework.analysis.slowest import slowest
 from fxframework.analysis.tree import call_tree, merged
@@ -373,3 +374,24 @@ def test_a_kernel_takes_up_where_it_stopped() -> None:
         patch.setattr("fxframework.analysis.tree.ROOM", 1)
         tree = call_tree(Given(calls))
     assert tree.depths().max() == 50
+
+
+def test_distinct_numbers_of_batches_are_merged_in_proportion() -> None:
+    """Keys of many batches: what is merged grows as n log n, whatever the keys are."""
+    merged = 0
+
+    class Counted(_Distinct):
+        @staticmethod
+        def _merged(left: Any, right: Any) -> Any:
+            nonlocal merged
+            merged += left.size + right.size
+            return _Distinct._merged(left, right)
+
+    for step in (1, 3, 64):
+        merged, rows = 0, 512
+        keys = Counted()
+        for at in range(rows):
+            keys.add(np.arange(step * at, step * at + 64))
+        assert keys.all().tolist() == list(range(step * (rows - 1) + 64))
+        assert merged <= 64 * rows * 12
+    assert Counted().all().size == 0

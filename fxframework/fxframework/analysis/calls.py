@@ -208,8 +208,7 @@ class CallBatches:
             return
         self._column, self._length, self.per_second = measured(capture, by)
         self._count = 0
-        self.threads = np.zeros(0, np.int64)
-        self._distinct = np.zeros(0, np.int64)
+        keys, threads_of = _Distinct(), _Distinct()
         left: list[tuple[I64, I64]] = []
         for batch in capture.batches("slices"):
             chosen = batch.array("kind") != ASYNC
@@ -218,10 +217,10 @@ class CallBatches:
                 rows = np.flatnonzero(~chosen)
                 left.append((rows + self._count, batch.array("parent")[rows]))
                 values, threads = values[chosen], threads[chosen]
-            distinct = dense(values)[1].astype(values.dtype)
-            self._distinct = np.union1d(self._distinct, distinct) if self._count else distinct
-            self.threads = np.union1d(self.threads, dense(threads)[1])
+            keys.add(dense(values)[1].astype(values.dtype))
+            threads_of.add(dense(threads)[1])
             self._count += chosen.size
+        self._distinct, self.threads = keys.all(), threads_of.all()
         self._left = _Omitted(left)
         self.asynchronous = len(self._left)
         self.functions = functions_of(capture, self._column, self._distinct)
@@ -279,6 +278,36 @@ class CallBatches:
         """Drop the current part from memory if it is in temporary files."""
         for column in self._held:
             column.release()
+
+
+class _Distinct:
+    """Distinct numbers of many batches: sorted arrays, each at least twice as long as the next."""
+
+    def __init__(self) -> None:
+        self._sorted: list[NDArray[Any]] = []
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Add ascending numbers, which are merged with arrays that are not much longer."""
+        while self._sorted and self._sorted[-1].size < 2 * values.size:
+            values = self._merged(self._sorted.pop(), values)
+        self._sorted.append(values)
+
+    def all(self) -> NDArray[Any]:
+        """Return all numbers, ascending."""
+        values = np.zeros(0, np.int64)
+        if self._sorted:
+            values = self._sorted.pop()
+            while self._sorted:
+                values = self._merged(self._sorted.pop(), values)
+        return values
+
+    @staticmethod
+    def _merged(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+        both = np.concatenate((left, right))
+        both.sort(kind="stable")  # which merges what is sorted
+        new = np.ones(both.size, np.bool_)
+        np.not_equal(both[1:], both[:-1], out=new[1:])
+        return both[new]
 
 
 class _Omitted:
