@@ -236,6 +236,27 @@ def test_literal_codes_are_found() -> None:
         assert not literal_codes(text, codes), text
 
 
+# --- One plan of names ----------------------------------------------------------------------------
+
+PLAN = ("plugin.py", "format.py", "rules.py", "sample.py", "steps.py", "read/capture.py",
+        "read/records.py", "read/decoder.py", "read/scan.py", "read/tables.py", "read/explain.py",
+        "write/writer.py")  # fmt: skip
+"""Modules that each plugin of a format has, with one meaning."""
+OTHERWISE = {"xray": {"format.py": "layout.py", "read/capture.py": "read/reader.py"}}
+"""What a plugin may still have in place of one of them."""
+MODULES = {"inspect": 48, "log": 48, "trace": 58, "xray": 56}
+"""How many modules a plugin has at most, but for those that say what a package is."""
+
+
+@pytest.mark.parametrize("plugin", MODULES)
+def test_plugins_have_one_plan(plugin: str) -> None:
+    folder = ROOT / "plugins" / plugin / f"fx_{plugin}"
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
+    instead = OTHERWISE.get(plugin, {})
+    assert not {name for name in PLAN if not {name, instead.get(name, name)} & found}
+    assert len([name for name in found if not name.endswith("__init__.py")]) <= MODULES[plugin]
+
+
 # --- Words that are no longer used ----------------------------------------------------------------
 
 GONE = {
