@@ -726,7 +726,7 @@ def test_calls_are_matched_as_a_list_of_open_ones_does(
 @pytest.mark.parametrize("time", ["ticks", "first", "clock"])
 def test_lines_by_columns_are_those_made_one_by_one(time: str) -> None:
     data = sample(60_000)
-    with open_bytes("xray", data) as capture:
+    with opened(data) as capture:
         calls, lines = Calls(capture), _TextLines(capture, time, Counter())
         again = _TextLines(capture, time, Counter())
         seen = 0
