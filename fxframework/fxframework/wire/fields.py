@@ -171,7 +171,7 @@ class Number(Field):
         self.flag = False
         self.size_unit, self.size_plus = 1, 0
 
-    @property
+    @functools.cached_property
     def range(self) -> tuple[int, int]:
         """The least and the greatest number."""
         return limits_of(self.nbits, self.signed)

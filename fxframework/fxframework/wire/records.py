@@ -591,6 +591,9 @@ class Layout:
 
     def write_part(self, b: Builder, part: Any) -> None:
         """Write an item."""
+        if self.writer is not None and self.family.pad == 1:
+            self.writer(b, part)
+            return
         saved = b.layout, b.word_at, b.word_nbytes
         self.write_made(b, part)
         b.known.pop(SIZE, None)  # of the record around it, which is not complete
