@@ -529,8 +529,12 @@ def inspect_kernels(data: bytes) -> None:
 def xray_kernels(data: bytes) -> None:
     """Lines, scan and timeline; for one input in two the matching of calls."""
     from fx_xray.read.calls import Matcher
-    from fx_xray.read.jsonlines import BasicLines, FdrLines
     from fx_xray.read.log import BasicLog, FdrLog
+    from fx_xray.read.record_lines import program_of
+    from fxframework.io.source import Source
+    from fxframework.kernels.notes import Notes
+    from fxframework.kernels.pools import Pool
+    from fxframework.wire.programs import CODES
 
     octets = _exact(data, "u1")
     if octets.size < 32:
@@ -539,14 +543,14 @@ def xray_kernels(data: bytes) -> None:
     order = ("little", "big", "big-lsb", "little")[way & 3]
     version = int(octets[0])
     log: FdrLog | BasicLog
-    lines: FdrLines | BasicLines
-    if octets[2] or way & 8:
-        lines = FdrLines(
-            view(octets, "u1"), version=1 + version % 5, order=(way & 3) % 3, limit=0, most=1 << 12
-        )
-        lines.trusted = lines.by_extents = True
-        lines.limit = octets.size >> (way >> 2)
-        _write_lines(lines)
+    basic = not (octets[2] or way & 8)
+    made = program_of("xray-basic" if basic else "xray", mirrored=order == "big" and not basic)
+    lines = made.start(Source.open(octets), BOUND, Pool(), Notes(CODES, 0), 1 << 12)
+    lines.sound_only = 1
+    lines.framing.big = int(order != "little")
+    lines.total = lines.framing.total = octets.size >> (way >> 2)
+    _write_lines(lines)
+    if not basic:
         log = FdrLog(
             octets,
             version=1 + version % 5,
@@ -556,7 +560,6 @@ def xray_kernels(data: bytes) -> None:
             limits=BOUND,
         )
     else:
-        _write_lines(BasicLines(view(octets, "u1"), big=order != "little", most=1 << 12))
         log = BasicLog(octets, version=1 + version % 3, byte_order=order, limits=BOUND)
     if way & 4:
         Matcher(log, BOUND).add_all()

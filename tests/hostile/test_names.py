@@ -21,7 +21,8 @@ import pytest
 from fx_inspect import Inspector
 from fx_log import LogWriter
 from fx_trace.write.archive import Archive
-from fx_xray.read import records
+from fx_xray import format as records
+from fx_xray.write.encoder import packed
 from fxframework.errors import FxError
 from fxframework.host import default_host
 from fxframework.io.sink import Sink
@@ -100,11 +101,11 @@ def xray(names: tuple[str, ...]) -> bytes:
     dialect = records.Dialect(version=5, byte_order="little")
     head = [records.NewBuffer(thread=7), records.WallTime(seconds=1, micros=2)]
     data = b"".join(
-        each.pack(dialect)
+        packed(each, dialect)
         for each in [*head, records.Pid(process=9), records.NewCpu(cpu=1, tsc=5), *body]
     )
     header = records.FileHeader(version=5, type=1, cycle_frequency=10**9, buffer_size=1 << 16)
-    return header.pack() + records.BufferExtents(bytes=len(data)).pack(dialect) + data
+    return header.pack() + packed(records.BufferExtents(bytes=len(data)), dialect) + data
 
 
 def mapped(names: tuple[str, ...]) -> bytes:

@@ -18,6 +18,7 @@ from fxframework.wire.records import Record
 
 Body = dict[str, Any]
 UNITS = (1, 2, 4, 8)
+TIME, STEPS = wire.register(name="time"), wire.register(name="steps")
 
 
 def class_of(name: str, base: Any, options: dict[str, Any], body: Body) -> Any:
@@ -49,7 +50,8 @@ def fields(draw: st.DrawFn, name: str, table: Any) -> Body:
     """A field, with what it depends on before it."""
     kind = draw(st.sampled_from([
         "integer", "bits", "float", "enumeration", "fixed", "counted", "terminated", "numbers",
-        "parts", "optional", "defining", "referring", "inline", "constant",
+        "parts", "optional", "defining", "referring", "inline", "constant", "closed", "spare",
+        "adding", "context",
     ]))  # fmt: skip
     align = draw(st.sampled_from((1, 1, 2, 4, 8)))
     number = wire.integer(draw(st.integers(1, 8)), signed=draw(st.booleans()))
@@ -72,6 +74,26 @@ def fields(draw: st.DrawFn, name: str, table: Any) -> Body:
     if kind == "optional":
         flag = wire.bits(0, 0, of=1)
         return {f"_{name}_there": flag, name: wire.u32(when=flag == 1)}
+    if kind == "closed":
+        numbers = range(draw(st.integers(0, 2)), draw(st.integers(3, 6)))
+        names = {number: f"n{number}" for number in numbers}
+        return {name: wire.bits(1, 3, of=1, closed=True, values=names)}
+    if kind == "spare":
+        first = wire.spare(draw(st.integers(1, 5)))
+        more = wire.spare(draw(st.integers(1, 9)), after=first)
+        return {f"_{name}": first, f"{name}_between": wire.u16(), name: more}
+    if kind == "adding":
+        step = wire.i32(adds=TIME)
+        when = draw(st.sampled_from((None, STEPS)))
+        shown = wire.computed(TIME + step, signed=draw(st.booleans()), when=when)
+        return {f"{name}_step": step, f"{name}_time": shown}
+    if kind == "context":
+        nbits = draw(st.sampled_from((5, 16, 32, 64)))
+        return {
+            f"{name}_a": wire.computed(STEPS * 3, nbits=nbits, signed=draw(st.booleans())),
+            f"{name}_b": wire.computed(STEPS, when=STEPS == 2),
+            f"{name}_steps": wire.u8(sets=STEPS),
+        }
     if kind == "constant":
         return {f"_{name}": wire.u16(equals=draw(st.integers(0, 65535)))}
     if kind == "referring":
@@ -145,7 +167,7 @@ def formats(draw: st.DrawFn) -> Format:
         wire.rows("made_rows", classes[0], doc="made", **{
             f"made_{field.name}": field.name
             for field in classes[0].layout.public
-            if type(field).__name__ != "Listed"
+            if type(field).__name__ not in ("Listed", "Spare")
         })
     ]  # fmt: skip
     return wire.Format(

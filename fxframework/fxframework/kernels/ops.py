@@ -2,10 +2,11 @@
 
 Control and reading: END and FAIL end a record; LOAD reads a word; SAVE, USE and KEEP store words
 and fields in slots; CALC, CONST, MOVE and CHECKSUM compute slots; RESERVED, EXPECT and KNOWN check;
-SPAN, UNTIL and REST find bytes, TRIM and ALIGN their padding, UTF8 checks them; PUSH, POP and BODY
-bound what follows; LOOP, AGAIN and MORE repeat; CASE and JUMP choose. Lines of JSON: LIT to REFNUM,
-and REFEND. Rows: PUT to ROW. State: DEFINE, CLEAR, MARKSPAN. HANDOVER leaves the record to the
-object decoder.
+SPAN, UNTIL and REST find bytes, TRIM and ALIGN their padding, UTF8 and NONZERO look at them; PUSH,
+POP and BODY bound what follows, BOUND the record; LOOP, AGAIN and MORE repeat; CASE and JUMP
+choose. Lines of JSON: LIT to REFNUM, REFEND and ONEOF; ONCE and KEPT let a part of a line be made
+once, as long as registers stay. Rows: PUT to ROW. State: DEFINE, CLEAR, MARKSPAN. HANDOVER leaves
+the record to the object decoder.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
     TRIM, UNTIL, REST, ALIGN, UTF8, PUSH, POP, LOOP, AGAIN, MORE, CASE, BODY, KNOWN, LIT,
     NATURAL, SIGNED, NAMES, TEXT, HEX, REAL, HALFREAL, REF, NATSLOT, SGNSLOT, BEGIN,
     FINISH, REFNUM, PUT, PUTSLOT, PUTCODE, PUTREF, PUTSPAN, PUTPOS, REFEND, ROW, HANDOVER,
-    DEFINE, CLEAR, MARKSPAN, CHECKSUM,
-) = range(54)  # fmt: skip
+    DEFINE, CLEAR, MARKSPAN, CHECKSUM, NONZERO, ONCE, KEPT, ONEOF, BOUND,
+) = range(59)  # fmt: skip
 WIDTH = 6
 """Numbers per operation: its own and the operands."""
 

@@ -33,7 +33,7 @@ from fxframework.kernels.framing import Framing
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.output import Output
+from fxframework.kernels.output import PART, Output
 from fxframework.kernels.pools import Pool
 from fxframework.kernels.utf8 import Utf8
 
@@ -83,13 +83,16 @@ class Program(Kernel):
 
     ``code`` (int64) has the operations, ``entries`` (int64) the first operation of each kind, for
     little-endian stretches, then for big-endian ones; -1 leaves a kind to the object decoder.
-    ``classes`` is the number of kinds that are counted; ``slots`` (int64) has registers and fields.
+    ``classes`` is the number of kinds that are counted, ``parts`` that of parts of lines that are
+    kept; ``slots`` (int64) has registers and fields.
     Lines go to ``out``, whose literals are ``texts``. Rows go to ``cells`` (int64): column c of
     table t is ``cells[c * room : c * room + rows[t]]``.
 
     ``run`` returns AT_END, FULL (``most`` bytes of lines, or no room for more rows) or HANDED_OVER:
     the record at ``pos`` is for the object decoder; then set ``pos`` to the byte after it. The end
-    of the last stretch that is not damaged is ``sound``.
+    of the last stretch that is not damaged is ``sound``. With ``sound_only``, all that is not a
+    sound record is handed over; one that is longer than ``longest`` (0: any) is damaged. It stops
+    at ``total``, which is that of ``framing`` too.
     """
 
     framing: Framing
@@ -123,6 +126,8 @@ class Program(Kernel):
     by_kinds: i64
     classes: i64
     lines: i64
+    sound_only: i64
+    longest: i64
     most: i64
     pos: i64
     records: i64
@@ -144,6 +149,7 @@ class Program(Kernel):
         notes: Notes,
         most: int,
         classes: int,
+        parts: int,
     ) -> None:
         code, entries, slots, tables, columns = arrays
         self.framing = framing
@@ -168,10 +174,13 @@ class Program(Kernel):
         self.halves = view(np.asarray(self.half_bits).view("f4"), np.float32)
         self.figures = room(20, "u1")
         self.crc = crc_table()
+        self.out.parts = room(parts * PART, "u1")
         self.notes = notes
         self.pending = room(3 * PENDING, "i8")
         self.waiting = 0
         self.lines = 0
+        self.sound_only = 0
+        self.longest = 0
         self.most = most
         self.total = self.framing.total
         self.pos = 0
@@ -276,12 +285,16 @@ class Program(Kernel):
             self.waiting = 0
             if status != ops.DAMAGED:
                 return status
+            if self.sound_only:
+                return ops.HANDED_OVER
             self.framing.big = big
             if self.framing.size == 0:
                 self.framing.size = self.framing.find(self.pos + 1) - self.pos
                 return self.stretch(CUT_OFF, 0)
             return self.stretch(BAD_SIZE, 0)
         self.framing.big = big
+        if self.sound_only:
+            return ops.HANDED_OVER
         if entry == ops.UNKNOWN:
             return self.stretch(UNKNOWN_KIND, 1)
         if entry == ops.PADDING:
@@ -439,9 +452,12 @@ class Program(Kernel):
                 if self.slots[a] == 0:
                     if c:
                         raw = 1
-                    self.note(b, pos, self.slots[d])
+                    if b:
+                        self.note(b, pos, self.slots[d])
             elif code == ops.KNOWN:
                 if self.texts.get(self.tables[b], self.slots[a]) < 0:
+                    if d:
+                        return ops.DAMAGED
                     self.note(c, pos, self.slots[a])
             elif code == ops.RESERVED:
                 if w & a:
@@ -502,6 +518,34 @@ class Program(Kernel):
                     self.out.natural(value)
                 else:
                     self.out.literal(index)
+            elif code == ops.NONZERO:
+                if b:
+                    self.slots[a] = 0
+                if self.zeros(start, start + length) == 0:
+                    self.slots[a] = 1
+            elif code == ops.ONCE:
+                # Slot a: whether slots a + 1 and a + 2, place and size in ``parts``, are those of
+                # what follows; its beginning in the line otherwise.
+                if self.slots[a]:
+                    self.out.repeat(self.slots[a + 1], self.slots[a + 2])
+                    ip = b
+                    continue
+                self.slots[a + 2] = self.out.used
+            elif code == ops.KEPT:
+                self.slots[a] = self.out.keep(self.slots[a + 1], self.slots[a + 2])
+                self.slots[a + 2] = self.out.used - self.slots[a + 2]
+            elif code == ops.BOUND:
+                if 0 < self.longest < at - pos:
+                    return ops.DAMAGED
+            elif code == ops.ONEOF:
+                value = (w >> a) & b
+                if 0 <= value < d:
+                    self.out.literal(c + value)
+                elif self.code[ip + 5]:
+                    return ops.DAMAGED
+                else:
+                    self.out.literal(c + d)
+                    self.out.natural(value)
             elif code == ops.NATSLOT:
                 self.out.literal(b)
                 self.out.natural(self.slots[a])
@@ -576,6 +620,9 @@ class Program(Kernel):
                     limit -= b
                     if limit < at:
                         return ops.DAMAGED
+                elif a == 4:
+                    start = self.slots[b]
+                    length = self.slots[b + 1]
                 else:
                     self.slots[b] = start
                     self.slots[b + 1] = length

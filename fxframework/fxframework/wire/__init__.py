@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         byte_sum,
         byte_xor,
         choice,
+        computed,
         crc32,
         f32,
         f64,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         register,
         rows,
         size,
+        spare,
         table,
         text,
         texts,
@@ -88,6 +90,7 @@ __all__ = [
     "byte_sum",
     "byte_xor",
     "choice",
+    "computed",
     "crc32",
     "f32",
     "f64",
@@ -107,6 +110,7 @@ __all__ = [
     "register",
     "rows",
     "size",
+    "spare",
     "table",
     "text",
     "texts",
@@ -121,8 +125,8 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor choice "
-        "crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer kind listed octets "
-        "register rows size table text texts u8 u16 u32 u64",
+        "computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer kind listed "
+        "octets register rows size spare table text texts u8 u16 u32 u64",
         "fxframework.wire.reading": "by_cursor",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",

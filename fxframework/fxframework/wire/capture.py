@@ -26,10 +26,10 @@ from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.expressions import Expression, wrapped
 from fxframework.wire.fields import Number, Span
 from fxframework.wire.format import Format
+from fxframework.wire.operations import Compiled
 from fxframework.wire.programs import (
     CODES,
     COPIES,
-    Compiled,
     compile_copy,
     compile_lines,
     compile_rows,
@@ -144,6 +144,8 @@ class Run:
         if record.record != "damaged":
             program.sound = walk.at
         program.framing.big = int(state.big)
+        for slot in self.compiled.parts:
+            program.slots[slot] = 0
         if isinstance(record, self.capture.watch):
             self.capture.seen(self.context, record)
         if not self.compiled.lines:

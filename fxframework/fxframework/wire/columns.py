@@ -7,6 +7,7 @@ from typing import Any
 
 from fxframework.errors import PluginError, did_you_mean
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
+from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.expressions import Calculation, Constant, Expression, Named, expression
 from fxframework.wire.fields import Field, Float, Number, Octets, Span, Text
 from fxframework.wire.lists import Listed
@@ -93,8 +94,9 @@ class Rows:
                         f"{format.name.replace('-', '_')}_{name}",
                     )
                 known[name] = column_of(name, source)
-            if isinstance(source, Listed):
-                raise PluginError(f"{where}: {name} is a list, which no column holds")
+            if isinstance(source, Listed | Spare):
+                what = "a list" if isinstance(source, Listed) else "spare bytes"
+                raise PluginError(f"{where}: {name} is {what}, which no column holds")
             if source is not None:
                 kind = known[name].kind
                 textual = isinstance(source, Text) or (
@@ -189,11 +191,12 @@ def column_of(name: str, source: Any) -> Column:
         kind = "text"
     elif isinstance(source, Float):
         kind, unit = "f8", source.unit
-    elif isinstance(source, Number):
-        if source.refers is not None:
+    elif isinstance(source, Number | Computed):
+        if isinstance(source, Number) and source.refers is not None:
             kind = "code"
         else:
             nbytes = next(size for size in (1, 2, 4, 8) if source.nbits <= 8 * size)
             kind = f"{'i' if source.signed else 'u'}{nbytes}"
-            unit, values = source.unit, source.values
+            if isinstance(source, Number):
+                unit, values = source.unit, source.values
     return Column(name, kind, doc, unit, values=values)

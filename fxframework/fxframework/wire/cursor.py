@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fxframework.io.words import FieldView, explain_stretch, hex_and_ascii
+from fxframework.io.words import FieldView, explain_stretch
 from fxframework.wire.expressions import Expression, Register, wrapped
 from fxframework.wire.state import State
 
-__all__ = ["AT", "SIZE", "Builder", "Cursor", "RefusalError", "ShortError", "limits_of", "order_of"]
+__all__ = [
+    "AT", "SIZE", "Builder", "Cursor", "RefusalError", "ShortError", "limits_of", "mirror",
+    "order_of",
+]  # fmt: skip
 
 SIZE = Register(name="SIZE")
 """The size of the record, or of the part, in bytes."""
@@ -55,6 +58,7 @@ class Cursor:
         self.at = at
         self.limit = limit
         self.big = state.big
+        self.mirrored = state.mirrored
         self.state = state
         self.known: dict[Expression, int] = dict(state.registers)
         self.word = 0
@@ -65,6 +69,8 @@ class Cursor:
         self.effects: list[tuple[Any, ...]] = []
         self.spans: dict[Any, tuple[int, int]] = {}
         """Place and size of spans of bytes that were read."""
+        self.spare: dict[Any, bytes] = {}
+        """Bytes without a meaning that were read, with those before them."""
         self.views = views
         self.odd = False
         """Whether the fields may not encode to the same bytes."""
@@ -88,7 +94,7 @@ class Cursor:
         self.word_at = self.at
         self.word = self.number(nbytes)
         self.word_nbytes = nbytes
-        stray = self.word & reserved
+        stray = self.word & (mirror(reserved, nbytes) if self.mirrored else reserved)
         if stray:
             self.note(105, stray, self.word_at)
             low = (stray & -stray).bit_length() - 1
@@ -139,10 +145,9 @@ class Cursor:
         if self.views is None or at == self.at:
             return
         nbytes = self.at - at
-        if nbytes <= 8:
+        if nbytes <= 8 and meaning is not None:
             value = int.from_bytes(self.data[at : self.at], order_of(self.big))
-            shown = meaning or hex_and_ascii(self.data[at : self.at].tobytes())
-            self.views.append(FieldView(at, 0, 8 * nbytes - 1, name, value, shown, self.section))
+            self.views.append(FieldView(at, 0, 8 * nbytes - 1, name, value, meaning, self.section))
         else:
             self.views += explain_stretch(
                 self.data, at, self.at, name, self.section, meaning=meaning,
@@ -157,6 +162,7 @@ class Builder:
         self.what = what
         self.state = state
         self.big = big
+        self.mirrored = state is not None and state.mirrored
         self.out = bytearray()
         self.start = 0
         self.known: dict[Expression, int] = {} if state is None else dict(state.registers)
@@ -183,6 +189,11 @@ class Builder:
     def align(self, unit: int) -> None:
         """Write zero bytes up to a multiple of ``unit`` from the start of the record."""
         self.out += bytes(-(len(self.out) - self.start) % unit)
+
+
+def mirror(mask: int, nbytes: int) -> int:
+    """Return a mask of a word with its bits in the opposite order."""
+    return int(f"{mask:0{8 * nbytes}b}"[::-1], 2)
 
 
 def limits_of(nbits: int, signed: bool) -> tuple[int, int]:

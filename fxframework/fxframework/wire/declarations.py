@@ -1,4 +1,8 @@
-"""Declarations: the functions that make fields, tables, registers and rows."""
+"""Declarations: the functions that make fields, tables, registers and rows, and the base classes.
+
+Where kernels are built, ``fxframework.wire`` is empty: a format whose constants kernels use has
+``from fxframework.wire import declarations as wire``.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,29 @@ from typing import Any
 
 from fxframework.errors import PluginError
 from fxframework.model.schema import Column
+from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.columns import Always, Rows
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
 from fxframework.wire.fields import Bits, Float, Integer, Mark, Number, Octets, Text
 from fxframework.wire.lists import Listed, Texts
+from fxframework.wire.records import OTHER, Part, Record
 from fxframework.wire.state import TextTable
 
 __all__ = [
     "AT",
+    "OTHER",
     "SIZE",
+    "Part",
+    "Record",
     "always",
     "bits",
     "byte_order",
     "byte_sum",
     "byte_xor",
     "choice",
+    "computed",
     "crc32",
     "f32",
     "f64",
@@ -42,6 +52,7 @@ __all__ = [
     "register",
     "rows",
     "size",
+    "spare",
     "table",
     "text",
     "texts",
@@ -58,11 +69,12 @@ def bits(low: int, high: int, *, of: int | None = None, **options: Any) -> Any:
     The first field of bits begins a word, and so does one with ``of``, its size in bytes; others
     are of the same word. Bits that no field names are reserved: zero, or a finding.
 
-    Options of all numbers: ``values`` (names of an enumeration), ``refers`` (a table whose text is
-    shown), ``equals`` (what it must be), ``below`` (a limit), ``sets`` and ``adds`` (a register),
-    ``signed``, ``unit``. Of all fields: ``when`` (a condition), ``tail`` (behind the fields of
-    derived classes), ``default``, ``doc``, ``rules`` (of the format's own, by the numbers of those
-    in whose place they are; 0 for none).
+    Options of all numbers: ``values`` (names of an enumeration; ``closed``: any other number is
+    damage), ``refers`` (a table whose text is shown), ``equals`` (what it must be), ``below`` (a
+    limit), ``sets`` and ``adds`` (a register), ``signed``, ``unit``. Of all fields: ``when`` (a
+    condition), ``tail`` (behind the fields of derived classes), ``default`` (what it is if it is
+    left out), ``doc``, ``rules`` (of the format's own, by the numbers of those in whose place they
+    are; 0 for none).
     """
     return Bits(low, high, of, **options)
 
@@ -180,6 +192,23 @@ def texts(size: Any, **options: Any) -> Any:
     ``most`` texts of up to ``longest`` bytes; ``many`` and ``long`` are rules for what is beyond.
     """
     return Texts(size, **options)
+
+
+def spare(nbytes: int, *, after: Any = None, **common: Any) -> Any:
+    """Bytes without a meaning, which writers need not clear: kept, and shown if not all are zero.
+
+    The value is empty if all are zero. ``after`` is an earlier spare field, hidden, whose bytes the
+    value begins with.
+    """
+    return Spare(nbytes, after=after, **common)
+
+
+def computed(value: Any, *, nbits: int = 64, signed: bool = False, **common: Any) -> Any:
+    """A number that is not in the file: an expression of fields and registers, as integer.
+
+    It is shown, ignored when the record is written, and not looked at when records are compared.
+    """
+    return Computed(value, nbits=nbits, signed=signed, **common)
 
 
 def kind(number: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.expressions import Expression
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
@@ -57,6 +58,8 @@ def _size(layout: Layout, field: Field) -> str:
         return f"{bits} of {counted(nbytes)}"
     if isinstance(field, Integer | Float):
         return counted(field.nbytes)
+    if isinstance(field, Computed):
+        return f"computed: {_text(field.of)}"
     if isinstance(field, Span):
         return _span(field)
     if isinstance(field, Texts):

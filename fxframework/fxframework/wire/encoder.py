@@ -37,7 +37,7 @@ class Encoder:
     def encode(self, record: LosslessRecord | Mapping[str, Any]) -> bytes:
         """Return the bytes of a record or its JSON. Raises WriteRefusedError if invalid."""
         if isinstance(record, Mapping):
-            record = self.format.from_json(record)
+            record = self.format.from_json(record, self.state)
         raw = None if record.raw is None else bytes(record.raw)
         if raw is not None and isinstance(record, Unknown):
             return self._unknown(record.type, raw)

@@ -56,6 +56,14 @@ def wrapped(number: int) -> int:
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
+def calculated(symbol: str, left: int, right: int) -> int:
+    """Return the result of an operation on 64 bits with a sign, as in a program."""
+    left, right = wrapped(left), wrapped(right)
+    if symbol in ("<<", ">>") and not 0 <= right < 64:
+        return 0
+    return wrapped(int(OPERATIONS[symbol](left, right)))
+
+
 class Expression:
     """An integer, or a condition (0 or 1), known when a record is read."""
 
@@ -70,6 +78,15 @@ class Expression:
     def linear(self) -> tuple[Expression, int, int] | None:
         """Return a leaf, a factor and a summand if it is ``leaf * factor + summand``."""
         return self, 1, 0
+
+    def resolved(self, fields: Mapping[str, Expression]) -> Expression:
+        """Return it with the fields themselves in place of their names (``Named``)."""
+        del fields
+        return self
+
+    def source(self, names: Callable[[Expression], str]) -> str:
+        """Return it as Python; ``names`` gives the source of fields and registers."""
+        return names(self)
 
     def __add__(self, other: Any) -> Expression:
         return Calculation("+", self, other)
@@ -137,6 +154,11 @@ class Constant(Expression):
         """Return the number."""
         return self.number
 
+    def source(self, names: Callable[[Expression], str]) -> str:
+        """Return the number as Python."""
+        del names
+        return repr(self.number)
+
     def __repr__(self) -> str:
         return str(self.number)
 
@@ -185,6 +207,10 @@ class Named(Expression):
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def resolved(self, fields: Mapping[str, Expression]) -> Expression:
+        """Return the field; itself if there is none of the name."""
+        return fields.get(self.name, self)
+
     def __repr__(self) -> str:
         return self.name
 
@@ -199,15 +225,30 @@ class Calculation(Expression):
 
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the result, which wraps to 64 bits as in a program."""
-        left, right = wrapped(self.left.value(known)), wrapped(self.right.value(known))
-        if self.symbol in ("<<", ">>") and not 0 <= right < 64:
-            return 0
-        return wrapped(int(OPERATIONS[self.symbol](left, right)))
+        return calculated(self.symbol, self.left.value(known), self.right.value(known))
 
     def leaves(self) -> Iterator[Expression]:
         """Yield the leaves of both sides."""
         yield from self.left.leaves()
         yield from self.right.leaves()
+
+    def resolved(self, fields: Mapping[str, Expression]) -> Expression:
+        """Return the operation on the resolved sides."""
+        return Calculation(self.symbol, self.left.resolved(fields), self.right.resolved(fields))
+
+    def source(self, names: Callable[[Expression], str]) -> str:
+        """Return the operation as Python, whose result is right in its low 64 bits."""
+        sides = self.left, self.right
+        left, right = (each.source(names) for each in sides)
+        if self.symbol in "+-*&|":
+            return f"({left} {self.symbol} {right})"
+        left, right = (
+            text if isinstance(each, Register | Constant) else f"wrapped({text})"
+            for each, text in zip(sides, (left, right), strict=True)
+        )
+        if self.symbol in ("<<", ">>"):
+            return f"calculated({self.symbol!r}, {left}, {right})"
+        return f"({left} {self.symbol} {right})"
 
     def linear(self) -> tuple[Expression, int, int] | None:
         """Return a leaf, a factor and a summand, or None."""

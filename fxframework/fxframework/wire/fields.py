@@ -81,6 +81,8 @@ class Field(Expression):
         self.when = None if when is None else expression(when)
         self.tail = tail
         self.doc = doc
+        self.default = default
+        """What it is if it is left out of JSON or of a record that is made; None: it must not."""
         self.role = ""
         """``kind`` and ``size`` are roles; the number of a kind, or the size, is written there."""
 
@@ -150,6 +152,7 @@ class Number(Field):
         *,
         signed: bool = False,
         values: Mapping[int, str] | None = None,
+        closed: bool = False,
         refers: TextTable | None = None,
         equals: Any = None,
         below: Any = None,
@@ -162,6 +165,7 @@ class Number(Field):
         self.nbits = nbits
         self.signed = signed
         self.values = dict(values or {})
+        self.closed = closed
         self.refers = refers
         self.equals = None if equals is None else expression(equals)
         self.below = None if below is None else expression(below)
@@ -212,6 +216,8 @@ class Number(Field):
         for checksum in self.checksums:
             c.known[checksum] = checksum.of(c.data[c.start : at])
         shown: Any = bool(number) if self.flag else number
+        if self.closed and number not in self.values:
+            raise ShortError
         if self.equals is not None and self not in c.layout.measured:
             self.check(c)
         if self.values and number not in self.values:
@@ -236,7 +242,8 @@ class Number(Field):
         if self.public:
             values[self.name] = shown
         if c.views is not None:
-            self.view(c, at, number, str(shown) if shown is not number else self.unit)
+            meaning = str(shown) if shown is not number else self.unit
+            self.view(c, at, number, meaning)
 
     def check(self, c: Cursor) -> None:
         """Report a number that is not what it must be equal to."""
@@ -246,7 +253,11 @@ class Number(Field):
 
     def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
         """Show the number for `fxf explain`."""
-        c.stretch(self.name.lstrip("_"), at, f"{number} {meaning}".rstrip())
+        c.stretch(self.name.lstrip("_"), at, self.explained(f"{number} {meaning}".rstrip()))
+
+    def explained(self, meaning: str) -> str:
+        """Return what a number means, and what the field is for."""
+        return ": ".join(filter(None, (meaning, self.doc)))
 
     def number_of(self, b: Builder, values: Values) -> int:
         """Return the number to write. Raises RefusalError for a value without one."""
@@ -341,6 +352,10 @@ class Number(Field):
             return form.flag(self.key)
         if self.refers is not None:
             return form.text(self.key)
+        if self.closed:
+            if form.need(self.key) not in self.values.values():
+                raise form.wrong(self.key, f"one of {', '.join(self.values.values())}")
+            return form.given[self.key]
         if self.values:
             return form.one_of(self.key, self.names_of, self.range[1])
         return form.within(self.key, *self.range)
@@ -388,12 +403,16 @@ class Bits(Number):
         """The mask of the field in the word."""
         return (1 << self.nbits) - 1 << self.low
 
+    def shift(self, nbytes: int, mirrored: bool) -> int:
+        """Return how many bits of a word are below the field."""
+        return 8 * nbytes - 1 - self.high if mirrored else self.low
+
     def take(self, c: Cursor) -> int:
         """Read the bits."""
         word = c.layout.words.get(self)
         if word is not None:
             c.open_word(*word)
-        number = (c.word >> self.low) & ((1 << self.nbits) - 1)
+        number = (c.word >> self.shift(c.word_nbytes, c.mirrored)) & ((1 << self.nbits) - 1)
         if self.signed and number >> self.nbits - 1:
             number -= 1 << self.nbits
         return number
@@ -402,7 +421,9 @@ class Bits(Number):
         """Show the bits for `fxf explain`."""
         del at
         value = number & (1 << self.nbits) - 1
-        c.bits(self.name.lstrip("_"), self.low, self.high, value, meaning)
+        low = self.shift(c.word_nbytes, c.mirrored)
+        high = low + self.nbits - 1
+        c.bits(self.name.lstrip("_"), low, high, value, self.explained(meaning))
 
     def put(self, b: Builder, number: int) -> None:
         """Write the bits."""
@@ -411,11 +432,12 @@ class Bits(Number):
             b.open_word(word[0])
         if self.role == "size" or self.late(b):
             b.later.append((self, b.word_at, b.word_nbytes))
-        b.put_bits(b.word_at, b.word_nbytes, self.low, number & (1 << self.nbits) - 1)
+        self.put_later(b, b.word_at, b.word_nbytes, number)
 
     def put_later(self, b: Builder, at: int, nbytes: int, number: int) -> None:
         """Write the bits at a place of a record that is complete."""
-        b.put_bits(at, nbytes, self.low, number & (1 << self.nbits) - 1)
+        low = self.shift(nbytes, b.mirrored)
+        b.put_bits(at, nbytes, low, number & (1 << self.nbits) - 1)
 
 
 class Integer(Number):

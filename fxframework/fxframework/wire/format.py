@@ -15,8 +15,9 @@ from fxframework.registry import lazy
 from fxframework.wire.columns import Rows, bind_all
 from fxframework.wire.cursor import RefusalError
 from fxframework.wire.expressions import Expression, Register
+from fxframework.wire.families import Family, declaration_error
 from fxframework.wire.fields import Number, Text
-from fxframework.wire.records import OTHER, Family, Layout, Record, declaration_error
+from fxframework.wire.records import OTHER, Layout, Record
 from fxframework.wire.rules import catalogue, refusals
 from fxframework.wire.state import State, TextTable
 
@@ -131,7 +132,9 @@ class Format:
                 raise declaration_error(cls, None, "may have no bytes at all")
         self.kinds: dict[str, type[LosslessRecord]] = {}
         for cls in [*self.classes, *([header] if header else [])]:
-            if cls.record in self.kinds:
+            same: Any = self.kinds.get(cls.record)
+            variant = same and same.layout.kind == cls.layout.kind and cls.layout.when is not None
+            if same is not None and not variant:
                 raise declaration_error(cls, None, f"two records are called {cls.record}")
             self.kinds[cls.record] = cls
         if magic:
@@ -205,9 +208,14 @@ class Format:
         """The fewest bytes before the first record."""
         return len(self.magic) or (0 if self.header is None else self.header.layout.least)
 
-    def from_json(self, given: Json) -> LosslessRecord:
-        """Return the record that a JSON object describes. Raises WriteRefusedError."""
-        record = record_of_json(given, self.kinds, self.name, self.refusals)
+    def from_json(self, given: Json, state: State | None = None) -> LosslessRecord:
+        """Return the record that a JSON object describes. Raises WriteRefusedError.
+
+        Of classes of one name, the one is taken that can follow in a state.
+        """
+        known = (state or self.state()).registers
+        fit = {cls.record: cls for cls in self.classes if cls.layout.fits(known)}
+        record = record_of_json(given, {**self.kinds, **fit}, self.name, self.refusals)
         if isinstance(record, Padding):
             record.nbytes = given["nbytes"]
         return record

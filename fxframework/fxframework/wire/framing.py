@@ -14,19 +14,23 @@ from fxframework.wire.expressions import wrapped
 from fxframework.wire.format import Format, kinds_of
 
 if TYPE_CHECKING:
-    from fxframework.wire.records import Place
+    from fxframework.wire.families import Place
 
 __all__ = ["framing_of"]
 
 NOWHERE = (0, 0, 0, 0)
 
 
-def _numbers(place: Place | None) -> tuple[int, int, int, int]:
-    return NOWHERE if place is None else (place.offset, place.nbytes, place.shift, place.mask)
+def framing_of(
+    format: Format, source: Source, limits: Limits | None = None, *, mirrored: bool = False
+) -> Framing:
+    """Return the framing of a file, at its beginning; ``mirrored`` is that of ``State``."""
 
+    def numbers_of(place: Place | None) -> tuple[int, int, int, int]:
+        if place is None:
+            return NOWHERE
+        return place.offset, place.nbytes, place.shift_in(mirrored), place.mask
 
-def framing_of(format: Format, source: Source, limits: Limits | None = None) -> Framing:
-    """Return the framing of a file, at its beginning."""
     family = format.family
     places = [family.places[field] for field in family.kinds]
     kind, second = (*places, None, None)[:2]
@@ -42,9 +46,9 @@ def framing_of(format: Format, source: Source, limits: Limits | None = None) -> 
     entries = kinds_of(format)
     align = format.base.layout.align
     numbers = [
-        *_numbers(kind),
-        *_numbers(second),
-        *_numbers(size),
+        *numbers_of(kind),
+        *numbers_of(second),
+        *numbers_of(size),
         family.unit,
         family.plus,
         family.nbytes,

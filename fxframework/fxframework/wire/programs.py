@@ -6,204 +6,57 @@ JSON, or rows. What a program cannot do, it leaves to the object decoder, record
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
-from fxframework.io.limits import Limits
-from fxframework.io.source import Source
 from fxframework.kernels import ops
-from fxframework.kernels.buffers import view
-from fxframework.kernels.notes import Notes
-from fxframework.kernels.pools import Pool
-from fxframework.kernels.program import Program
+from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.columns import WHICH, Rows, differing
-from fxframework.wire.cursor import SIZE
-from fxframework.wire.expressions import (
-    OPERATIONS,
-    Calculation,
-    Constant,
-    Expression,
-    Register,
-    wrapped,
-)
+from fxframework.wire.cursor import mirror
+from fxframework.wire.expressions import Calculation, Constant, Expression, Register
+from fxframework.wire.families import Fields
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
 from fxframework.wire.format import Format, kinds_of
-from fxframework.wire.framing import framing_of
 from fxframework.wire.lists import Listed
+from fxframework.wire.operations import (
+    POS,
+    SYMBOLS,
+    Compiled,
+    UnfitError,
+    Writer,
+    is_steady,
+    key_beside,
+    part_key,
+)
 from fxframework.wire.records import OTHER, Layout
-from fxframework.wire.state import TextTable
 
-__all__ = ["CODES", "COPIES", "Compiled", "compile_copy", "compile_lines", "compile_rows"]
+__all__ = ["CODES", "COPIES", "compile_copy", "compile_lines", "compile_rows"]
 
 COPIES = "copies"
 """A table of the places and sizes of records."""
+DENSE = 64
+"""Most names of an enumeration that are found by number."""
 CODES = 256
 """Numbers of rules that a program may report."""
-SYMBOLS = {symbol: number for number, symbol in enumerate(OPERATIONS)}
-POS, NBYTES = 0, 1
-"""Slots of the place and the size of the record."""
-DATA_LOSS_CODES = ("0101", "0102", "0103", "0104")
-
-
-@attrs.define
-class Compiled:
-    """A program of a format: operations, entries, literals and columns."""
-
-    format: Format
-    code: NDArray[np.int64]
-    entries: NDArray[np.int64]
-    texts: list[bytes]
-    registers: dict[Register, int]
-    """Slots of the registers."""
-    slots: int
-    names: list[tuple[int, int, int]]
-    """Table, value and literal of each name of an enumeration."""
-    tables: int
-    columns: dict[str, list[str]]
-    """Cells of each table, by name of the column; texts and bytes take two."""
-    lines: bool
-    table_numbers: dict[Any, int]
-    copied: tuple[Any, ...] = ()
-    """Classes of which the table ``COPIES`` has places."""
-
-    def start(self, source: Source, limits: Limits, pool: Pool, notes: Notes, most: int) -> Program:
-        """Return the interpreter of the program, at the beginning of a file."""
-        slots = np.zeros(self.slots, "i8")
-        for register, slot in self.registers.items():
-            slots[slot] = register.initial
-        sizes = [len(cells) for cells in self.columns.values()]
-        arrays = [
-            view(self.code, "i8"),
-            view(self.entries, "i8"),
-            slots.data,
-            np.arange(max(1, self.tables), dtype="i8").data,
-            view(np.array(sizes, "i8"), "i8"),
-        ]
-        framing = framing_of(self.format, source, limits)
-        program = Program(framing, arrays, self.texts, pool, notes, most, len(self.format.classes))
-        program.lines = int(self.lines)
-        for table, value, literal in self.names:
-            program.texts.put(table, value, literal)
-        return program
-
-
-class UnfitError(Exception):
-    """A program cannot do this; the record is for the object decoder."""
-
-
-def key_beside(field: Field, what: str, before: bytes) -> bytes:
-    """Return a key of JSON beside that of a field, and the beginning of its value."""
-    return b"," + orjson.dumps(f"{field.key}_{what}") + b":" + before
-
-
-class Writer:
-    """Collects operations, literals and slots of a program."""
-
-    def __init__(self, format: Format, *, lines: bool, fields: Sequence[Rows]) -> None:
-        self.format = format
-        self.lines = lines
-        self.rows = fields
-        self.code: list[int] = []
-        self.texts: list[bytes] = []
-        self.literals: dict[bytes, int] = {}
-        self.slots: dict[Expression, int] = {}
-        self.used = 2
-        self.registers: dict[Register, int] = {}
-        for register in format.registers:
-            self.registers[register] = self.slots[register] = self.new()
-        self.slots[SIZE] = NBYTES
-        self.tables: dict[Any, int] = {each: n for n, each in enumerate(format.text_tables)}
-        self.count = len(self.tables)
-        self.names: list[tuple[int, int, int]] = []
-        self.columns: dict[str, list[str]] = {}
-        self.fixed()
-
-    def new(self, count: int = 1) -> int:
-        """Return a new slot, the first of ``count``."""
-        self.used += count
-        return self.used - count
-
-    def op(self, code: int, *operands: int) -> int:
-        """Add an operation; return its place."""
-        at = len(self.code)
-        self.code += [code, *(wrapped(each) for each in operands), 0, 0, 0, 0, 0][: ops.WIDTH]
-        return at
-
-    def patch(self, at: int, operand: int, value: int | None = None) -> None:
-        """Set an operand of an earlier operation: by default the place of the next one."""
-        self.code[at + 1 + operand] = len(self.code) if value is None else value
-
-    def literal(self, text: bytes) -> int:
-        """Return the number of a literal."""
-        if text not in self.literals:
-            self.literals[text] = len(self.texts)
-            self.texts.append(text)
-        return self.literals[text]
-
-    def around(self, table: TextTable, field: Field) -> int:
-        """Return the number of what surrounds the number of an unknown text; a key follows."""
-        self.texts += [f'"<{table.name}#'.encode(), b'>"', key_beside(field, "bytes_hex", b'"')]
-        return len(self.texts) - 3
-
-    def fixed(self) -> None:
-        """Add the literals that the interpreter knows by number."""
-        prefix = self.format.codes
-        self.texts += [
-            b'{"record":"damaged","offset":', b',"nbytes":', b',"code":"', b'"', b'"}\n',
-            b'{"record":"unknown","offset":', b',"type":', b'{"record":"padding","offset":', b"}\n",
-        ]  # fmt: skip
-        self.texts += [b'"', "\ufffd".encode(), b'"NaN"', b'"Infinity"', b'"-Infinity"']
-        self.texts += [f'{prefix}{number}"'.encode() for number in DATA_LOSS_CODES]
-        self.texts[3] = b',"raw":"'
-
-    def table(self, values: Mapping[int, Any]) -> int:
-        """Return the number of a table that gives the literals of names."""
-        number = self.count
-        self.count += 1
-        for value, name in values.items():
-            self.names.append((number, wrapped(value), self.literal(orjson.dumps(name))))
-        return number
-
-    # --- Expressions ----------------------------------------------------------------------------
-
-    def calculate(self, value: Expression) -> int:
-        """Add what computes an expression; return its slot."""
-        if value in self.slots:
-            return self.slots[value]
-        slot = self.new()
-        if isinstance(value, Constant):
-            self.op(ops.CONST, slot, value.number)
-            return slot
-        if not isinstance(value, Calculation):
-            raise UnfitError
-        left, right = self.calculate(value.left), self.calculate(value.right)
-        self.op(ops.CALC, slot, SYMBOLS[value.symbol], left, right)
-        return slot
-
-    def kept(self, value: Expression) -> int:
-        """Add what computes an expression into a slot of its own; return the slot."""
-        slot = self.new()
-        self.op(ops.MOVE, slot, self.calculate(value))
-        return slot
 
 
 class Compiler:
     """Translates the layouts of a format into operations of one ``Writer``."""
 
-    def __init__(self, out: Writer, *, big: bool) -> None:
+    def __init__(self, out: Writer, *, big: bool, mirrored: bool = False) -> None:
         self.out = out
         self.big = big
+        self.mirrored = mirrored
         self.format = out.format
         self.word: Field | None = None
         """The field that begins the word at hand; None if it is another one."""
         self.saved: dict[Field, int] = {}
         self.start = POS
-        self.effects: list[tuple[int, ...]] = []
+        self.effects: list[tuple[Any, ...]] = []
         self.refs: list[tuple[str, int, int]] = []
         """Name, slot and flag (-1: always there) of each reference."""
         self.needed: set[Expression] = set()
@@ -212,6 +65,14 @@ class Compiler:
         """The tables of the record, if they are more than one."""
         self.behind = "", b""
         """A field, and what a line has behind it: the type of a part."""
+        self.turn: list[Field] = []
+        """The fields that a line has yet to show, in their order."""
+        self.kept: dict[Field, Callable[[], None]] = {}
+        """What shows a field that was read before its turn."""
+        self.mute = False
+        """Whether the field at hand is not shown yet."""
+        self.spares: dict[Field, tuple[int, int]] = {}
+        """Slots of a flag, whether there are spare bytes that are not zero, and of their place."""
 
     # --- Records --------------------------------------------------------------------------------
 
@@ -235,8 +96,8 @@ class Compiler:
         out = self.out
         kept = len(out.code)
         self.word, self.saved, self.effects, self.refs = None, {}, [], []
-        self.start = POS
-        if not out.lines and cls in getattr(self.format.capture, "watch", ()):
+        self.kept, self.spares, self.start = {}, {}, POS
+        if cls in out.left or (not out.lines and cls in getattr(self.format.capture, "watch", ())):
             out.op(ops.HANDOVER)
             return
         rows = [each for each in out.rows if each.record is cls]
@@ -269,11 +130,19 @@ class Compiler:
         if out.lines:
             self.show_refs()
             out.op(ops.FINISH)
-        values = [out.kept(value) for value in layout.sets.values()]
+        if not layout.fixed and layout.family.size is None:
+            out.op(ops.BOUND)
+        constant = {r: value for r, value in layout.sets.items() if isinstance(value, Constant)}
+        values = {r: out.kept(to) for r, to in layout.sets.items() if r not in constant}
         for effect in self.effects:
-            out.op(*effect)
-        for register, slot in zip(layout.sets, values, strict=True):
-            out.op(ops.MOVE, out.slots[register], slot)
+            if isinstance(effect[0], Register):
+                out.set(*effect)
+            else:
+                out.op(*effect)
+        for register, slot in values.items():
+            out.set(register, slot)
+        for register, value in constant.items():
+            out.set(register, value)
         for table in layout.clears:
             out.op(ops.CLEAR, out.tables[table])
         for each in rows:
@@ -334,11 +203,9 @@ class Compiler:
     def fields(self, layout: Layout, prefix: str) -> None:
         """Add the operations of all fields; their keys of JSON follow ``prefix``."""
         out = self.out
-        in_file = [field.name for field in layout.fields if field in layout.shown]
-        if out.lines and [field.name for field in layout.shown] != in_file:
-            raise UnfitError  # another order than that of the file
         if layout.measured or layout.family.rules or any(field.rules for field in layout.fields):
             raise UnfitError
+        self.turn = list(layout.shown) if out.lines else []
         sized = bool(layout.fixed or layout.family.size is not None)
         if layout.tail:
             out.op(ops.MARKSPAN, 1, layout.tail)
@@ -347,6 +214,12 @@ class Compiler:
             if field.tail and not tail:
                 self.body(layout, layout.tail)
                 tail = True
+            if isinstance(field, Computed):
+                self.computed(field, prefix)
+                continue
+            self.mute = field in Fields(self.turn) and self.turn[0] is not field
+            if self.mute and (prefix or field.when is not None):
+                raise UnfitError
             skip = -1
             if field.when is not None:
                 if out.lines and prefix == "{":
@@ -363,9 +236,13 @@ class Compiler:
             if skip >= 0:
                 out.patch(skip, 1)
                 self.word = None
-            if field in layout.shown:
-                prefix = ","
-        if sized and not tail:
+            if self.mute:
+                self.mute = False
+            elif field in layout.shown and out.lines:
+                self.turn.pop(0)
+                prefix = prefix and ","
+                self.flush(prefix)
+        if sized and not tail and not (layout.fixed == layout.least and is_whole(layout)):
             self.body(layout, 0)
 
     def body(self, layout: Layout, tail: int) -> None:
@@ -393,7 +270,15 @@ class Compiler:
     def field(self, layout: Layout, field: Field, prefix: str) -> None:
         """Add the operations of a field."""
         if isinstance(field, Number):
-            self.number(layout, field, prefix)
+            shift, mask, sign = self.number(layout, field, prefix)
+            if self.mute:
+                slot = self.out.new()
+                self.out.op(ops.SAVE, slot)
+                self.kept[field] = lambda: self.again(field, slot, shift, mask, sign)
+        elif isinstance(field, Spare):
+            self.spare(field)
+        elif self.mute:
+            raise UnfitError
         elif isinstance(field, Float):
             self.float(field, prefix)
         elif isinstance(field, Span):
@@ -425,7 +310,8 @@ class Compiler:
             out.op(ops.LOAD, nbytes, int(self.big))
             self.word = field
             if reserved:
-                out.op(ops.RESERVED, reserved, 0, nbytes)
+                wrong = mirror(reserved, nbytes) if self.mirrored else reserved
+                out.op(ops.RESERVED, wrong, 0, nbytes)
             places = [n for n, f in enumerate(layout.fields) if layout.word_of.get(f) is field]
             if places[-1] - places[0] >= len(places):  # other fields lie between
                 self.saved[field] = out.new()
@@ -436,10 +322,11 @@ class Compiler:
                 raise UnfitError
             out.op(ops.USE, self.saved[first])
             self.word = first
-        return field.low, -1 if field.nbits == 64 else (1 << field.nbits) - 1
+        shift = field.shift(layout.words[first][0], self.mirrored)
+        return shift, -1 if field.nbits == 64 else (1 << field.nbits) - 1
 
-    def number(self, layout: Layout, field: Number, prefix: str) -> None:
-        """Add the operations of an integer."""
+    def number(self, layout: Layout, field: Number, prefix: str) -> tuple[int, int, int]:
+        """Add the operations of an integer; return shift, mask and sign."""
         out = self.out
         shift, mask = self.load(layout, field)
         sign = 1 << field.nbits - 1 if field.signed and field.nbits < 64 else 0
@@ -454,7 +341,7 @@ class Compiler:
             field in self.needed
             or field.equals is not None
             or field.below is not None
-            or field.values
+            or (field.values and not self.checked_when_shown(field))
             or field.refers is not None
             or field.sets is not None
             or field.adds is not None
@@ -464,12 +351,19 @@ class Compiler:
         if by_slot:
             out.op(ops.KEEP, shift, mask, self.slot(field), sign)
             self.check(field)
+        if field.role == "kind" and layout.word and self.big and not self.mirrored:
+            # The bits that tell the kind are elsewhere in the word.
+            out.op(ops.KEEP, shift, mask, self.slot(field))
+            number = layout.kind[layout.family.kinds.index(field)]
+            out.op(ops.EXPECT, out.calculate(Calculation("==", field, number)), 0, 1)
         if isinstance(field, Mark):
+            if self.mute:
+                raise UnfitError
             if out.lines:
                 name = orjson.dumps(field.names[int(self.big)])
                 out.op(ops.LIT, self.key(field, prefix, name))
-            return
-        shown = field.public and field in layout.public
+            return shift, mask, sign
+        shown = field.public and field in layout.public and not self.mute
         if out.lines and shown:
             self.show_number(field, prefix, shift, mask, sign)
         for column, _ in self.columns(field):
@@ -478,6 +372,112 @@ class Compiler:
                 out.op(ops.PUTREF, self.slot(field), out.tables[field.refers], column, first)
             else:
                 out.op(ops.PUT, shift, mask, column, sign)
+        return shift, mask, sign
+
+    def again(self, field: Number, slot: int, shift: int, mask: int, sign: int) -> None:
+        """Add what shows a number that was read before."""
+        self.out.op(ops.USE, slot)
+        self.word = None
+        self.show_number(field, "", shift, mask, sign)
+
+    def flush(self, prefix: str) -> None:
+        """Add what shows the fields whose turn it is and that are known."""
+        while self.turn:
+            run = list(itertools.takewhile(is_steady, self.turn))
+            if run and not prefix:
+                del self.turn[: len(run)]
+                self.once([each for each in run if isinstance(each, Computed)])
+            elif self.turn[0] in self.kept:
+                self.kept.pop(self.turn.pop(0))()
+            else:
+                return
+
+    def once(self, run: list[Computed]) -> None:
+        """Add what shows fields that depend on registers alone, or repeats how it did so before."""
+        out = self.out
+        slot, _ = out.parts[part_key(run)]
+        begin = out.op(ops.ONCE, slot, 0)
+        for each in run:
+            self.show_computed(each)
+        out.op(ops.KEPT, slot)
+        out.patch(begin, 1)
+
+    def computed(self, field: Computed, prefix: str) -> None:
+        """Add the operations of a number that is not in the file."""
+        out = self.out
+        if prefix:
+            raise UnfitError
+        if field in self.needed or field in self.sinks:
+            self.default(field)
+            out.op(ops.CONST, self.slot(field), 0)
+            skip = -1 if field.when is None else out.op(ops.JUMPZ, out.calculate(field.when))
+            mask, sign = self.use(field)
+            out.op(ops.KEEP, 0, mask, self.slot(field), sign)
+            for column, _ in self.columns(field):
+                out.op(ops.PUT, 0, mask, column, sign)
+            if skip >= 0:
+                out.patch(skip, 1)
+        if field in Fields(self.turn):
+            self.kept[field] = lambda: self.show_computed(field)
+        self.flush(prefix)
+
+    def use(self, field: Computed) -> tuple[int, int]:
+        """Add what brings a computed number to hand; return its mask and sign."""
+        self.out.op(ops.USE, self.out.calculate(field.of))
+        self.word = None
+        wide = field.nbits == 64
+        sign = 1 << field.nbits - 1 if field.signed and not wide else 0
+        return -1 if wide else (1 << field.nbits) - 1, sign
+
+    def show_computed(self, field: Computed) -> None:
+        """Add what writes a computed number into JSON."""
+        out = self.out
+        skip = -1 if field.when is None else out.op(ops.JUMPZ, out.calculate(field.when))
+        key = self.key(field, "")
+        if field.nbits == 64:
+            code = ops.SGNSLOT if field.signed else ops.NATSLOT
+            out.op(code, out.calculate(field.of), key)
+            if skip >= 0:
+                out.patch(skip, 1)
+            return
+        mask, sign = self.use(field)
+        if field.signed:
+            out.op(ops.SIGNED, 0, mask, key, sign)
+        else:
+            out.op(ops.NATURAL, 0, mask, key)
+        if skip >= 0:
+            out.patch(skip, 1)
+
+    def spare(self, field: Spare) -> None:
+        """Add the operations of bytes without a meaning."""
+        out = self.out
+        flag = out.new() if field.after is None else self.spares[field.after][0]
+        self.spares[field] = flag, out.new(2)
+        out.op(ops.SPAN, field.own, -1)
+        out.op(ops.NONZERO, flag, int(field.after is None))
+        out.op(ops.MARKSPAN, 0, self.spares[field][1])
+        if not out.lines or field.shown is not field:
+            return
+        if self.mute:
+            self.kept[field] = lambda: self.show_spare(field)
+        else:
+            self.show_spare(field)
+
+    def show_spare(self, field: Spare) -> None:
+        """Add what writes spare bytes into JSON, with those before them."""
+        out = self.out
+        chain: list[Spare] = []
+        each: Spare | None = field
+        while each is not None:
+            chain.insert(0, each)
+            each = each.after
+        skip = out.op(ops.JUMPZ, self.spares[field][0])
+        out.op(ops.LIT, self.key(field, "", b'"'))
+        for each in chain:
+            out.op(ops.MARKSPAN, 4, self.spares[each][1])
+            out.op(ops.HEX, out.literal(b""), out.literal(b""))
+        out.op(ops.LIT, out.literal(b'"'))
+        out.patch(skip, 1)
 
     def check(self, field: Number) -> None:
         """Add the checks of a number, and what it changes."""
@@ -491,19 +491,25 @@ class Compiler:
         if field.equals is not None:
             same = Calculation("==", field, field.equals)
             out.op(ops.EXPECT, out.calculate(same), 106, 1, slot)
-        if field.values:
+        if field.values and not self.checked_when_shown(field):
             names = out.table(field.values)
-            out.op(ops.KNOWN, slot, names, 106)
+            out.op(ops.KNOWN, slot, names, 106, int(field.closed))
         if field.below is not None:
             out.op(ops.EXPECT, out.calculate(field < field.below), 108, 0, slot)
         if field.refers is not None and not self.looked_up(field):
             out.op(ops.KNOWN, slot, out.tables[field.refers], 108)
         if field.sets is not None:
-            self.effects.append((ops.MOVE, out.slots[field.sets], slot))
+            self.effects.append((field.sets, slot))
         if field.adds is not None:
             total = out.new()
             out.op(ops.CALC, total, SYMBOLS["+"], out.slots[field.adds], slot)
-            self.effects.append((ops.MOVE, out.slots[field.adds], total))
+            if field.when is None:
+                out.sums[id(field.adds), id(field)] = total
+            self.effects.append((field.adds, total))
+
+    def checked_when_shown(self, field: Number) -> bool:
+        """Return whether a line cannot show a number that the enumeration does not have."""
+        return self.out.lines and field.public and field.closed and is_dense(field.values)
 
     def looked_up(self, field: Field) -> bool:
         """Return whether a line or a column looks the text up once, which reports it too."""
@@ -513,8 +519,10 @@ class Compiler:
         """Add what writes a number into JSON."""
         out = self.out
         key = self.key(field, prefix)
-        if field.flag:
-            out.op(ops.NAMES, shift, mask, key, out.table({0: False, 1: True}))
+        names: Mapping[int, Any] = {0: False, 1: True} if field.flag else field.values
+        if is_dense(names):
+            first = out.names_of(out.texts[key], names)
+            out.op(ops.ONEOF, shift, mask, first, len(names), int(field.closed))
         elif field.values:
             if field.signed:
                 raise UnfitError
@@ -755,13 +763,13 @@ class Compiler:
             out.op(ops.MARKSPAN, 3, self.start, place.offset)
             out.op(ops.LOAD, place.nbytes, int(self.big))
             mask = -1 if place.mask == (1 << 64) - 1 else place.mask
-            out.op(ops.KEEP, place.shift, mask, self.slot(field))
+            out.op(ops.KEEP, place.shift_in(self.mirrored), mask, self.slot(field))
         out.op(ops.MARKSPAN, 3, self.start, 0)
 
     def item(self, cls: Any, limit: int) -> None:
         """Add the operations of a part of one class."""
         out, layout = self.out, cls.layout
-        saved = self.word, self.saved, self.refs, self.needed, self.sinks, self.behind
+        saved = self.word, self.saved, self.refs, self.needed, self.sinks, self.behind, self.turn
         self.word, self.saved, self.refs, self.sinks = None, {}, [], {}
         self.behind = "", b""
         self.needed = self._needed(layout, [])
@@ -784,15 +792,25 @@ class Compiler:
             out.op(ops.LIT, out.literal(b"}"))
         if limit >= 0:
             out.op(ops.POP, limit)
-        self.word, self.saved, self.refs, self.needed, self.sinks, self.behind = saved
+        self.word, self.saved, self.refs, self.needed, self.sinks, self.behind, self.turn = saved
 
 
-def _compiled(out: Writer, format: Format) -> Compiled:
+def is_whole(layout: Layout) -> bool:
+    """Return whether a layout of a fixed size has fields of fixed sizes alone."""
+    return all(isinstance(field, Number | Float | Spare | Computed) for field in layout.fields)
+
+
+def is_dense(names: Mapping[int, Any]) -> bool:
+    """Return whether an enumeration names the numbers from 0 on, and few."""
+    return 0 < len(names) <= DENSE and set(names) == set(range(len(names)))
+
+
+def _compiled(out: Writer, format: Format, *, mirrored: bool = False) -> Compiled:
     kinds = kinds_of(format)
     other = format.family.other
     entries: list[int] = []
     for big in (False, True):
-        compiler = Compiler(out, big=big)
+        compiler = Compiler(out, big=big, mirrored=mirrored)
         for first, second, cls in kinds:
             number = (first,) if second < 0 else (first, second)
             choices = [each for each in format.classes if each.layout.kind == number]
@@ -811,12 +829,19 @@ def _compiled(out: Writer, format: Format) -> Compiled:
         columns=out.columns,
         lines=out.lines,
         table_numbers=out.tables,
+        parts=tuple(slot for slot, _ in out.parts.values()),
+        mirrored=mirrored,
     )
 
 
-def compile_lines(format: Format) -> Compiled:
-    """Return the program that writes record JSON."""
-    return _compiled(Writer(format, lines=True, fields=()), format)
+def compile_lines(format: Format, *, mirrored: bool = False, left: Sequence[Any] = ()) -> Compiled:
+    """Return the program that writes record JSON; ``mirrored`` is that of ``State``.
+
+    Records of the classes in ``left`` are handed over.
+    """
+    out = Writer(format, lines=True, fields=())
+    out.left = left
+    return _compiled(out, format, mirrored=mirrored)
 
 
 def compile_rows(format: Format, tables: Sequence[str]) -> Compiled:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self, dataclass_transform
 import attrs
 
 from fxframework.errors import (
-    PluginError,
     Refusals,
     WriteRefusedError,
     did_you_mean,
@@ -26,159 +25,23 @@ from fxframework.io.words import Bits as WordBits
 from fxframework.io.words import FieldView
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
+from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Check, Choice, Flag
-from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError, order_of
+from fxframework.wire.codecs import Codec, is_plain
+from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.expressions import Checksum, Constant, Expression, Register, expression
+from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
 from fxframework.wire.lists import Listed
 from fxframework.wire.sources import reader_of, writer_of
 from fxframework.wire.state import State
 
-__all__ = ["OTHER", "Family", "Layout", "Part", "Place", "Record"]
+__all__ = ["OTHER", "Layout", "Part", "Record"]
 
-OTHER = -1
-"""The kind of the class for all numbers that no other class of a family has."""
-WORD = 8
 OWN = type(attrs.field())
 """The type of attributes of a record that are not fields of the file."""
 TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", "family", "type"})
 """Names that every record has already."""
-
-
-def declaration_error(owner: type, field: Field | None, reason: str) -> PluginError:
-    """Return the error for a declaration that contradicts itself."""
-    place = owner.__qualname__ if field is None else f"{owner.__qualname__}.{field.name}"
-    return PluginError(f"{place}: {reason}", remedy="correct the declaration of the format")
-
-
-class Fields(tuple[Field, ...]):
-    """Fields, found by identity: ``==`` of fields makes a condition."""
-
-    __slots__ = ()
-
-    def __contains__(self, wanted: object) -> bool:
-        return any(field is wanted for field in self)
-
-
-@attrs.frozen
-class Place:
-    """Where an integer lies from the start of a record: a word, and bits of it."""
-
-    offset: int
-    nbytes: int
-    shift: int
-    mask: int
-
-    @property
-    def end(self) -> int:
-        """The byte behind the word."""
-        return self.offset + self.nbytes
-
-    def get(self, data: memoryview, at: int, big: bool) -> int:
-        """Return the integer of the record at byte ``at``, which has these bytes."""
-        at += self.offset
-        word = int.from_bytes(data[at : at + self.nbytes], order_of(big))
-        return word >> self.shift & self.mask
-
-
-class Family:
-    """What the records of a format, or the items of a list, have in common."""
-
-    def __init__(self, base: type, options: Mapping[str, Any]) -> None:
-        self.base = base
-        self.nbytes: int = options.get("size", 0)
-        """The size of every record; 0 if sizes differ."""
-        self.word: int = options.get("word", WORD)
-        """Bytes of the words of bits, where a field does not say it."""
-        self.align: int = options.get("align", 1)
-        """Records are padded to a multiple of it; the padding is part of the record."""
-        self.pad: int = options.get("pad", 1)
-        """Parts are followed by padding to a multiple of it, which is not part of them."""
-        self.padding: bool = options.get("padding", False)
-        """Whether zero bytes may lie between records."""
-        self.most: int = options.get("most", 0)
-        """The greatest size of a record; 0 for none."""
-        self.rules: Mapping[int, int] = options.get("rules", {})
-        """The format's own rules, by the numbers of those that they take the place of."""
-        self.section: str = options.get("section", "")
-        """The section of the format's document."""
-        self.kinds: list[Number] = []
-        self.size: Number | None = None
-        self.unit, self.plus = 1, 0
-        self.places: dict[Field, Place] = {}
-        self.head = 0
-        """Bytes up to the end of the last kind or size field."""
-        self.members: list[Any] = []
-        self.other: Any = None
-
-    def take_fields(self, layout: Layout) -> None:
-        """Find the kind and the size among the fields of the base class."""
-        self.places = layout.places()
-        for field in layout.fields:
-            if field.role and field not in self.places:
-                raise declaration_error(self.base, field, "has no fixed place")
-            if not isinstance(field, Number) or not field.role:
-                continue
-            place = self.places[field]
-            self.head = max(self.head, place.offset + place.nbytes)
-            if field.role == "kind":
-                self.kinds.append(field)
-            else:
-                if self.size is not None or self.nbytes:
-                    raise declaration_error(self.base, field, "is a second size of the records")
-                self.size = field
-                self.unit, self.plus = field.size_unit, field.size_plus
-
-    def add(self, cls: Any) -> None:
-        """Add a class for a kind."""
-        layout: Layout = cls.layout
-        if layout.kind == (OTHER,):
-            self.other = cls
-            return
-        if len(layout.kind) > len(self.kinds):
-            raise declaration_error(
-                cls, None, f"has {len(layout.kind)} kinds, the records {len(self.kinds)}"
-            )
-        for number, field in zip(layout.kind, self.kinds, strict=False):
-            least, most = field.range
-            if not least <= number <= most:
-                raise declaration_error(cls, field, f"kind {number} does not fit its field")
-        for other in self.members:
-            same = all(a == b for a, b in zip(layout.kind, other.layout.kind, strict=False))
-            if same and layout.when is None and other.layout.when is None:
-                raise declaration_error(
-                    cls, None, f"has the kind {layout.kind} of {other.__qualname__}"
-                )
-        self.members.append(cls)
-
-    def choose(self, numbers: list[int], known: Mapping[Any, int]) -> Any:
-        """Return the class for the numbers of a kind; None if there is none."""
-        for cls in self.members:
-            layout = cls.layout
-            if any(a != b for a, b in zip(layout.kind, numbers, strict=False)):
-                continue
-            if layout.when is None or layout.when.value(known):
-                return cls
-        return self.other
-
-    def numbers(self, data: memoryview, at: int, big: bool) -> list[int]:
-        """Return the numbers of the kind of the record at a place."""
-        return [self.places[field].get(data, at, big) for field in self.kinds]
-
-    def units_of(self, size: int) -> int:
-        """Return what the size field says of so many bytes. Raises RefusalError if it cannot."""
-        assert self.size is not None  # noqa: S101 (asked only then)
-        value, rest = divmod(size - self.plus, self.unit)
-        least, most = self.size.range
-        if rest or not least <= value <= most or 0 < self.most < size:
-            raise self.size.refused(404, f"the record would have {size} bytes, too many")
-        return value
-
-    def size_at(self, data: memoryview, at: int, big: bool) -> int:
-        """Return the size that the record at a place claims; 0 if its fields imply it."""
-        if self.size is None:
-            return self.nbytes
-        return self.places[self.size].get(data, at, big) * self.unit + self.plus
 
 
 class Layout:
@@ -195,7 +58,10 @@ class Layout:
         self.when = None if when is None else expression(when)
         self.size: int = options.get("size", 0) if family else 0
         """The size of this kind, where the family has no size."""
-        self.sets = {each: expression(to) for each, to in options.get("sets", {}).items()}
+        self.word: int = options.get("word", 0) if family else 0
+        """Bytes of the first word of this kind, where it is longer than that of the family."""
+        self.section: str = options.get("section", "")
+        """The section of the format's document."""
         self.clears = tuple(options.get("clears", ()))
         self.order: tuple[str, ...] = tuple(options.get("order", ()))
         kinds = self.family.kinds
@@ -205,6 +71,10 @@ class Layout:
         self.fields = Fields([*head, *(f for f in own if not f.tail), *tail])
         hidden = Fields(kinds if family and self.kind != (OTHER,) else ())
         self.public = Fields(f for f in self.fields if f.public and f not in hidden)
+        by_name: dict[str, Expression] = {field.name: field for field in self.fields}
+        self.sets = {
+            each: expression(to).resolved(by_name) for each, to in options.get("sets", {}).items()
+        }
         self.words: dict[Field, tuple[int, int]] = {}
         """Size and reserved bits of a word, by the field that begins it."""
         self.word_of: dict[Field, Field] = {}
@@ -255,7 +125,7 @@ class Layout:
     @functools.cached_property
     def reader(self) -> Any:
         """The generated function that reads the values of a record; None if there is none."""
-        return reader_of(self, part=False)
+        return None if self.word else reader_of(self, part=False)
 
     @functools.cached_property
     def part_reader(self) -> Any:
@@ -267,7 +137,7 @@ class Layout:
     @functools.cached_property
     def writer(self) -> Any:
         """The generated function that writes a record or a part; None if there is none."""
-        return writer_of(self)
+        return None if self.word else writer_of(self)
 
     @property
     def changes_state(self) -> bool:
@@ -295,6 +165,7 @@ class Layout:
                 continue
             if field.of is not None or first is None:
                 nbytes, taken, first = field.of or self.family.word, 0, field
+                nbytes = self.word if self.word and not self.words else nbytes
             if field.high >= 8 * nbytes:
                 raise declaration_error(
                     self.cls, field, f"bit {field.high} is not in its word of {nbytes} bytes"
@@ -331,8 +202,9 @@ class Layout:
                         self._imply(each, how, given)
             self._imply_presence(field)
         for field in self.fields:
-            wants = isinstance(field, Listed | Span | Float | Choice | Flag) and not field.public
-            if wants:
+            valued = isinstance(field, Listed | Span | Float | Choice | Flag | Computed)
+            hidden = isinstance(field, Spare) and field.shown is not field
+            if valued and not field.public and not hidden:
                 raise declaration_error(self.cls, field, "has a value, so its name must be public")
             if isinstance(field, Number) and field.refers is not None and not field.public:
                 raise declaration_error(self.cls, field, "shows a text, so its name must be public")
@@ -387,7 +259,8 @@ class Layout:
                 if field in self.words:
                     start, nbytes = at, self.words[field][0]
                     at += nbytes
-                found[field] = Place(start, nbytes, field.low, (1 << field.nbits) - 1)
+                mask = (1 << field.nbits) - 1
+                found[field] = Place(start, nbytes, field.low, mask, field.nbits)
             elif isinstance(field, Integer):
                 found[field] = Place(at, field.nbytes, 0, (1 << field.nbits) - 1)
                 at += field.nbytes
@@ -413,10 +286,16 @@ class Layout:
         """Return the mask of reserved bits of the word that a field begins."""
         return next(mask for field, (_, mask) in self.words.items() if field.name == name)
 
+    def fits(self, known: Mapping[Any, int]) -> bool:
+        """Return whether records of the class can follow, by the registers."""
+        return self.when is None or bool(self.when.value(known))
+
     def derives(self, field: Field) -> bool:
         """Return whether the value of a field follows from others, so that writing ignores it."""
         if field.role == "kind":
             return self.kind != (OTHER,)
+        if isinstance(field, Computed):
+            return True
         equals = isinstance(field, Number) and field.equals is not None
         return bool(field.role) or field in self.implied or equals
 
@@ -424,15 +303,20 @@ class Layout:
         """Return whether a number has no meaning, and must be zero."""
         return not field.public and field.role != "kind" and not self.derives(field)
 
+    @functools.cached_property
+    def codec(self) -> Codec | None:
+        """Functions for this layout alone, generated; None if it is not plain enough."""
+        return Codec(self) if is_plain(self) else None
+
     # --- Reading --------------------------------------------------------------------------------
 
     def read(self, c: Cursor) -> dict[str, Any]:
         """Read all fields up to ``c.limit``. Raises ShortError if they do not fit."""
         c.layout = self
-        if c.views is None and self.reader is not None:
+        if c.views is None and not c.mirrored and self.reader is not None:
             return self.reader(c)  # type: ignore[no-any-return]
         c.odd = True
-        c.section = self.family.section or c.section
+        c.section = self.section or self.family.section or c.section
         values: dict[str, Any] = {}
         c.limit -= self.tail
         before = True
@@ -508,7 +392,7 @@ class Layout:
 
     def write_made(self, b: Builder, made: Any) -> None:
         """Write a record or a part."""
-        if self.writer is not None:
+        if self.writer is not None and not b.mirrored:
             self.writer(b, made)
         else:
             self.write(b, values_of(made))
@@ -544,6 +428,8 @@ class Layout:
         if not at_tail:
             self.pad_record(b)
         size = len(b.out) - b.start
+        if self.word:
+            self.check_kind(memoryview(b.out)[b.start :], b.big, b.mirrored)
         b.known[SIZE] = size
         for field, at, nbytes in sorted(b.later, key=lambda each: bool(each[0].checksums)):
             for checksum in field.checksums:
@@ -559,10 +445,18 @@ class Layout:
             field.put_later(b, at, nbytes, value)
         b.start, b.later = start, later
 
+    def check_kind(self, data: memoryview, big: bool, mirrored: bool) -> None:
+        """Raise RefusalError if the fields make the record one of another kind."""
+        found = self.family.numbers(data, 0, big, mirrored)
+        if any(a != b for a, b in zip(self.kind, found, strict=False)):
+            raise RefusalError(404, "it would be read as a record of another kind")
+
     def _is_absent(self, field: Field, b: Builder, values: dict[str, Any]) -> bool:
         if field.when is None:
             return False
         there = bool(field.when.value(b.known))
+        if isinstance(field, Computed):
+            return True
         given = values.get(field.name)
         if field.public and there and given is None:
             raise RefusalError(402, f"{field.name} is missing")
@@ -604,6 +498,9 @@ class Layout:
 
     def show(self, made: Any, out: dict[str, Any]) -> None:
         """Put all fields, and the numbers of references, into record JSON."""
+        if self.codec is not None and not self.shows_type:
+            self.codec.show(made, out)
+            return
         typed = self.order.index("type") if "type" in self.order else 0
         for number, field in enumerate(self.shown):
             if number == typed and self.shows_type:
@@ -612,7 +509,7 @@ class Layout:
             if isinstance(field, Choice):
                 chosen = field.of(field.tag.numbered(getattr(made, field.tag.name)))
                 (field if chosen is None else chosen).show(value, out)
-            elif value is not None or field.when is None:
+            elif value is not None or (field.when is None and not isinstance(field, Computed)):
                 field.show(value, out)
         if typed >= len(self.shown) and self.shows_type:
             out["type"] = made.record
@@ -631,7 +528,9 @@ class Layout:
         """Return all fields, from record JSON; derived ones are not looked at."""
         values: dict[str, Any] = {}
         for field, derived, beside in self.parsed:
-            if derived:
+            if isinstance(field, Computed):
+                values[field.name] = field.parse(form)
+            elif derived:
                 form.used.add(field.key)
             elif field.when is not None and field.key not in form:
                 values[field.name] = None
@@ -709,12 +608,12 @@ def snake_case(name: str) -> str:
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
     known = {"size", "word", "align", "pad", "padding", "most", "rules", "section"}
-    members = {"kind", "when", "size", "sets", "clears", "order", "name"}
+    members = {"kind", "when", "size", "word", "sets", "clears", "order", "name", "section"}
     above: Any = next(
         (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
     )
     family = None if above is root else above.layout.family
-    allowed = {"sets", "clears", "order", "name", *known} if family is None else members
+    allowed = {"sets", "clears", "order", "name", "section", *known} if family is None else members
     for option in options:
         if option not in allowed:
             raise declaration_error(cls, None, f"no option {option!r}; it has {sorted(allowed)}")
@@ -731,7 +630,8 @@ def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
             field.name, field.owner = name, cls.__qualname__
             if isinstance(field, Choice):
                 field.bind()
-            if name in TAKEN and not (name == "type" and root is Part and family is None):
+            taken = name in TAKEN and not (name == "type" and (root is Record or family is None))
+            if taken:
                 raise declaration_error(cls, field, "the name is taken; choose another one")
             own.append(field)
     cls.layout = Layout(cls, family, own, options)
@@ -765,8 +665,10 @@ class Record(LosslessRecord):
 
     The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
     ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
-    Those of a kind: ``kind``, ``when`` (a condition on registers), ``size``, ``sets`` (registers),
-    ``clears`` (tables), ``order`` (of keys in JSON), ``name``.
+    Those of a kind: ``kind``, ``when`` (a condition on registers), ``size``, ``word`` (bytes of its
+    first word, which holds the kind at its place), ``sets`` (registers), ``clears`` (tables),
+    ``order`` (of keys in JSON), ``name``, ``section`` (of the format's document). Attributes that
+    are not of the file are ``attrs.field(…)``.
     """
 
     layout: ClassVar[Layout]
@@ -799,6 +701,11 @@ class Record(LosslessRecord):
         mark = self.layout.mark
         if mark is not None:
             big = getattr(self, mark.name) == mark.names[1]
+        codec = self.layout.codec
+        if codec is not None:
+            data = codec.pack(self, big, state is not None and state.mirrored)
+            if data is not None:
+                return data
         b = Builder(self.record, state, big)
         self.layout.write_made(b, self)
         return bytes(b.out)

@@ -82,6 +82,7 @@ WRITING = (
     (402, "a field is missing, or unknown", "A record has the fields of its kind."),
     (403, "a value of the wrong type", "Numbers are whole; texts are UTF-8."),
     (404, "a value that does not fit", "Each value fits its field."),
+    (405, "bytes of another size", "Bytes without a meaning are as many as a record has."),
     (408, "a text that no record declares", "A record declares a text before others use it."),
 )
 

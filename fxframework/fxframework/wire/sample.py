@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.expressions import Constant
@@ -34,11 +36,12 @@ def sample(format: Format, nbytes: int) -> bytes:
     main = [rows.record for rows in format.tables] or format.classes
     classes = sorted(format.classes, key=lambda cls: (cls is not format.marked, cls in main))
     for cls in classes:
-        if _fits(cls, encoder.state):
+        if cls.layout.fits(encoder.state.registers):
             often = 1 if cls is format.marked else len(WORDS)
             parts += [_encoded(encoder, cls, number) for number in range(often)]
     begin = b"".join(parts)
-    main = [cls for cls in main if cls is not format.marked and _fits(cls, encoder.state)]
+    known = encoder.state.registers
+    main = [cls for cls in main if cls is not format.marked and cls.layout.fits(known)]
     block = [_encoded(encoder, cls, len(WORDS) + n) for n in range(DISTINCT) for cls in main]
     more = b"".join(block)
     rest = max(0, nbytes - len(begin))
@@ -51,12 +54,6 @@ def sample(format: Format, nbytes: int) -> bytes:
 def sizes(records: list[bytes]) -> Iterator[int]:
     """Yield the size of the records up to each."""
     return itertools.accumulate(map(len, records))
-
-
-def _fits(cls: type[Record], state: State) -> bool:
-    """Return whether records of a class can follow: those of other versions cannot."""
-    when = cls.layout.when
-    return when is None or bool(when.value(state.registers))
 
 
 def _encoded(encoder: Encoder, cls: type[Record], number: int) -> bytes:
@@ -94,7 +91,7 @@ def _value(field: Field, state: State, number: int) -> Any:
         return (WORDS[number % len(WORDS)][: field.longest],)
     if isinstance(field, Listed):
         return tuple(_items(field, state, number))
-    return None
+    return None if field.default is attrs.NOTHING else field.default
 
 
 def _number(field: Number, state: State, number: int) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Check, Choice, Flag
 from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
 from fxframework.wire.expressions import Calculation, Constant, Expression, Register, wrapped
@@ -208,7 +209,7 @@ class Reader(Source):
 
     def one(self, field: Field) -> None:
         """Add a field that is there."""
-        if isinstance(field, Mark) or field.tail:
+        if isinstance(field, Mark | Spare) or field.tail:
             raise UnfitError
         if isinstance(field, Number):
             self.number(field)
@@ -238,7 +239,7 @@ class Reader(Source):
     def number(self, field: Number) -> None:
         """Add a number."""
         layout = self.layout
-        if field.refers is not None or field.checksums:
+        if field.refers is not None or field.checksums or field.closed:
             raise UnfitError
         name = self.numbers[field] = self.fresh()
         offset = "at"
@@ -598,7 +599,7 @@ class Writer(Source):
 
     def one(self, field: Field) -> None:
         """Add the writing of a field."""
-        if field.when is not None or field.tail or isinstance(field, Mark):
+        if field.when is not None or field.tail or isinstance(field, Mark | Spare):
             raise UnfitError
         if isinstance(field, Bits):
             if field in self.layout.words:

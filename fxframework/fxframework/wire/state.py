@@ -52,10 +52,17 @@ class Entry:
 
 
 class State:
-    """Tables, registers and byte order at a place of a file."""
+    """Tables, registers and byte order at a place of a file.
 
-    def __init__(self, registers: Iterable[Register] = (), *, big: bool = False) -> None:
+    ``mirrored`` says that bits of words count from the most significant one, as big-endian machines
+    lay bit fields out.
+    """
+
+    def __init__(
+        self, registers: Iterable[Register] = (), *, big: bool = False, mirrored: bool = False
+    ) -> None:
         self.big = big
+        self.mirrored = mirrored
         self.registers: dict[Expression, int] = {each: each.initial for each in registers}
         self._texts: dict[TextTable, dict[int, str]] = {}
         self._numbers: dict[TextTable, dict[str, int]] = {}

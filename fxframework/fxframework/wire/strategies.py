@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import WriteRefusedError
+from fxframework.wire.beside import Spare
 from fxframework.wire.choices import Choice, Flag
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.fields import Field, Float, Integer, Mark, Number, Span, Text
@@ -38,7 +39,8 @@ def files(format: Format, most: int = 8) -> SearchStrategy[tuple[bytes, list[Rec
             header = format.header(**draw(values(format.header.layout, encoder.state)))
             parts.append(encoder.encode(header))
         for number in range(draw(st.integers(1, most))):
-            fit = [cls for cls in format.classes if _fits(cls, encoder.state)]
+            known = encoder.state.registers
+            fit = [cls for cls in format.classes if cls.layout.fits(known)]
             cls = draw(st.sampled_from(fit))
             if number == 0 and format.marked is not None:
                 cls = format.marked
@@ -51,11 +53,6 @@ def files(format: Format, most: int = 8) -> SearchStrategy[tuple[bytes, list[Rec
         return b"".join(parts), records
 
     return made()
-
-
-def _fits(cls: type[Record], state: State) -> bool:
-    when = cls.layout.when
-    return when is None or bool(when.value(state.registers))
 
 
 def values(layout: Layout, state: State) -> SearchStrategy[dict[str, Any]]:
@@ -125,6 +122,9 @@ def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
             classes = [*family.members, *([family.other] if family.other else [])]
             item = st.one_of([_part(cls, state) for cls in classes or [field.item]])
         return st.lists(item, max_size=LONGEST // 8).map(tuple)
+    if isinstance(field, Spare):
+        total = field.before + field.own
+        return st.just(b"") | st.binary(min_size=total, max_size=total).filter(any)
     if isinstance(field, Text):
         if field.entry is not None and field.entry.table.closed:
             return _text(field).filter(lambda text: len(text.encode()) < field.inline)

@@ -40,6 +40,7 @@ class Walk:
         self.data = view_of(source.data)
         self.state = format.state() if state is None else state
         self.framing: Framing = framing_of(format, source, limits)
+        self.longest = limits.max_record if limits and limits.max_record else source.size
         self.at = 0
         self.views: list[FieldView] | None = None
         self.last: Any = None
@@ -126,7 +127,7 @@ class Walk:
 
     def _unpacked(self, cls: Any, at: int, end: int) -> tuple[LosslessRecord, list[Note]]:
         record, c = cls.unpack(self.data, at, end, self.state, self.views)
-        if not record.nbytes:
+        if not 0 < record.nbytes <= self.longest:
             raise ShortError
         self.last = c
         self.state.apply(c.effects)
@@ -137,7 +138,7 @@ class Walk:
                 break
         return record, c.notes
 
-    def again(self, record: LosslessRecord) -> None:
+    def again(self, record: LosslessRecord, wanted: int) -> None:
         """Read a record again, so that ``views`` gets its fields; the state does not change."""
         end = record.offset + record.nbytes
         if self.format.header is not None and isinstance(record, self.format.header):
@@ -146,7 +147,7 @@ class Walk:
         assert isinstance(record, Record)  # noqa: S101 (others have no fields)
         views: list[FieldView] = []
         try:
-            type(record).unpack(self.data, record.offset, end, self.state, views)
+            type(record).unpack(self.data, record.offset, end, self.state, views, wanted)
         finally:
             assert self.views is not None  # noqa: S101 (set by explain)
             self.views += [attrs.evolve(view, section=section) for view in views]
@@ -163,7 +164,7 @@ def explain(format: Format, source: Source, offset: int) -> list[FieldView]:
     views: list[FieldView] = []
     if isinstance(record, Record):
         walk.views = views
-        walk.again(record)
+        walk.again(record, offset)
         return views
     view = source.data.data
     rule = format.rules.numbered(notes[0][0]) if notes else None

@@ -39,6 +39,8 @@ REFERENCES = (
 
 # --- Recognising -------------------------------------------------------------------------
 
+NEWEST = 5
+"""The greatest version of a header."""
 ByteOrder = Literal["little", "big"]
 _ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 
@@ -49,19 +51,21 @@ def sniff(probe: Probe) -> Confidence:
     POSSIBLE for such a header, or for an empty or short file, of that name. Never CERTAIN: the
     format has no magic number.
     """
-    from fx_xray import layout
+    if not _may_begin(probe):
+        return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+    from fx_xray import format as wire
 
-    plausible = _header(probe, layout.FDR, len(layout.FDR_VERSIONS))
+    plausible = _header(probe, wire.FDR, len(wire.FDR_VERSIONS))
     if not plausible:
         return _named(probe)
-    if probe.size == layout.HEADER_BYTES:
+    if probe.size == wire.HEADER_BYTES:
         return Confidence.LIKELY
     version, order = plausible
-    first = probe.head[layout.HEADER_BYTES]
+    first = probe.head[wire.HEADER_BYTES]
     kinds = (
-        {layout.MetadataKind.NEW_BUFFER}
-        if version < layout.EXTENTS_VERSION
-        else {layout.MetadataKind.BUFFER_EXTENTS, layout.MetadataKind.NEW_BUFFER}
+        {wire.MetadataKind.NEW_BUFFER}
+        if version < wire.EXTENTS_VERSION
+        else {wire.MetadataKind.BUFFER_EXTENTS, wire.MetadataKind.NEW_BUFFER}
     )
     begins = {kind << 1 | 1 for kind in kinds}
     if order == "big":
@@ -73,36 +77,46 @@ def sniff(probe: Probe) -> Confidence:
 
 def sniff_basic(probe: Probe) -> Confidence:
     """LIKELY for a header of basic mode with a plausible first record, or alone; else as above."""
-    from fx_xray import layout
+    if not _may_begin(probe):
+        return Confidence.NONE
+    from fx_xray import format as wire
 
-    plausible = _header(probe, layout.BASIC, len(layout.BASIC_VERSIONS))
+    plausible = _header(probe, wire.BASIC, len(wire.BASIC_VERSIONS))
     if not plausible:
         return Confidence.NONE
     _, order = plausible
-    if probe.size == layout.HEADER_BYTES:
+    if probe.size == wire.HEADER_BYTES:
         if probe.has_suffix(SUFFIXES):
             return Confidence.LIKELY
         # A header alone says little: a counter's frequency is what other files do not have there.
         frequency = int.from_bytes(probe.head[8:16], order)
-        return Confidence.POSSIBLE if frequency in layout.FREQUENCIES else Confidence.NONE
-    record = probe.head[layout.HEADER_BYTES : layout.HEADER_BYTES + layout.BASIC_BYTES]
+        return Confidence.POSSIBLE if frequency in wire.FREQUENCIES else Confidence.NONE
+    record = probe.head[wire.HEADER_BYTES : wire.HEADER_BYTES + wire.BASIC_BYTES]
     function = int.from_bytes(record[4:8], order, signed=True)
     sound = (
-        len(record) == layout.BASIC_BYTES
-        and int.from_bytes(record[:2], order) == layout.BASIC_FUNCTION
-        and record[3] <= max(layout.FunctionKind)
+        len(record) == wire.BASIC_BYTES
+        and int.from_bytes(record[:2], order) == wire.BASIC_FUNCTION
+        and record[3] <= max(wire.FunctionKind)
         and function > 0
     )
-    if sound and (not probe.size % layout.BASIC_BYTES or probe.has_suffix(SUFFIXES)):
+    if sound and (not probe.size % wire.BASIC_BYTES or probe.has_suffix(SUFFIXES)):
         return Confidence.LIKELY
     return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
 
 
+def _may_begin(probe: Probe) -> bool:
+    """Return whether a header can begin here, without the declared format.
+
+    Version and type are small numbers of 16 bits, in either byte order.
+    """
+    return len(probe.head) >= 4 and max(probe.head[:4]) <= NEWEST
+
+
 def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | None:
     """Version and byte order of a header of this type; None where there is none."""
-    from fx_xray import layout
+    from fx_xray import format as wire
 
-    if len(probe.head) < layout.HEADER_BYTES:
+    if len(probe.head) < wire.HEADER_BYTES:
         return None
     for order in _ORDERS:
         version = int.from_bytes(probe.head[:2], order)
@@ -113,9 +127,9 @@ def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | N
 
 def _named(probe: Probe) -> Confidence:
     """POSSIBLE for a file of that name which is not a trace of basic mode either."""
-    from fx_xray import layout
+    from fx_xray import format as wire
 
-    if not probe.has_suffix(SUFFIXES) or _header(probe, layout.BASIC, len(layout.BASIC_VERSIONS)):
+    if not probe.has_suffix(SUFFIXES) or _header(probe, wire.BASIC, len(wire.BASIC_VERSIONS)):
         return Confidence.NONE
     return Confidence.POSSIBLE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import KIND_NAMES
+from fx_xray.format import KIND_NAMES
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS

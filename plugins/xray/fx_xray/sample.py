@@ -9,9 +9,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import layout
-from fx_xray.layout import FunctionKind, MetadataKind
-from fx_xray.read.records import FileHeader
+from fx_xray import format as wire
+from fx_xray.format import FileHeader, FunctionKind, MetadataKind
 
 __all__ = ["FREQUENCY", "FUNCTIONS", "HEADER", "THREADS", "metadata", "sample", "scenario"]
 
@@ -27,8 +26,8 @@ START_SECONDS = 1000
 _SHAPES = 16
 """Buffers of different calls, after which they begin again."""
 _PAYLOAD = b"a custom event!\n"
-_EXTENTS = layout.METADATA_BYTES
-_BUFFER = layout.BUFFER_BYTES
+_EXTENTS = wire.METADATA_BYTES
+_BUFFER = wire.BUFFER_BYTES
 _THREAD_AT, _SECONDS_AT, _MICROS_AT, _CPU_AT, _TSC_AT = 17, 33, 41, 65, 67
 """Bytes of a buffer, with its extents, at which its own numbers are."""
 HEADER = FileHeader(version=5, cycle_frequency=FREQUENCY, buffer_size=_BUFFER).pack()
@@ -85,7 +84,7 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
     opened: list[int] = []
     while used < _BUFFER:
         # What is left is enough to leave all that has been entered.
-        words = (_BUFFER - used) // layout.FUNCTION_BYTES
+        words = (_BUFFER - used) // wire.FUNCTION_BYTES
         delta = chance.randrange(40, 2 * MEAN_TICKS)
         ticks += delta
         deeper = len(opened) < DEEPEST and words >= len(opened) + 4
@@ -108,7 +107,7 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
 
 def metadata(kind: MetadataKind, fields: bytes) -> bytes:
     """A metadata record of these fields."""
-    return (bytes([kind << 1 | 1]) + fields).ljust(layout.METADATA_BYTES, b"\0")
+    return (bytes([kind << 1 | 1]) + fields).ljust(wire.METADATA_BYTES, b"\0")
 
 
 def scenario() -> str:

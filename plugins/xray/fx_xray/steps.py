@@ -7,20 +7,17 @@ They drive the flight recorder on whatever target a scenario has
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
-from fx_xray import layout as wire
-from fx_xray.read.records import (
+from fx_xray import format as wire
+from fx_xray.format import (
     BASIC_FORM,
     BasicArgument,
-    BasicFunction,
     BufferExtents,
     CallArgument,
-    CustomEvent,
-    Function,
     NewBuffer,
-    TypedEvent,
     XrayRecord,
 )
 from fx_xray.write.encoder import RecordEncoder
@@ -316,8 +313,9 @@ def replay(given: ReplayParameters, run: Run) -> Outcome:
         basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
     with run.host.open(path, format=BASIC_FORM if basic else "xray") as capture:
         pieces = _in_time(capture.records(), BASIC_FORM if basic else "xray")
+        rate = capture.ticks_per_second or 0
     if given.recorder:
-        return _into_recorder(given.recorder, pieces, run)
+        return _into_recorder(given.recorder, pieces, rate, run)
     return _as_trace(given.as_, pieces, run)
 
 
@@ -368,7 +366,7 @@ def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     return Outcome.ok(f"{len(pieces):,} records", records=len(pieces), bytes=size)
 
 
-_EventRecord = Function | BasicFunction | CustomEvent | TypedEvent
+_EVENT_RECORDS = frozenset({"function", "custom_event", "typed_event"})
 """What a recorder is given."""
 
 
@@ -378,16 +376,18 @@ class _Counter:
     constant = True
     nonstop = True
 
-    def __init__(self, frequency: int) -> None:
+    def __init__(self, frequency: int, rate: int) -> None:
         self.frequency = frequency
+        self.rate = rate
+        """Ticks per second of the records."""
         self.now = 0, 0
 
-    def tell(self, record: _EventRecord) -> None:
+    def tell(self, record: Any) -> None:
         """Say from here on the time and the CPU of a record."""
-        ticks, rate = record.tsc or 0, record.frequency
+        ticks, rate = record.tsc or 0, self.rate
         if rate:  # ticks of a slow counter may be too many for a fast one
             ticks = min(ticks * self.frequency // rate, U64_MAX)
-        self.now = ticks, record.cpu or 0
+        self.now = ticks, getattr(record, "cpu", None) or 0
 
     def read_tsc(self) -> int:
         """Return the time."""
@@ -402,7 +402,7 @@ class _Counter:
 class _Recorded:
     """A call or an event, and its arguments."""
 
-    record: _EventRecord
+    record: Any
     ns: int | None
     arguments: list[int]
 
@@ -416,7 +416,7 @@ def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
             arguments.append(piece.record.value)
             continue
         arguments = []
-        if isinstance(piece.record, _EventRecord):
+        if piece.record.record in _EVENT_RECORDS:
             found.append(_Recorded(piece.record, piece.ns, arguments))
     return found
 
@@ -426,23 +426,23 @@ def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
     record, arguments = recorded.record, recorded.arguments
     counter.tell(record)
     recorder = writer.thread(record.thread, process=record.process, counter=counter)
-    match record:
-        case CustomEvent():
+    match record.record, getattr(record, "kind", ""):
+        case "custom_event", _:
             return recorder.custom_event(record.data, counter=counter)
-        case TypedEvent():
+        case "typed_event", _:
             return recorder.typed_event(record.event_type, record.data, counter=counter)
-        case Function(kind="exit") | BasicFunction(kind="exit"):
+        case _, "exit":
             return recorder.exit(record.function_id, counter=counter)
-        case Function(kind="tail_exit") | BasicFunction(kind="tail_exit"):
+        case _, "tail_exit":
             return recorder.tail_exit(record.function_id, counter=counter)
         case _:
             return recorder.enter(record.function_id, *arguments, counter=counter)
 
 
-def _into_recorder(name: str, pieces: list[_Piece], run: Run) -> Outcome:
+def _into_recorder(name: str, pieces: list[_Piece], rate: int, run: Run) -> Outcome:
     """Let one recorder have all calls and events, and decide what it keeps."""
     writer = writer_of(run, name)
-    counter = _Counter(writer.cycle_frequency)
+    counter = _Counter(writer.cycle_frequency, rate)
     counts = workload.replay(
         run, _recorded(pieces), lambda recorded: _record(writer, counter, recorded)
     )

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import layout
-from fx_xray.layout import FunctionKind, MetadataKind
+from fx_xray import format as wire
+from fx_xray.format import FunctionKind, MetadataKind
 from fx_xray.sample import FREQUENCY, HEADER, metadata
 
 __all__ = ["shapes"]
@@ -20,9 +20,9 @@ DELTA = 100
 """Ticks from a record to the next."""
 THREADS = 4
 PAYLOAD = bytes(8)
-HEAD = 5 * layout.METADATA_BYTES
+HEAD = 5 * wire.METADATA_BYTES
 """Extents, thread, wall clock, process, CPU."""
-PER_BUFFER = (layout.BUFFER_BYTES - HEAD + layout.METADATA_BYTES) // layout.FUNCTION_BYTES
+PER_BUFFER = (wire.BUFFER_BYTES - HEAD + wire.METADATA_BYTES) // wire.FUNCTION_BYTES
 """Function records of a buffer. Its extents do not count to its size."""
 
 
@@ -79,12 +79,12 @@ def _trace(
     reverse: bool = False,
 ) -> bytes:
     """Buffers full of the function records that ``words`` makes of their row numbers."""
-    count = max(1, round(nbytes / (layout.BUFFER_BYTES + layout.METADATA_BYTES)))
+    count = max(1, round(nbytes / (wire.BUFFER_BYTES + wire.METADATA_BYTES)))
     number = np.arange(count)
-    buffers = np.zeros((count, layout.BUFFER_BYTES + layout.METADATA_BYTES), np.uint8)
+    buffers = np.zeros((count, wire.BUFFER_BYTES + wire.METADATA_BYTES), np.uint8)
     when = number[::-1] if reverse else number
     heads = b"".join(
-        _head(layout.BUFFER_BYTES, int(each) % threads, int(then))
+        _head(wire.BUFFER_BYTES, int(each) % threads, int(then))
         for each, then in zip(number, when, strict=True)
     )
     buffers[:, :HEAD] = np.frombuffer(heads, np.uint8).reshape(count, HEAD)
@@ -96,9 +96,9 @@ def _trace(
 def _events(nbytes: int) -> bytes:
     """Nothing but custom events."""
     event = metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(PAYLOAD), DELTA)) + PAYLOAD
-    per = (layout.BUFFER_BYTES - HEAD + layout.METADATA_BYTES) // len(event)
-    size = HEAD - layout.METADATA_BYTES + per * len(event)
-    count = max(1, nbytes // (size + layout.METADATA_BYTES))
+    per = (wire.BUFFER_BYTES - HEAD + wire.METADATA_BYTES) // len(event)
+    size = HEAD - wire.METADATA_BYTES + per * len(event)
+    count = max(1, nbytes // (size + wire.METADATA_BYTES))
     return HEADER + b"".join(
         _head(size, number % THREADS, number) + event * per for number in range(count)
     )

@@ -154,7 +154,7 @@ def block_events(
                 where, own = cpu, False
                 if version < 5:
                     own, tsc = True, record.tsc
-                    where = NO_CPU if record.own_cpu is None else record.own_cpu
+                    where = getattr(record, "cpu", NO_CPU)
                 else:
                     tsc = base = base + record.delta & U64
                 key = tsc if own and 0 <= tsc - base < JUMP else base

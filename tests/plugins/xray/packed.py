@@ -75,7 +75,7 @@ def packed_events(
     step: int = 0,
 ) -> tuple[bytes, dict[str, int]]:
     """The bytes of a trace of them, given ``step`` at once, and what had no place."""
-    from fx_xray.read.records import FileHeader
+    from fx_xray.format import FileHeader
     from fx_xray.write.packer import BasicPacker, RecorderPacker
     from fxframework.io.sink import Sink
 

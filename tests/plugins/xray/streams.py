@@ -6,9 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fx_xray.read import records as fx
+from fx_xray import format as fx
+from fx_xray.write.encoder import packed as packed_in
 
-from .traces import ORDERS, header, packed
+from .traces import ORDERS, event_of, header, packed
 
 TIMES = st.one_of(
     st.integers(1000, 5000),
@@ -60,14 +61,12 @@ def event(draw: st.DrawFn, version: int, *, typed: bool) -> fx.XrayRecord:
     """A custom or typed event."""
     values: dict[str, Any] = {"data": draw(PAYLOADS)}
     if version < 5:
-        values["absolute"] = draw(TIMES)
+        values["tsc"] = draw(TIMES)
         if version == 4 and not typed:
-            values["own_cpu"] = draw(CPUS)
+            values["cpu"] = draw(CPUS)
     else:
         values["delta"] = draw(SIGNED)
-    if typed:
-        return fx.TypedEvent(event_type=draw(CPUS), **values)
-    return fx.CustomEvent(**values)
+    return event_of(version, draw(CPUS) if typed else None, **values)
 
 
 @st.composite
@@ -132,15 +131,15 @@ def basic_files(draw: st.DrawFn) -> bytes:
         if kind == "odd":
             parts.append(draw(st.binary(min_size=1, max_size=40)))
         elif kind == "argument":
-            parts.append(fx.BasicArgument(value=draw(TIMES), **common).pack(dialect))
+            parts.append(packed_in(fx.BasicArgument(value=draw(TIMES), **common), dialect))
         else:
             name = draw(st.sampled_from(["enter", "exit", "tail_exit", "enter_arg"]))
             record = fx.BasicFunction(
                 kind=name, cpu=draw(st.integers(0, 255)), tsc=draw(TIMES), **common
             )
-            parts.append(record.pack(dialect))
+            parts.append(packed_in(record, dialect))
             if name == "enter_arg" or draw(st.integers(0, 3)) == 0:
-                parts.append(fx.BasicArgument(value=draw(TIMES), **common).pack(dialect))
+                parts.append(packed_in(fx.BasicArgument(value=draw(TIMES), **common), dialect))
     return b"".join(parts)
 
 

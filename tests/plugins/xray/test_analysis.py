@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fxframework as fxf
-from fx_xray.read import records as fx
+from fx_xray import format as fx
 from fxframework.analysis.account import account
 from fxframework.analysis.graph import call_graph, dot
 from fxframework.testing.cli import run_cli

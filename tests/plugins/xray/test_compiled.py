@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fx_xray.read import records as fx
+from fx_xray import format as fx
 from fx_xray.sample import sample
 from fxframework.testing.kernels import plain_kernels
 

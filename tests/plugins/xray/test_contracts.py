@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fx_xray.layout import BASIC_VERSIONS, FDR_VERSIONS
+from fx_xray.format import BASIC_VERSIONS, FDR_VERSIONS
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample, WriterContract
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fx_xray import format as fx
 from fx_xray.read import explain
-from fx_xray.read import records as fx
 from fx_xray.read.decoder import RecordDecoder
 from fxframework.errors import UsageError
 from fxframework.io.source import Source

@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fx_xray.plugin
-from fx_xray.read.decoder import RecordDecoder
-from fx_xray.read.records import (
+from fx_xray.format import (
     CallArgument,
-    CustomEvent,
     Function,
-    TypedEvent,
 )
+from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
 from fx_xray.write.flight_recorder import FdrThread, FdrWriter, log_of, slot_bytes
 from fxframework.errors import WriteRefusedError
@@ -671,7 +669,7 @@ def read(file: bytes) -> dict[tuple[int, int], list[tuple[Any, ...]]]:
     decoder = RecordDecoder("xray", diagnostics=diagnostics)
     found: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
     for record in decoder.records(file):
-        if not isinstance(record, Function | CallArgument | CustomEvent | TypedEvent):
+        if record.record not in {"function", "call_argument", "custom_event", "typed_event"}:
             continue
         items = found.setdefault((record.process, record.thread), [])
         match record:
@@ -680,8 +678,8 @@ def read(file: bytes) -> dict[tuple[int, int], list[tuple[Any, ...]]]:
             case CallArgument():
                 items[-1] = (*items[-1], record.value)
             case _:
-                cpu = None if record.delta is None else record.cpu
-                types = (record.event_type,) if isinstance(record, TypedEvent) else ()
+                cpu = record.cpu if hasattr(record, "delta") else None
+                types = (record.event_type,) if record.record == "typed_event" else ()
                 items.append((record.record.split("_")[0], record.data, record.tsc, cpu, *types))
     # Header alone; padding of version 1 that is not all zero.
     assert not [each for each in diagnostics if each.code not in ("FXX0004", "FXX0113")]

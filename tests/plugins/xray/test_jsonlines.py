@@ -11,7 +11,7 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from fx_xray.read import records as fx
+from fx_xray import format as fx
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.sample import sample
 from fxframework.io.limits import Limits
@@ -131,13 +131,15 @@ def test_agree_on_any_basic_trace(tools: Tools, data: bytes) -> None:
     agree(tools, "xray-basic", data)
 
 
-def test_plain_records_are_not_decoded_one_by_one(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    capture = tools.opened("xray", sample(40_000))
+def test_only_extents_are_decoded_one_by_one(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = tools.opened("xray", sample(200_000))
+    record, seen = tools.decoder.FdrWalk.record, []
 
-    def refused(*_: Any) -> None:
-        raise AssertionError("a plain record was decoded by itself")
+    def noted(walk: Any, at: int) -> Any:
+        seen.append(record(walk, at).record)
+        return record(walk, at)
 
-    monkeypatch.setattr(tools.decoder.FdrWalk, "record", refused)
+    monkeypatch.setattr(tools.decoder.FdrWalk, "record", noted)
     assert b"".join(capture.records_json()).count(b"\n") == capture.summary().records
+    assert set(seen) == {"buffer_extents"}
+    assert len(seen) == len(capture.table("xray_buffers"))

@@ -85,7 +85,7 @@ def test_the_plugin_loads_neither_numpy_nor_the_readers() -> None:
     script = (
         "import sys; import fx_xray.plugin as plugin\n"
         "plugin.fx_readers(); plugin.fx_writers(); plugin.fx_exporters(); plugin.fx_step_kinds()\n"
-        "heavy = {'numpy', 'elftools', 'yaml', 'fx_xray.read.records', 'fx_xray.rules'}\n"
+        "heavy = {'numpy', 'elftools', 'yaml', 'fx_xray.format', 'fx_xray.rules'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from fx_xray.read import records as fx
+from fx_xray import format as fx
 from fx_xray.read.columns import Events
 from fx_xray.read.log import GivenLog
 from fx_xray.read.reader import BasicCapture, EventCapture, FdrCapture, open_basic, open_fdr

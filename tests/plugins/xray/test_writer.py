@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fx_xray.layout import BASIC_VERSIONS, FDR_VERSIONS
+from fx_xray.format import BASIC_VERSIONS, FDR_VERSIONS
 from fx_xray.rules import RULES
 from fx_xray.write.writer import open_basic_writer, open_writer
 from fxframework.errors import UsageError, WriteRefusedError

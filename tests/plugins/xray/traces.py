@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_xray.layout import FDR_VERSIONS
-from fx_xray.read import records as fx
+from fx_xray import format as fx
+from fx_xray.format import FDR_VERSIONS
+from fx_xray.write import encoder
 from fxframework.errors import WriteRefusedError
 
 TSC = 2_000_000_000_000
@@ -30,20 +31,30 @@ def event(data: bytes = b"hello", version: int = 5, *, event_type: int | None = 
     """A custom event, or a typed one."""
     values: dict[str, Any] = {"data": data}
     if version in range(5):
-        values["absolute"] = tsc
+        values["tsc"] = tsc
         if version == 4 and event_type is None:
-            values["own_cpu"] = cpu or 0
+            values["cpu"] = cpu or 0
     else:
         values["delta"] = delta
-    if event_type is None:
-        return fx.CustomEvent(**values)
-    return fx.TypedEvent(event_type=event_type, **values)
+    return event_of(version, event_type, **values)
+
+
+def event_of(version: int, event_type: int | None, **values: Any) -> fx.XrayRecord:
+    """A custom event, or a typed one, of the class that a version has."""
+    kind = fx.MetadataKind.CUSTOM_EVENT
+    if event_type is not None:
+        kind, values["event_type"] = fx.MetadataKind.TYPED_EVENT, event_type
+    cls: Any = fx.class_of(kind, fx.Dialect(version=version).state().registers)
+    made: fx.XrayRecord = cls(**values)
+    return made
 
 
 def packed(*records: fx.XrayRecord | bytes, version: int = 5, byte_order: str = "little") -> bytes:
     """The bytes of records, one behind the other."""
     dialect = fx.Dialect(version=version, byte_order=byte_order)
-    return b"".join(each if isinstance(each, bytes) else each.pack(dialect) for each in records)
+    return b"".join(
+        each if isinstance(each, bytes) else encoder.packed(each, dialect) for each in records
+    )
 
 
 def preamble(version: int = 5, *, thread: int = 7, process: int = 9, seconds: int = 3,
@@ -112,7 +123,7 @@ def basic(version: int = 3, byte_order: str = "little") -> bytes:
         fx.BasicFunction(kind="exit", cpu=1, tsc=TSC + 9, **common),
     ]
     head = header(version, basic=True, byte_order=byte_order)
-    return head + b"".join(record.pack(dialect) for record in records)
+    return head + b"".join(encoder.packed(record, dialect) for record in records)
 
 
 WHOLE = {
@@ -127,7 +138,7 @@ WHOLE = {
 def refused(record: fx.XrayRecord, **dialect: Any) -> str:
     """The code with which a record is refused."""
     try:
-        record.pack(fx.Dialect(**dialect))
+        encoder.packed(record, fx.Dialect(**dialect))
     except WriteRefusedError as error:
         return error.code or ""
     return ""

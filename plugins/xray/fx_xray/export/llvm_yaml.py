@@ -20,7 +20,7 @@ from fx_xray.export.presentation import (
     whole_of,
 )
 from fx_xray.export.session import SingleExport
-from fx_xray.layout import BASIC, FDR
+from fx_xray.format import BASIC, FDR
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture, View

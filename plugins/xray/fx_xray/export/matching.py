@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from fx_xray.numbers import ARGUMENT, ENTER, ENTER_ARG
+from fx_xray.format import ARGUMENT, ENTER, ENTER_ARG
 from fx_xray.read.match import OpenCalls
 from fxframework.kernels.annotations import (
     Array,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.export.matching import CallMatch
-from fx_xray.layout import FunctionKind
+from fx_xray.format import FunctionKind
 from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture
 from fxframework.errors import WriteRefusedError

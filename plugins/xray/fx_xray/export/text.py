@@ -29,7 +29,7 @@ from fx_xray.export.presentation import (
     whole_of,
 )
 from fx_xray.export.session import EventExport
-from fx_xray.layout import FUNCTION_NAMES, NO_CPU
+from fx_xray.format import FUNCTION_NAMES, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, SIGNED, TEXT

@@ -27,7 +27,7 @@ from fx_xray.export.presentation import (
     whole_of,
 )
 from fx_xray.export.session import SingleExport
-from fx_xray.layout import BASIC_PID_VERSION
+from fx_xray.format import BASIC_PID_VERSION
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import MICROS, NATURAL, TEXT

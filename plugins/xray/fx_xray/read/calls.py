@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.numbers import ARGUMENT, SIGN
+from fx_xray.format import ARGUMENT, SIGN
 from fx_xray.read.columns import array, distinct
 from fx_xray.read.log import Log
 from fx_xray.read.match import Match, OpenCalls

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.numbers import ARGUMENT, BACK, NS_PER_SECOND
+from fx_xray.format import ARGUMENT, BACK, NS_PER_SECOND
 from fx_xray.read.ticks import Nanoseconds
 from fx_xray.read.timeline import EventBuffer
 from fxframework.io import arena

@@ -4,45 +4,44 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from fx_xray import layout as wire
+from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.layout import MetadataKind
-from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
-from fx_xray.read.records import (
+from fx_xray.format import (
     BASIC_FORM,
-    BASIC_RECORDS,
-    EVENTS,
-    METADATA,
+    OF_BUFFER,
     BasicArgument,
     BasicFunction,
     BufferExtents,
     CallArgument,
+    CustomEvent,
     Damaged,
     Dialect,
     EndOfBuffer,
     FileHeader,
     Function,
+    MetadataKind,
     NewBuffer,
     NewCpu,
+    Now,
     Padding,
-    Pid,
-    PlacedRecord,
     TscWrap,
+    TypedEvent,
     Unknown,
     WallTime,
     XrayRecord,
-    basic_codec,
-    function_struct,
-    metadata_codec,
 )
+from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
 from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.wire.cursor import ShortError
+from fxframework.wire.expressions import Expression, wrapped
+from fxframework.wire.records import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,8 +148,24 @@ class Walk:
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
         self.version = self.dialect.defined
         self.order = self.dialect.order
+        self.state = self.dialect.state()
+        self.known = self.state.registers
         self.frequency = decoder.cycle_frequency or header.cycle_frequency
         self.max_record = decoder.limits.max_record
+
+    def read(self, cls: type[Record], at: int, end: int) -> tuple[Any, Mapping[Expression, int]]:
+        """Return the record of a class at ``at``, and the registers that it changes.
+
+        Raises ShortError if it has more than the bytes up to ``end``, or a kind that there is not.
+        """
+        codec = cls.layout.codec
+        assert codec is not None  # noqa: S101 (all layouts of traces are plain)
+        return codec.reader(self.state.big, self.state.mirrored)(self.view, at, end, self.known)
+
+    def timed(self, record: Any, tsc: int | None) -> None:
+        """Say on a record when it was, in nanoseconds, rounded down; not where it is not known."""
+        if tsc is not None:
+            record.ns = tsc * wire.NS_PER_SECOND // self.frequency if self.frequency else tsc
 
     def find(self, rule: Rule, offset: int, value: object = None) -> None:
         """Add a finding about the next record."""
@@ -200,33 +215,25 @@ class BasicWalk(Walk):
         view, end = self.view, at + wire.BASIC_BYTES
         if end > self.size:
             return self.damaged(rules.PARTIAL_RECORD, at, self.size, self.size - at)
-        type = int.from_bytes(view[at : at + 2], self.order)
-        if type not in BASIC_RECORDS:
+        type, *_ = wire.Basic.layout.family.numbers(view, at, self.state.big)
+        cls = wire.BASIC_RECORDS.get(type)
+        if cls is None:
             self.call = None
             return self.damaged(rules.BAD_TYPE, at, end, type)
-        codec = basic_codec(type, self.order)
-        values = codec.unpack(view, at)
-        del values["type"]
-        if "kind" in values:
-            kind = wire.FUNCTION_NAMES.get(values["kind"])
-            if kind is None:
-                self.call = None
-                return self.damaged(rules.BAD_KIND, at, end, values["kind"])
-            values["kind"] = kind
-        record = BASIC_RECORDS[type](
-            offset=at,
-            nbytes=wire.BASIC_BYTES,
-            frequency=self.frequency,
-            padding=codec.padding(view, at),
-            **values,
-        )
+        try:
+            record, _ = self.read(cls, at, end)
+        except ShortError:
+            self.call = None
+            kind = wire.place(BasicFunction, "kind").get(view, at, self.state.big)
+            return self.damaged(rules.BAD_KIND, at, end, kind)
         if isinstance(record, BasicFunction):
+            self.timed(record, record.tsc)
             self.call = record
             if record.kind == "tail_exit" and self.version < wire.BASIC_TAIL_EXIT_VERSION:
                 self.find(rules.BASIC_TAIL_EXIT, at)
-        elif isinstance(record, BasicArgument):
+        else:
             self.belong(record)
-        return record
+        return cast("XrayRecord", record)
 
     def belong(self, record: BasicArgument) -> None:
         """Find the call of an argument."""
@@ -240,8 +247,19 @@ class BasicWalk(Walk):
             self.find(rules.BASIC_ORPHAN, record.offset, record.function_id)
             self.call = None
         else:
-            record.row_offset = call.offset
+            record.row_offset, record.ns = call.offset, call.ns
             record.tsc, record.cpu = call.tsc, call.cpu
+
+
+_NOTHING: Final = dict.fromkeys(OF_BUFFER, 0)
+_EXTENT: Final = wire.place(BufferExtents, "bytes")
+_FUNCTION_KIND: Final = wire.place(Function, "kind")
+_SIZE: Final = wire.place(CustomEvent, "_size")
+
+
+def _signed(number: int) -> int:
+    """Return a number of 32 bits as a signed one."""
+    return number - (number >> 31 << 32)
 
 
 # --- The flight data recorder ---------------------------------------------------------------------
@@ -272,31 +290,18 @@ _NEWER_KINDS: Final[Mapping[int, int]] = {
     MetadataKind.PID: wire.PID_VERSION,
 }
 """Kinds that early versions do not have, with the first that has them."""
-_CUT_TSC: Final[Mapping[int, tuple[int, int]]] = {
-    MetadataKind.NEW_CPU: (3, 8),
-    MetadataKind.TSC_WRAP: (1, 8),
-}
-"""Of the kinds that the recorder may cut in half, the bytes of the time that are left."""
 _CUT_BYTES: Final = wire.METADATA_BYTES // 2
-_CUT_REACH: Final = 1 << 36
-"""Ticks after the time before, within which the time of a record that was cut is looked for."""
+"""What is left of a record that the recorder cut in half."""
 
 
 @attrs.define
 class Block:
-    """What is known of the buffer that is being read."""
+    """What is known of the buffer that is being read, beside the registers."""
 
-    thread: int | None = None
-    process: int | None = None
-    base: int | None = None
-    """The time from which deltas count; None where no record said it."""
-    cpu: int | None = None
     state: str = ""
     """The kind of the record before, as far as order goes."""
     last: int = 0
     """Its offset."""
-    settled: bool = False
-    """Whether a call, an argument or an event has been read: what its thread is, is decided."""
     timeless: bool = False
     """Whether it has been reported that times are not known."""
     call: Function | None = None
@@ -333,7 +338,6 @@ class FdrWalk(Walk):
         self.garbage = 0
         """Records in a row that are invalid."""
         self.metadata_bit = self.dialect.metadata_bit
-        self.function = function_struct(self.order)
         self.new_buffer = self.dialect.first_byte(MetadataKind.NEW_BUFFER)
         self.extents = self.dialect.first_byte(MetadataKind.BUFFER_EXTENTS)
         self.by_extents = self.version >= wire.EXTENTS_VERSION
@@ -347,6 +351,10 @@ class FdrWalk(Walk):
         if not self.by_extents:
             self.page = header.buffer_size if header.buffer_size >= wire.LEAST_BUFFER else 0
             self.turn_page(self.at)
+
+    def trusted(self, at: int) -> bool:
+        """Return whether what is at ``at`` is a record of the buffer, as far as is known."""
+        return self.padded <= at and self.garbage < wire.GARBAGE_RUN
 
     def skip(self, offset: int) -> None:
         """Step over buffers that sound extents bound."""
@@ -397,8 +405,8 @@ class FdrWalk(Walk):
                 return cut
         if not metadata:
             return self.called(at)
-        kind = self.dialect.kind_of(first)
-        if kind not in METADATA:
+        kind = self.dialect.kind_of(self.view, at)
+        if kind not in wire.METADATA:
             self.garbage += 1
             self.unlink()
             self.find(rules.UNKNOWN_METADATA, at, kind)
@@ -463,8 +471,8 @@ class FdrWalk(Walk):
 
     def extent(self, at: int) -> int:
         """Return the end of the buffer by the extents at ``at``."""
-        codec = metadata_codec(MetadataKind.BUFFER_EXTENTS, self.version, self.order)
-        return at + wire.METADATA_BYTES + int(codec.unpack(self.view, at)["bytes"])
+        nbytes = _EXTENT.get(self.view, at, self.state.big)
+        return at + wire.METADATA_BYTES + nbytes
 
     def next_extents(self, at: int) -> int:
         """Return where the next buffer begins that is valid.
@@ -505,9 +513,15 @@ class FdrWalk(Walk):
             self.block = Block()
         return self.block
 
+    def forget_block(self) -> None:
+        """Know nothing of a buffer."""
+        self.block = None
+        self.known.update(_NOTHING)
+
     def close_block(self) -> None:
         """End the block, as something else begins or the file ends."""
-        block, self.block = self.block, None
+        block = self.block
+        self.forget_block()
         if block is None:
             return
         if block.state in _PREAMBLE:
@@ -523,119 +537,78 @@ class FdrWalk(Walk):
             self.find(rules.OUT_OF_ORDER, at, f"{block.state or 'nothing'} to {name}")
         block.state, block.last = name, at
 
-    def settle(self, block: Block, at: int) -> None:
-        """Decide what the thread of a block is, where something of it is read."""
-        if not block.settled:
-            block.settled = True
-            if block.thread is None:
-                self.find(rules.NO_THREAD, at)
+    def settle(self, at: int) -> None:
+        """Hold against a block that no record said its thread, where something of it is read."""
+        if not (self.known[Now.SETTLED] or self.known[Now.HAS_THREAD]):
+            self.find(rules.NO_THREAD, at)
 
     def unlink(self) -> None:
         """Let no argument belong to a call before."""
         if self.block is not None:
             self.block.call = None
 
-    def process_of(self, block: Block) -> int:
-        """Return the process of a block's thread."""
-        if block.process is not None:
-            return block.process
-        return block.thread or 0 if self.version == wire.EXTENTS_VERSION else 0
-
-    def place(self, record: PlacedRecord, block: Block) -> None:
-        """Say on a record what is known of its thread."""
-        record.thread = block.thread or 0
-        record.process = self.process_of(block)
-        record.frequency = self.frequency
-
     # --- Records ---
 
     def called(self, at: int) -> XrayRecord:
         """Return the function record at ``at``."""
-        word, delta = self.function.unpack_from(self.view, at)
-        if self.dialect.byte_order == "big":
-            kind, number = word >> 28 & 7, word & wire.MAX_FUNCTION_ID
-        else:
-            kind, number = word >> 1 & 7, word >> 4
-        end = at + wire.FUNCTION_BYTES
-        name = wire.FUNCTION_NAMES.get(kind)
-        if name is None:
+        try:
+            record, changes = self.read(Function, at, self.size)
+        except ShortError:
             self.garbage += 1
             self.unlink()
-            return self.damaged(rules.BAD_FUNCTION, at, end, kind)
+            kind = _FUNCTION_KIND.get(self.view, at, self.state.big, self.state.mirrored)
+            return self.damaged(rules.BAD_FUNCTION, at, at + wire.FUNCTION_BYTES, kind)
         self.garbage = 0
         block = self.block or self.open_block()
         self.follow(block, "function", at)
-        self.settle(block, at)
-        block.base = self.later(block, delta, at)
-        record = Function(
-            offset=at,
-            nbytes=wire.FUNCTION_BYTES,
-            kind=name,
-            function_id=number,
-            delta=delta,
-            tsc=block.base,
-            cpu=block.cpu,
-        )
-        self.place(record, block)
-        if self.dialect.byte_order == "big-lsb" and word & 1:
-            record.raw = self.view[at:end].tobytes()
+        self.settle(at)
+        self.later(block, at)
+        self.known.update(changes)
+        self.timed(record, record.tsc)
         block.call = record
-        return record
+        return cast("XrayRecord", record)
 
-    def later(self, block: Block, delta: int, at: int) -> int | None:
-        """Return the time ``delta`` ticks after the record before."""
-        if block.base is None:
-            if not block.timeless:
-                block.timeless = True
-                self.find(rules.NO_TIME, at)
-            return None
-        return block.base + delta & U64_MAX
+    def later(self, block: Block, at: int) -> None:
+        """Hold against a record with a delta that no record before it said the time."""
+        if not (self.known[Now.HAS_BASE] or block.timeless):
+            block.timeless = True
+            self.find(rules.NO_TIME, at)
 
     def metadata(self, at: int, kind: MetadataKind) -> XrayRecord:
         """Return the metadata record of a known kind at ``at``."""
-        if kind in EVENTS:
+        if kind in wire.EVENTS:
             return self.event(at, kind)
         self.garbage = 0
-        codec = metadata_codec(kind, self.version, self.order)
-        values = codec.unpack(self.view, at)
-        record = METADATA[kind](
-            offset=at,
-            nbytes=wire.METADATA_BYTES,
-            padding=codec.padding(self.view, at),
-            frequency=self.frequency,
-            **values,
-        )
+        (cls,) = wire.METADATA[kind]
+        name = cls.record
         if self.version < _NEWER_KINDS.get(kind, 0):
-            self.find(rules.NEWER_RECORD, at, record.record)
-        if isinstance(record, NewBuffer):
-            block = self.block
-            if block is None or block.settled or block.thread is not None:
-                self.close_block()
-                block = self.open_block()
-            block.thread = record.thread
-        elif isinstance(record, BufferExtents):
+            self.find(rules.NEWER_RECORD, at, name)
+        if cls is NewBuffer and (self.known[Now.SETTLED] or self.known[Now.HAS_THREAD]):
+            self.close_block()
+        record, changes = self.read(cls, at, self.size)
+        if isinstance(record, BufferExtents):
             self.bound(record)
-        elif isinstance(record, WallTime) and not 0 <= record.micros < 1_000_000:
+        elif isinstance(record, WallTime) and not 0 <= record.micros < wire.SECOND_IN_MICROS:
             self.find(rules.BAD_WALL_TIME, at, record.micros)
         elif isinstance(record, EndOfBuffer) and self.version >= wire.EXTENTS_VERSION:
             self.find(rules.END_RECORD, at)
             self.unlink()
             return record
         block = self.open_block()
-        self.follow(block, record.record, at)
+        self.follow(block, name, at)
         if isinstance(record, CallArgument):
             self.argument(block, record)
+            self.known.update(changes)
             return record
         block.call = None
         if isinstance(record, NewCpu | TscWrap):
-            self.clock(block, record)
-        elif isinstance(record, Pid):
-            if not block.settled:
-                block.process = record.process
-        elif isinstance(record, EndOfBuffer):
-            self.block = None
+            self.clock(record)
+            changes = {**changes, Now.BASE: wrapped(record.tsc)}
+        self.known.update(changes)
+        if isinstance(record, EndOfBuffer):
+            self.forget_block()
             self.padded = self.buffer_end(at + wire.METADATA_BYTES)
-        return record
+        return cast("XrayRecord", record)
 
     def bound(self, record: BufferExtents) -> None:
         """Begin the buffer of these extents."""
@@ -667,19 +640,19 @@ class FdrWalk(Walk):
 
     def argument(self, block: Block, record: CallArgument) -> None:
         """Find the call of an argument."""
-        self.settle(block, record.offset)
-        self.place(record, block)
+        self.settle(record.offset)
+        record.thread, record.process = self.known[Now.THREAD], self.known[Now.PROCESS]
         call, record.row_offset = block.call, record.offset
         if call is None:
             self.find(rules.ORPHAN_ARGUMENT, record.offset)
         else:
-            record.row_offset = call.offset
+            record.row_offset, record.ns = call.offset, call.ns
             record.tsc, record.cpu = call.tsc, call.cpu
 
-    def clock(self, block: Block, record: NewCpu | TscWrap) -> None:
-        """Take the time, and the CPU, that a record says."""
-        base, tsc = block.base, record.tsc
-        if base is not None and abs(tsc - base) > wire.CUT_RECORD_JUMP:
+    def clock(self, record: NewCpu | TscWrap) -> None:
+        """Hold the time that a record says against the one before."""
+        base, tsc = self.known[Now.BASE] & U64_MAX, record.tsc
+        if self.known[Now.HAS_BASE] and abs(tsc - base) > wire.CUT_RECORD_JUMP:
             mended = self.cut_time(record, base)
             if mended is None:
                 self.find(rules.TIME_JUMP, record.offset, tsc - base)
@@ -690,21 +663,19 @@ class FdrWalk(Walk):
                     record.nbytes = _CUT_BYTES
                 elif self.twin is None:
                     self.split(record, mended)
-        if isinstance(record, NewCpu):
-            block.cpu = record.cpu
-        else:
-            record.cpu = block.cpu
-        block.base = record.tsc
-        self.place(record, block)
+        self.timed(record, record.tsc)
 
     def split(self, record: NewCpu | TscWrap, mended: int) -> None:
         """Let a twin report the findings, while this walk reads the records as they are."""
         twin = copy.copy(self)
         twin.mend = True
         twin.block = copy.copy(self.open_block())
-        twin.block.base = mended
+        twin.state = self.dialect.state()
+        twin.known = twin.state.registers
+        twin.known |= self.known
+        twin.known[Now.BASE] = wrapped(mended)
         if isinstance(record, NewCpu):
-            twin.block.cpu = record.cpu
+            twin.known[Now.CPU], twin.known[Now.HAS_CPU] = record.cpu, 1
         twin.at = record.offset + _CUT_BYTES
         self.twin = twin
 
@@ -716,69 +687,59 @@ class FdrWalk(Walk):
         """
         if self.order != "little":
             return None
-        start, stop = (record.offset + each for each in _CUT_TSC[record.kind])
-        period = 1 << 8 * (stop - start)
-        low = int.from_bytes(self.view[start:stop], "little")
+        at = record.offset
+        nbytes = _CUT_BYTES - wire.place(type(record), "tsc").offset
+        period = 1 << 8 * nbytes
+        low = int.from_bytes(self.view[at + _CUT_BYTES - nbytes : at + _CUT_BYTES], "little")
         mended = base - base % period + low
         if mended < base:
             mended += period
-        if not base <= mended < min(base + _CUT_REACH, U64_MAX + 1):
+        if not base <= mended < min(base + (1 << wire.CUT_REACH_BITS), U64_MAX + 1):
             return None
-        word, _ = self.function.unpack_from(self.view, record.offset + _CUT_BYTES)
-        if word & 1:
-            kind = word >> 1 & 0x7F
+        at += _CUT_BYTES
+        if self.view[at] & self.metadata_bit:
+            kind = self.dialect.kind_of(self.view, at)
             sound = kind in wire.AFTER_CLOCK or (
                 kind == MetadataKind.END_OF_BUFFER and self.version < wire.EXTENTS_VERSION
             )
         else:
-            sound = word >> 1 & 7 in wire.FUNCTION_NAMES and bool(word >> 4)
+            try:
+                sound = bool(self.read(Function, at, self.size)[0].function_id)
+            except ShortError:
+                sound = False
         return mended if sound else None
 
     def event(self, at: int, kind: MetadataKind) -> XrayRecord:
         """Return the event at ``at``, whose first 16 bytes are there, and its payload."""
-        start = at + wire.METADATA_BYTES
-        codec = metadata_codec(kind, self.version, self.order)
-        values = codec.unpack(self.view, at)
-        size = values.pop("size")
+        size = _signed(_SIZE.get(self.view, at, self.state.big))
         if size < 0:
             return self.lost(rules.BAD_SIZE, at, self.limit, size)
-        end = start + size
+        end = at + wire.METADATA_BYTES + size
         while end > self.limit:
             cut = self.crossing(at, end)
             if cut is not None:
                 return cut
         self.garbage = 0
-        name = EVENTS[kind].record
+        cls = wire.class_of(kind, self.known)
         if self.version < _NEWER_KINDS.get(kind, 0):
-            self.find(rules.NEWER_RECORD, at, name)
+            self.find(rules.NEWER_RECORD, at, cls.record)
         if not size:
             self.find(rules.EMPTY_EVENT, at)
         block = self.open_block()
-        self.follow(block, name, at)
-        self.settle(block, at)
+        self.follow(block, cls.record, at)
+        self.settle(at)
         block.call = None
-        if "tsc" in values:
-            tsc = values["absolute"] = values.pop("tsc")
-            cpu = values["own_cpu"] = values.pop("cpu", None)
-        else:
-            tsc = block.base = self.later(block, values["delta"], at)
-            cpu = block.cpu
-            if kind == MetadataKind.TYPED_EVENT:
-                block.typed += 1
-                block.foreign |= bool(codec.padding(self.view, at))
+        record, changes = self.read(cls, at, end)
+        if cls in (CustomEvent, TypedEvent):
+            self.later(block, at)
+        if cls is TypedEvent:
+            block.typed += 1
+            block.foreign |= bool(record.padding)
+        self.known.update(changes)
         if self.max_record and end - at > self.max_record:
             return self.damaged(rules.RECORD_TOO_LARGE, at, end, end - at)
-        record = EVENTS[kind](
-            offset=at,
-            nbytes=end - at,
-            data=self.view[start:end].tobytes(),
-            padding=codec.padding(self.view, at),
-            tsc=tsc,
-            cpu=cpu,
-            **values,
-        )
-        self.place(record, block)
-        return record
+        self.timed(record, record.tsc)
+        return cast("XrayRecord", record)
 
 
 def _places(view: memoryview, value: int, at: int) -> Iterator[int]:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from fx_xray import layout as wire
+from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.layout import MetadataKind
-from fx_xray.read.records import (
-    BASIC_FORM,
-    Dialect,
-    FileHeader,
-    header_struct,
-)
-from fxframework.errors import UsageError, did_you_mean
+from fx_xray.format import BASIC_FORM, Dialect, FileHeader, MetadataKind
+from fxframework.errors import Rule, UsageError, did_you_mean
 from fxframework.io.words import view_of
 from fxframework.model.diagnostics import Found
+from fxframework.wire.state import State
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,16 +53,16 @@ def _found_order(view: memoryview, form: str) -> str:
     """Return the byte order of a file with a header, from what is in it."""
     versions = Dialect(form).versions
 
-    def sound(order: Literal["big", "little"]) -> int:
+    def sound(*, big: bool) -> int:
         """Return how many of version, type and frequency make sense in an order."""
-        version, type, _, frequency, *_ = header_struct(order).unpack(view[: wire.HEADER_BYTES])
+        header = _unpacked(view, big=big)
         return (
-            (version in versions)
-            + (type in (wire.BASIC, wire.FDR))
-            + (frequency in wire.FREQUENCIES)
+            (header.version in versions)
+            + (header.type in (wire.BASIC, wire.FDR))
+            + (header.cycle_frequency in wire.FREQUENCIES)
         )
 
-    if sound("big") <= sound("little"):
+    if sound(big=True) <= sound(big=False):
         return "little"
     if form == BASIC_FORM:
         return "big"
@@ -89,28 +84,13 @@ def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | Non
     chosen = byte_order or _found_order(view, form)
     if form == BASIC_FORM and chosen != "little":
         chosen = "big"
-    head = view[: wire.HEADER_BYTES].tobytes()
-    order = "little" if chosen == "little" else "big"
-    values = dict(
-        zip(
-            (field.name for field in wire.FILE_HEADER),
-            header_struct(order).unpack(head),
-            strict=True,
-        )
-    )
-    header = FileHeader(
-        nbytes=wire.HEADER_BYTES,
-        version=values["version"],
-        type=values["type"],
-        constant_tsc=bool(values["flags"] & wire.CONSTANT_TSC),
-        nonstop_tsc=bool(values["flags"] & wire.NONSTOP_TSC),
-        cycle_frequency=values["cycle_frequency"],
-        buffer_size=values["buffer_size"],
-        byte_order=chosen,
-    )
-    if header.pack() != head:
-        header.raw = head
+    header = _unpacked(view, big=chosen != "little")
+    header.byte_order = chosen
     return header
+
+
+def _unpacked(view: memoryview, *, big: bool) -> FileHeader:
+    return FileHeader.unpack(view, 0, wire.HEADER_BYTES, State(big=big))[0]
 
 
 def header_findings(
@@ -120,18 +100,21 @@ def header_findings(
 
     ``size`` is that of the file, ``cycle_frequency`` what counts instead of the header's.
     """
-    places = {field.name: field.offset for field in wire.FILE_HEADER}
     found = []
+
+    def add(rule: Rule, field: str, *value: object) -> None:
+        found.append(Found(rule, wire.place(FileHeader, field).offset, *value))
+
     if header.version not in Dialect(form).versions:
-        found.append(Found(rules.UNKNOWN_VERSION, places["version"], header.version))
+        add(rules.UNKNOWN_VERSION, "version", header.version)
     if header.type != (wire.BASIC if form == BASIC_FORM else wire.FDR):
-        found.append(Found(rules.OTHER_MODE, places["type"], header.type))
+        add(rules.OTHER_MODE, "type", header.type)
     if not header.constant_tsc:
-        found.append(Found(rules.TSC_NOT_CONSTANT, places["flags"]))
+        add(rules.TSC_NOT_CONSTANT, "constant_tsc")
     if not header.nonstop_tsc:
-        found.append(Found(rules.TSC_MAY_STOP, places["flags"]))
+        add(rules.TSC_MAY_STOP, "constant_tsc")
     if not (header.cycle_frequency or cycle_frequency):
-        found.append(Found(rules.NO_FREQUENCY, places["cycle_frequency"]))
+        add(rules.NO_FREQUENCY, "cycle_frequency")
     if size == wire.HEADER_BYTES:
         found.append(Found(rules.NO_RECORDS, 0))
     return found

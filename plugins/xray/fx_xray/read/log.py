@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import layout
-from fx_xray.numbers import (
+from fx_xray import format as wire
+from fx_xray.format import (
     CUT,
     EARLY,
     ENTER,
@@ -223,9 +223,9 @@ class FdrLog(_FileLog):
     ) -> None:
         super().__init__(data, release)
         self._version = version
-        self._order = layout.BYTE_ORDERS.index(byte_order)
+        self._order = wire.BYTE_ORDERS.index(byte_order)
         self._most = limits.max_record
-        page = buffer_size if buffer_size >= layout.LEAST_BUFFER else 0
+        page = buffer_size if buffer_size >= wire.LEAST_BUFFER else 0
         options = {
             "version": version,
             "order": self._order,
@@ -256,7 +256,7 @@ class FdrLog(_FileLog):
         # A buffer that is nothing but its extents is nobody's.
         inhabited = np.flatnonzero(flags & INHABITED)
         thread = np.full(count, -1, np.int32)
-        if self._version == layout.EXTENTS_VERSION:
+        if self._version == wire.EXTENTS_VERSION:
             # It does not say the process, and llvm-xray takes the thread.
             pid = np.where(flags & HAS_PID, pid, tid)
         thread[inhabited] = self._set_threads(
@@ -354,7 +354,7 @@ class BasicLog(_FileLog):
         self.notes = Notes(RULES.numbers, limits.max_findings)
         scan = BasicScan(view(data, np.uint8), self.notes, version=version, big=self._big)
         self._scan(scan)
-        scan.finish(max(self.nbytes - self.nbytes % layout.BASIC_BYTES, 0))
+        scan.finish(max(self.nbytes - self.nbytes % wire.BASIC_BYTES, 0))
         self.entries = scan.entries
         self._count(scan)
         start, stop, who, tsc, flags = scan.stretches.filled().values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import (
+from fx_xray.format import (
     BIG,
     BUFFER_EXTENTS,
     CALL_ARGUMENT,

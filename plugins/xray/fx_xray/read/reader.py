@@ -16,13 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import layout, rules
-from fx_xray.numbers import (
+from fx_xray import format as wire
+from fx_xray import rules
+from fx_xray.format import (
     ARGUMENT,
     CUSTOM,
     DATA,
     EVENT_TYPE,
     TYPED,
+    Dialect,
+    FileHeader,
 )
 from fx_xray.read.calls import Matcher, Rows
 from fx_xray.read.columns import Events, distinct, to_ns, to_spans
@@ -30,7 +33,6 @@ from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
 from fx_xray.read.record_lines import lines_of
-from fx_xray.read.records import Dialect, FileHeader
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
 from fx_xray.read.ticks import Pick
@@ -391,7 +393,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             found: NDArray[np.int32] = column(np.int32, lambda id: _code(of(id), strings), -1)
             return found
 
-        objects = ids >> layout.OBJECT_SHIFT
+        objects = ids >> wire.OBJECT_SHIFT
         return {
             "offset": lambda: _first_offsets(log, ids),
             "id": ids.astype(np.uint32),
@@ -439,7 +441,7 @@ class FileCapture(EventCapture):
         self._decoder = RecordDecoder(self.format, limits=request.limits, options=request.options)
         super().__init__(source, request)
         self.header: FileHeader | None = read_header(
-            source.data[: layout.HEADER_BYTES + 1], self.format, self._decoder.byte_order
+            source.data[: wire.HEADER_BYTES + 1], self.format, self._decoder.byte_order
         )
         self.frequency = self._decoder.cycle_frequency
         header = self.header
@@ -460,7 +462,7 @@ class FileCapture(EventCapture):
         return Dialect(self.format, self.version or 0).defined
 
     def records(self) -> Iterator[Record]:
-        """Return every record, as ``fx_xray.read.records`` decodes them one at a time."""
+        """Return every record, decoded one at a time."""
         decoder = RecordDecoder(
             self.format,
             diagnostics=self.record_diagnostics,
@@ -472,13 +474,13 @@ class FileCapture(EventCapture):
     def records_json(self) -> Iterator[bytes]:
         """Return the same records as JSON lines.
 
-        Plain ones are written in bulk (``jsonlines.py``).
+        A program writes those that are sound (``record_lines.py``).
         """
         if self.header is None:
             return super().records_json()
         self.first_pass(whole=False)  # it reports the findings
         source = self.source
-        lines = lines_of(self._decoder, source.data, self.header, source.passed)
+        lines = lines_of(self._decoder, source, self.header, source.passed)
         return self.checked_pieces(lines)
 
     def _heading(self) -> list[Found]:
@@ -603,7 +605,7 @@ def _first_offsets(log: Log, ids: I64) -> I64:
     """Byte offsets of the first events of functions, whose ids are ascending; same shape."""
     first: I64 = np.full(ids.size, -1, np.int64)
     for events in log.events():
-        of_calls = events.kind <= layout.FunctionKind.ENTER_ARG
+        of_calls = events.kind <= wire.FunctionKind.ENTER_ARG
         places = np.searchsorted(ids, events.function[of_calls])[::-1]
         found: I64 = np.full(ids.size, -1, np.int64)
         found[places] = events.offset[of_calls][::-1]  # the last that is stored is the first

@@ -1,31 +1,46 @@
-"""Lines of record JSON: those that ``jsonlines.py`` writes, and between them those of a walk."""
+"""Lines of record JSON: of a program of the declared records, and between them of a walk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fx_xray import layout as wire
-from fx_xray.read.decoder import Block, FdrWalk, RecordDecoder
-from fx_xray.read.jsonlines import BasicLines, FdrLines
-from fx_xray.read.records import FileHeader, XrayRecord
+from fx_xray.format import (
+    BASIC_FORM,
+    Basic,
+    BufferExtents,
+    EndOfBuffer,
+    Fdr,
+    FileHeader,
+    XrayRecord,
+)
+from fx_xray.read.decoder import Block, FdrWalk, RecordDecoder, Walk
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
 from fxframework.io.words import view_of
-from fxframework.kernels.buffers import view
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
 from fxframework.kit.record_lines import PIECE, record_lines
 from fxframework.model.capture import Record
+from fxframework.wire.expressions import wrapped
+from fxframework.wire.format import Format
+from fxframework.wire.operations import Compiled
+from fxframework.wire.programs import CODES, compile_lines
 
 __all__ = ["lines_of"]
 
-I64_MAX = (1 << 63) - 1
-SAID = ("thread", "process", "base", "cpu")
-"""What records say of a buffer, as far as lines show it."""
+
+@cache
+def program_of(form: str, *, mirrored: bool) -> Compiled:
+    """Return the program that writes the lines of a format's records."""
+    base = Basic if form == BASIC_FORM else Fdr
+    format = Format(form, form, base, codes="FXX")
+    return compile_lines(format, mirrored=mirrored, left=(BufferExtents, EndOfBuffer))
 
 
 def lines_of(
     decoder: RecordDecoder,
-    data: NDArray[np.uint8],
+    source: Source,
     header: FileHeader,
     done: Callable[[int, int], None],
 ) -> Iterator[bytes]:
@@ -33,39 +48,34 @@ def lines_of(
 
     Findings are not reported. ``done`` is called with bytes that are not read again.
     """
-    walk = decoder.walk(view_of(data), header, [])
-    octets = view(data, np.uint8)
-    lines: BasicLines | FdrLines
-    if isinstance(walk, FdrWalk):
-        lines = FdrLines(
-            octets,
-            version=walk.version,
-            order=wire.BYTE_ORDERS.index(header.byte_order),
-            limit=min(walk.max_record, I64_MAX),
-            most=PIECE,
-        )
-        behind = _Buffers(walk, lines).record
-    else:
-        lines = BasicLines(octets, big=walk.order != "little", most=PIECE)
-        behind = walk.record
+    walk = decoder.walk(view_of(source.data), header, [])
+    both = _Both(walk, decoder, source)
 
     def record(at: int) -> Record:
-        one = behind(at) if at else header
+        one = both.record(at) if at else header
         walk.found.clear()
         return one
 
-    return record_lines(lines, 1, data.size, PIECE, record, done)
+    return record_lines(both.program, 1, source.size, PIECE, record, done)
 
 
-class _Buffers:
-    """The records at which the kernel stops; it and the walk know the same of their buffers."""
+class _Both:
+    """The records at which the program stops; it and the walk know the same of their buffers."""
 
-    def __init__(self, walk: FdrWalk, lines: FdrLines) -> None:
+    def __init__(self, walk: Walk, decoder: RecordDecoder, source: Source) -> None:
         self.walk = walk
-        self.lines = lines
+        self.compiled = program_of(decoder.form, mirrored=walk.state.mirrored)
+        notes, limits = Notes(CODES, 0), Limits(max_record=walk.max_record)
+        self.program = self.compiled.start(source, limits, Pool(), notes, PIECE)
+        self.program.sound_only = 1
+        self.program.framing.big = int(walk.state.big)
         self.at = walk.at
         """Where the walk is."""
-        self.give()
+        self.stop(0)
+
+    def stop(self, at: int) -> None:
+        """Let the program stop at byte ``at``."""
+        self.program.total = self.program.framing.total = at
 
     def record(self, at: int) -> XrayRecord:
         """Return the record at byte ``at`` by the walk."""
@@ -77,25 +87,20 @@ class _Buffers:
         return record
 
     def take(self) -> None:
-        """Let the walk know what the kernel has read."""
-        walk, lines = self.walk, self.lines
-        walk.limit, walk.bounded = int(lines.limit), bool(lines.bounded)
-        walk.garbage = 0
-        walk.block = None
-        if lines.open:
-            known = {name: getattr(lines, name) for name in SAID if getattr(lines, f"has_{name}")}
-            walk.block = Block(settled=bool(lines.settled), **known)
+        """Let the walk know what the program has read."""
+        walk, slots = self.walk, self.program.slots
+        for register, slot in self.compiled.registers.items():
+            walk.known[register] = slots[slot]
+        if isinstance(walk, FdrWalk):
+            walk.garbage = 0
+            walk.block = Block()
 
     def give(self) -> None:
-        """Let the kernel know what the walk has read."""
-        walk, lines = self.walk, self.lines
-        lines.trusted = walk.padded <= self.at and walk.garbage < wire.GARBAGE_RUN
-        lines.limit, lines.bounded = walk.limit, walk.bounded
-        lines.by_extents = walk.by_extents
-        lines.open = walk.block is not None
-        block = walk.block or Block()
-        lines.settled = block.settled
-        for name in SAID:
-            value = getattr(block, name)
-            setattr(lines, name, value or 0)
-            setattr(lines, f"has_{name}", value is not None)
+        """Let the program know what the walk has read, and how far it may go."""
+        walk, slots = self.walk, self.program.slots
+        for register, slot in self.compiled.registers.items():
+            slots[slot] = wrapped(walk.known[register])
+        for slot in self.compiled.parts:
+            slots[slot] = 0
+        trusted = not isinstance(walk, FdrWalk) or walk.trusted(self.at)
+        self.stop((walk.limit if isinstance(walk, FdrWalk) else walk.size) if trusted else 0)

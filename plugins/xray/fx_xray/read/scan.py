@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import final
 
-from fx_xray.numbers import (
-    AFTER_CLOCK,
+from fx_xray.format import (
     BIG,
     BUFFER_EXTENTS,
     CALL_ARGUMENT,
+    CLOCK_FOLLOWERS,
     CUSTOM_EVENT,
     CUT,
     CUT_SHORT,
@@ -526,7 +526,7 @@ class FdrScan(Kernel):
         word = self.bytes.word(self.at + 8)
         if word & 1:
             follows = (word >> 1) & 0x7F
-            sound = follows <= PID and AFTER_CLOCK & (ONE << follows) != 0
+            sound = follows <= PID and CLOCK_FOLLOWERS & (ONE << follows) != 0
             if follows == END_OF_BUFFER:
                 sound = self.version < 2
         else:

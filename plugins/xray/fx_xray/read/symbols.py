@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import attrs
 
-from fx_xray.layout import MAX_FUNCTION_ID, OBJECT_SHIFT
+from fx_xray.format import MAX_FUNCTION_ID, OBJECT_SHIFT
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
 from fxframework.errors import UsageError

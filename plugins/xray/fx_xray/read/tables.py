@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fx_xray.layout import FunctionKind
+from fx_xray.format import FunctionKind
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 
 __all__ = ["BUFFERS", "ENTRIES", "EXITS", "FUNCTIONS", "INSTANTS", "SCHEMAS", "SLICES"]

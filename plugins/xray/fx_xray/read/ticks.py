@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import LATEST, NS_PER_SECOND, SIGN
+from fx_xray.format import LATEST, NS_PER_SECOND, SIGN
 from fx_xray.read.scan import wrapped
 from fxframework.kernels.annotations import Array, Fallible, View, flag, i32, i64, inline, u32, void
 from fxframework.kernels.kernel import Kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import final
 
-from fx_xray.numbers import (
+from fx_xray.format import (
     ARGUMENT,
     BACK,
     CALL_ARGUMENT,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from fx_xray import layout, rules
+from fx_xray import format as wire
+from fx_xray import rules
 from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
@@ -238,7 +239,7 @@ class YamlCapture(EventCapture):
 
     def _facts(self, passed: CallPass) -> dict[str, Any]:
         facts = super()._facts(passed)
-        basic = self._head.get("type") == layout.BASIC
+        basic = self._head.get("type") == wire.BASIC
         facts["mode"] = "basic" if basic else "flight data recorder"
         facts["named_functions"] = int(np.count_nonzero(self._names.named))
         del facts["byte_order"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Literal
 
-from fx_xray import layout
-from fx_xray.layout import FunctionKind, MetadataKind
+from fx_xray import format as wire
+from fx_xray.format import FunctionKind, MetadataKind
 from fxframework.io.words import view_of
 from fxframework.model.prediction import Effect, Prediction, Quirk
 
@@ -134,7 +134,7 @@ def predict(capture: Capture, found: Prediction) -> None:
     for said, (key, offset, record) in loading.wrong.items():
         found.add(key, offset, record, said)
     if len(loading.threads) > 1:
-        found.add("order", layout.HEADER_BYTES, times=len(loading.threads) - 1)
+        found.add("order", wire.HEADER_BYTES, times=len(loading.threads) - 1)
     found.records = loading.records
 
 
@@ -167,21 +167,21 @@ class _Loading:
     @property
     def known(self) -> bool:
         """Whether the header is of a known type and version."""
-        if self.kind == layout.FDR:
-            return self.version in layout.FDR_VERSIONS
-        return self.kind == layout.BASIC and self.version in layout.BASIC_VERSIONS
+        if self.kind == wire.FDR:
+            return self.version in wire.FDR_VERSIONS
+        return self.kind == wire.BASIC and self.version in wire.BASIC_VERSIONS
 
     def load(self) -> None:
         """Read the header and all records. Raises _Refused."""
         if self.size < 4:
             raise _Refused("header", 0, "too small for XRay.")
-        mode, name = MODES[self.kind == layout.FDR]
+        mode, name = MODES[self.kind == wire.FDR]
         if not self.known:
             said = f"Unsupported version for {mode} Mode logging: {self.version}"
-            raise _Refused("header", 0, said if self.kind in {layout.BASIC, layout.FDR} else "")
-        if self.size < layout.HEADER_BYTES:
+            raise _Refused("header", 0, said if self.kind in {wire.BASIC, wire.FDR} else "")
+        if self.size < wire.HEADER_BYTES:
             raise _Refused("header", 0, f"Not enough bytes for an {name}.")
-        if self.kind == layout.FDR:
+        if self.kind == wire.FDR:
             self._recorder()
         else:
             self._basic()
@@ -190,13 +190,13 @@ class _Loading:
 
     def _recorder(self) -> None:
         data, size, u32 = self.data, self.size, self.u32
-        at, left = layout.HEADER_BYTES, 0
-        bounded = self.version >= layout.EXTENTS_VERSION + 1
+        at, left = wire.HEADER_BYTES, 0
+        bounded = self.version >= wire.EXTENTS_VERSION + 1
         while at < size:
             if bounded and not left:
                 start = at
                 at, left = self._next_extents(at)
-                if at - layout.METADATA_BYTES > start:
+                if at - wire.METADATA_BYTES > start:
                     self.found.add("between", start, self.records)
                 self._check_extents(at, left)
                 self.records += 1
@@ -213,10 +213,10 @@ class _Loading:
                     at = behind
                     continue
                 name = f"Metadata:{NAMES[MetadataKind(kind)][0]}"
-                if kind == MetadataKind.CUSTOM_EVENT and self.version >= layout.EVENT_DELTA_VERSION:
+                if kind == MetadataKind.CUSTOM_EVENT and self.version >= wire.EVENT_DELTA_VERSION:
                     name += "V5"
             else:
-                kind, behind, name = FUNCTION, at + layout.FUNCTION_BYTES, "Function"
+                kind, behind, name = FUNCTION, at + wire.FUNCTION_BYTES, "Function"
                 if behind > size:
                     raise _Refused("cut", at, f"Invalid offset for a function record ({at}).")
                 word = u32(data, at)[0]
@@ -248,7 +248,7 @@ class _Loading:
             if found >= 0:
                 at += found
                 self._metadata(at, MetadataKind.BUFFER_EXTENTS)
-                return at + layout.METADATA_BYTES, self._extents(at)
+                return at + wire.METADATA_BYTES, self._extents(at)
             at += step
         raise _Refused("extents", start, "Failed to find the next BufferExtents record.")
 
@@ -259,19 +259,19 @@ class _Loading:
 
     def _check_extents(self, at: int, left: int) -> None:
         if at + left > self.size:
-            self.found.add("short-extents", at - layout.METADATA_BYTES, self.records)
+            self.found.add("short-extents", at - wire.METADATA_BYTES, self.records)
 
     def _metadata(self, at: int, kind: int) -> int:
         """Return the byte behind a metadata record and its payload. Raises _Refused."""
         if kind not in NAMES:
             raise _Refused("metadata-kind", at, f"Invalid metadata record type: {kind}")
-        if kind == MetadataKind.END_OF_BUFFER and self.version >= layout.EXTENTS_VERSION:
+        if kind == MetadataKind.END_OF_BUFFER and self.version >= wire.EXTENTS_VERSION:
             said = "End of buffer records are no longer supported starting version 2 of the log."
             raise _Refused("metadata-kind", at, said)
         _, name = NAMES[MetadataKind(kind)]
         body = at + 1
-        behind = at + layout.METADATA_BYTES
-        needed = 8 if kind == MetadataKind.BUFFER_EXTENTS else layout.METADATA_BYTES - 1
+        behind = at + wire.METADATA_BYTES
+        needed = 8 if kind == MetadataKind.BUFFER_EXTENTS else wire.METADATA_BYTES - 1
         if body + needed > self.size:
             raise _Refused("cut", at, f"Invalid offset for {name} ({body}).")
         if kind not in {MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT}:
@@ -295,9 +295,9 @@ class _Loading:
             str(self.data[payload : payload + size], "utf-8")
         except UnicodeDecodeError:
             found.add("payload", at, self.records)
-        if kind == MetadataKind.TYPED_EVENT and self.version < layout.EVENT_DELTA_VERSION:
+        if kind == MetadataKind.TYPED_EVENT and self.version < wire.EVENT_DELTA_VERSION:
             found.add("typed-event", at, self.records)
-        if kind == MetadataKind.CUSTOM_EVENT and self.version < layout.EVENT_DELTA_VERSION - 1:
+        if kind == MetadataKind.CUSTOM_EVENT and self.version < wire.EVENT_DELTA_VERSION - 1:
             found.add("event-cpu", at, self.records)
 
     def _enter_block(self, kind: int, at: int) -> None:
@@ -343,13 +343,13 @@ class _Loading:
 
     def _basic(self) -> None:
         data, size = self.data, self.size
-        nbytes = layout.BASIC_BYTES
-        if size == layout.HEADER_BYTES or size % nbytes:
+        nbytes = wire.BASIC_BYTES
+        if size == wire.HEADER_BYTES or size % nbytes:
             raise _Refused("basic-size", 0, "Invalid-sized XRay data.")
         last: tuple[int, int, int] | None = None
-        for at in range(layout.HEADER_BYTES, size, nbytes):
+        for at in range(wire.HEADER_BYTES, size, nbytes):
             kind = self.u16(data, at)[0]
-            if kind == layout.BASIC_FUNCTION:
+            if kind == wire.BASIC_FUNCTION:
                 if data[at + 3] > FunctionKind.ENTER_ARG:
                     said = f"Unknown record type '{data[at + 3]}' at offset {at + 4}."
                     raise _Refused("basic-record", at, said)
@@ -359,7 +359,7 @@ class _Loading:
                     self.u32(data, at + 20)[0],
                 )
                 self.threads.add((last[2], last[1]))
-            elif kind == layout.BASIC_ARGUMENT:
+            elif kind == wire.BASIC_ARGUMENT:
                 own = (
                     self.i32(data, at + 4)[0],
                     self.u32(data, at + 8)[0],
@@ -367,7 +367,7 @@ class _Loading:
                 )
                 if last is None:
                     raise _Refused("basic-argument", at)
-                checked = 3 if self.version >= layout.BASIC_VERSIONS[-1] else 2
+                checked = 3 if self.version >= wire.BASIC_VERSIONS[-1] else 2
                 if own[:checked] != last[:checked]:
                     said = (
                         "Corrupted log, found arg payload following non-matching function+thread "

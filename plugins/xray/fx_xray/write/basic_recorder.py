@@ -10,7 +10,7 @@ import struct
 from typing import Any, Final, NoReturn
 
 from fx_xray import rules
-from fx_xray.layout import (
+from fx_xray.format import (
     BASIC,
     BASIC_ARGUMENT,
     BASIC_BYTES,
@@ -20,9 +20,9 @@ from fx_xray.layout import (
     BASIC_TAIL_EXIT_VERSION,
     BASIC_VERSIONS,
     THRESHOLD_US,
+    FileHeader,
     FunctionKind,
 )
-from fx_xray.read.records import FileHeader
 from fx_xray.write.recorder import (
     CPU_MASK,
     Recorder,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.numbers import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
+from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
 from fx_xray.read.columns import Events
 from fx_xray.write.unfold import Unfold
 from fxframework.kernels.buffers import view

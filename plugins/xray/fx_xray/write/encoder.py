@@ -7,35 +7,128 @@ from typing import Any
 
 import attrs
 
-from fx_xray import layout as wire
+from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.read.header import asked_order, read_header
-from fx_xray.read.records import (
+from fx_xray.format import (
     BASIC_FORM,
-    KINDS,
+    Basic,
     Damaged,
     Dialect,
+    Fdr,
     FileHeader,
-    Function,
+    Padding,
+    Unknown,
     XrayRecord,
-    from_json,
 )
+from fx_xray.read.header import asked_order, read_header
 from fxframework.errors import refusal
-from fxframework.kit.lossless import Alone
+from fxframework.kit.json_fields import unfit
+from fxframework.kit.lossless import Alone, record_of_json
+from fxframework.wire.cursor import RefusalError, ShortError
+from fxframework.wire.records import Record
+from fxframework.wire.state import State
+
+REFUSALS = {
+    401: rules.NO_SUCH_NAME,
+    402: rules.INVALID_FIELDS,
+    403: rules.WRONG_TYPE,
+    404: rules.OUT_OF_RANGE,
+    405: rules.WRONG_SIZE,
+}
+"""By the numbers that declared records have."""
+ANYWHERE: tuple[type[XrayRecord], ...] = (FileHeader, Damaged)
+
+
+def kinds_of(form: str, state: State) -> Mapping[str, type[XrayRecord]]:
+    """Return the records of a format by name, in the version of a state."""
+    family = (Basic if form == BASIC_FORM else Fdr).layout.family
+    fit = (each for each in family.members if each.layout.fits(state.registers))
+    more = () if form == BASIC_FORM else (Unknown, Padding)
+    return {each.record: each for each in (*ANYWHERE, *fit, *more)}
+
+
+def from_json(given: Any, form: str = "xray", state: State | None = None) -> XrayRecord:
+    """Return the record of a format that a JSON object of the record JSON (docs, Records) says.
+
+    ``state`` gives the version, by default the newest. ``offset`` and ``nbytes`` are kept as
+    places, where they are numbers; padding has its length from ``nbytes``. Raises
+    WriteRefusedError: NO_SUCH_NAME for no such record, INVALID_FIELDS for a field that is missing
+    or unknown, WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or size.
+    """
+    kinds = kinds_of(form, state or Dialect(form).state())
+    return record_of_json(given, kinds, f"a {form} trace", rules.REFUSALS)
+
+
+def packed(record: XrayRecord, dialect: Dialect) -> bytes:
+    """Return the bytes that the fields of a record give; its ``raw`` is not used.
+
+    Raises WriteRefusedError where the format, or its version, cannot hold a value.
+    """
+    what = record.record
+    if isinstance(record, Unknown):
+        return _unknown(record, dialect)
+    if isinstance(record, Padding):
+        return _space(record)
+    if not isinstance(record, Record):
+        return bytes(record.raw or b"")
+    state = dialect.state()
+    if not record.layout.fits(state.registers):
+        version = f"version {dialect.version} has other fields"
+        raise refusal(rules.INVALID_FIELDS, f"{what}: {version}")
+    try:
+        return record.pack(None if isinstance(record, FileHeader) else state)
+    except RefusalError as problem:
+        raise refusal(REFUSALS[problem.number], f"{what}: {problem.message}") from None
+
+
+def _unknown(record: Unknown, dialect: Dialect) -> bytes:
+    data = bytes(record.raw or b"")
+    if len(data) != wire.METADATA_BYTES:
+        message = f"{record.record}: raw has {len(data)} bytes, not {wire.METADATA_BYTES}"
+        raise refusal(rules.WRONG_SIZE, message)
+    least, most = len(wire.MetadataKind), wire.place(wire.NewBuffer, "_kind").mask
+    if not least <= record.type <= most:
+        raise unfit(rules.OUT_OF_RANGE, record.record, "type", record.type, least, most)
+    return bytes([dialect.first_byte(record.type)]) + data[1:]
+
+
+def _space(record: Padding) -> bytes:
+    if record.raw is not None:
+        if len(record.raw) != record.nbytes:
+            raise refusal(
+                rules.WRONG_SIZE,
+                f"{record.record}: raw has {len(record.raw)} bytes, and nbytes is {record.nbytes}",
+            )
+        return bytes(record.raw)
+    if record.nbytes < 0:
+        raise refusal(rules.OUT_OF_RANGE, f"{record.record}: nbytes is {record.nbytes}")
+    try:
+        return bytes(record.nbytes)
+    except (MemoryError, OverflowError):
+        raise refusal(
+            rules.OUT_OF_RANGE,
+            f"{record.record}: {record.nbytes} bytes are more than memory holds",
+        ) from None
 
 
 class RecordEncoder:
     """Encodes records, or their JSON, in one of the formats.
 
     The file header comes first: it gives the version and the byte order, unless ``byte_order`` is
-    set. ``raw`` of a header is written if it decodes to the record's fields, so that an unedited
-    header keeps its bytes and edits take effect.
+    set. ``raw`` is written if it decodes to the record's fields, so that unedited records keep
+    their bytes and edits take effect.
     """
 
     def __init__(self, form: str, *, byte_order: str = "") -> None:
         self.form = form
         self._byte_order = asked_order({"byte_order": byte_order})
-        self._dialect: Dialect | None = None
+        self._begun = False
+        self._set(Dialect(form))
+
+    def _set(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._state = dialect.state()
+        self._kinds = kinds_of(self.form, self._state)
 
     def encode(self, record: XrayRecord | Mapping[str, Any]) -> bytes:
         """Return the record's bytes.
@@ -43,55 +136,62 @@ class RecordEncoder:
         Raises WriteRefusedError without side effects.
         """
         if not isinstance(record, XrayRecord):
-            record = from_json(record, self.form)
-        if type(record) is not KINDS[self.form].get(record.record):
+            record = record_of_json(record, self._kinds, f"a {self.form} trace", rules.REFUSALS)
+        known = self._kinds.get(record.record)
+        family = getattr(getattr(record, "layout", None), "family", None)
+        if known is None or family is not getattr(getattr(known, "layout", None), "family", None):
             raise refusal(
                 rules.NO_SUCH_NAME, f"a {self.form} trace has no record {record.record!r}"
             )
         if isinstance(record, FileHeader):
             return self._header(record)
-        if isinstance(record, Damaged):
-            return record.pack()
-        if self._dialect is None:
+        if not self._begun and not isinstance(record, Damaged):
             raise refusal(rules.NO_SUCH_NAME, f"{record.record}: a file_header must come first")
-        if isinstance(record, Function) and record.raw is not None:
-            return self._unaligned(record, self._dialect)
-        return record.pack(self._dialect)
+        if isinstance(record, Record) and record.raw is not None and self._is_same(record):
+            return bytes(record.raw)
+        return packed(record, self._dialect)
 
     def alone(self) -> Alone | None:
         """Return how records are encoded after the header; None before it."""
-        return None if self._dialect is None else Alone(self.encode)
+        return Alone(self.encode) if self._begun else None
 
     def close(self) -> bytes:
         """Return no bytes: nothing is held back."""
         return b""
 
     def _header(self, record: FileHeader) -> bytes:
-        if self._dialect is not None:
+        if self._begun:
             raise refusal(rules.NO_SUCH_NAME, f"{record.record}: the trace has one already")
         if self._byte_order:
             record = attrs.evolve(record, byte_order=self._byte_order)
         if self.form == BASIC_FORM and record.byte_order != "little":
             record = attrs.evolve(record, byte_order="big")
-        data = record.pack()
+        data = packed(record, self._dialect)
         if record.raw is not None:
             raw = bytes(record.raw)
             if len(raw) == wire.HEADER_BYTES and _decodes_to(raw, record, self.form):
                 data = raw
-        self._dialect = Dialect(self.form, record.version, record.byte_order)
+        self._begun = True
+        self._set(Dialect(self.form, record.version, record.byte_order))
         return data
 
-    @staticmethod
-    def _unaligned(record: Function, dialect: Dialect) -> bytes:
-        """Return the bytes of a function record whose word has an undefined bit set."""
-        data = record.pack(dialect)
-        raw = bytes(record.raw or b"")
-        if len(raw) == len(data) and raw[:3] + bytes([raw[3] & ~1]) + raw[4:] == data:
-            return raw
-        return data
+    def _is_same(self, record: Record) -> bool:
+        """Return whether the bytes of a record decode to it."""
+        raw = memoryview(bytes(record.raw or b""))
+        codec = record.layout.codec
+        try:
+            assert codec is not None  # noqa: S101 (all layouts of traces are plain)
+            read = codec.reader(self._state.big, self._state.mirrored)
+            found, _ = read(raw, 0, len(raw), self._state.registers)
+        except ShortError:
+            return False
+        found.raw = record.raw
+        return bool(len(raw) == found.nbytes and found == record)
 
 
 def _decodes_to(raw: bytes, record: FileHeader, form: str) -> bool:
     """Return whether the bytes of a header decode to the record."""
     found = read_header(raw, form, record.byte_order)
-    return found is not None and attrs.evolve(found, raw=None) == attrs.evolve(record, raw=None)
+    if found is not None:
+        found.raw = record.raw
+    return found == record

@@ -9,12 +9,11 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from fx_xray import layout as wire
+from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.numbers import ARGUMENT, LATEST, LOW64, NS_PER_SECOND
+from fx_xray.format import ARGUMENT, LATEST, LOW64, NS_PER_SECOND, FileHeader
 from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_order, read_header
-from fx_xray.read.records import FileHeader, header_struct
 from fx_xray.write.merge import (
     LEAST_BUFFER,
     MOST_PADDED,
@@ -174,8 +173,7 @@ def _pack(
     form = whole.format
     basic = form == "xray-basic"
     head = whole.source.read(0, wire.HEADER_BYTES)
-    order = "little" if given.byte_order == "little" else "big"
-    _, _, flags, frequency, size, reserved = header_struct(order).unpack(head)
+    size = given.buffer_size
     versions = wire.BASIC_VERSIONS if basic else wire.FDR_VERSIONS
     version = checked_version(
         form, int(options.get("version") or 0) or min(max(given.version, versions[0]), versions[-1])
@@ -188,8 +186,8 @@ def _pack(
         size = wire.BUFFER_BYTES
         dropped["sizes of buffers"] += 1
     type = wire.BASIC if basic else wire.FDR
-    raw = header_struct("little").pack(version, type, flags, frequency, size, reserved)
-    header = attrs.evolve(given, version=version, type=type, buffer_size=size, raw=raw)
+    header = attrs.evolve(given, version=version, type=type, buffer_size=size, byte_order="little")
+    header.raw = _with_garbage(header, head, big=given.byte_order != "little")
     packing = Packing(sink, form, header, byte_order=asked_order(options, WRITTEN_ORDER))
     first = packing.add_threads(*whole.event_threads())
     # The first time beyond int64 nanoseconds.
@@ -202,3 +200,12 @@ def _pack(
                 events = picked(events, ~late)
         packing.write(events, whole.payloads, first)
     return dropped + packing.close()
+
+
+def _with_garbage(header: FileHeader, head: bytes, *, big: bool) -> bytes:
+    """Return the bytes of a header with those bits of another one that have no meaning."""
+    data = int.from_bytes(header.pack(), "little")
+    for field, place in FileHeader.layout.places().items():
+        if not field.public:
+            data |= place.get(memoryview(head), 0, big) << 8 * place.offset + place.shift
+    return data.to_bytes(wire.HEADER_BYTES, "little")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fx_xray import rules
-from fx_xray.layout import (
+from fx_xray.format import (
     BUFFER_BYTES,
     BUFFERS,
     EVENT_CPU_VERSION,
@@ -32,10 +32,10 @@ from fx_xray.layout import (
     PID_VERSION,
     THRESHOLD_US,
     WRAP_TICKS,
+    FileHeader,
     FunctionKind,
     MetadataKind,
 )
-from fx_xray.read.records import FileHeader
 from fx_xray.write.recorder import (
     CPU_MASK,
     Recorder,

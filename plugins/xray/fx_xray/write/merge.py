@@ -17,13 +17,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import layout as wire
+from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.numbers import ARGUMENT
+from fx_xray.format import ARGUMENT, FileHeader
 from fx_xray.read.columns import Events
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import asked_order
-from fx_xray.read.records import FileHeader
 from fx_xray.write.bulk import Calls
 from fx_xray.write.encoder import RecordEncoder
 from fx_xray.write.packer import BasicPacker, RecorderPacker

@@ -8,10 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray import layout as wire
-from fx_xray.numbers import FLUSH, GROW, LATEST
+from fx_xray import format as wire
+from fx_xray.format import FLUSH, GROW, LATEST, FileHeader
 from fx_xray.read.columns import Events
-from fx_xray.read.records import FileHeader
 from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, ThreadBuffers
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view

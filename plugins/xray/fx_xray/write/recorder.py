@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from fx_xray import rules
-from fx_xray.layout import EMULATED_FREQUENCY, MAX_FUNCTION_ID
+from fx_xray.format import EMULATED_FREQUENCY, MAX_FUNCTION_ID
 from fxframework.errors import refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX

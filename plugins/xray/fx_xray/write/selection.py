@@ -5,7 +5,7 @@ Calls are matched as the tables match them, so that the number of an entry is th
 
 from __future__ import annotations
 
-from fx_xray.numbers import (
+from fx_xray.format import (
     ARGUMENT,
     ENTER,
     ENTER_ARG,

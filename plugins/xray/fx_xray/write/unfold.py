@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import LATEST, NOTHING, SIGN
+from fx_xray.format import LATEST, NOTHING, SIGN
 from fxframework.kernels.annotations import Array, Fallible, View, i64, void
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel

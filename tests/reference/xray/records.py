@@ -13,13 +13,12 @@ from functools import cache
 from typing import Any, ClassVar, Final, Literal
 
 import attrs
+from tests.reference.xray import layout as wire
+from tests.reference.xray.layout import Field, MetadataKind
 
-from fx_xray import layout as wire
 from fx_xray import rules
-from fx_xray.layout import Field, MetadataKind
-from fxframework.errors import refusal
-from fxframework.kit.json_fields import JsonFields, unfit
-from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
+from fxframework.kit.json_fields import unfit
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord
 
 BASIC_FORM: Final = "xray-basic"
 NS_PER_SECOND: Final = 1_000_000_000
@@ -118,33 +117,6 @@ class Codec:
         found = b"".join([view[at + start : at + end].tobytes() for start, end in self.holes])
         return found if any(found) else b""
 
-    def pack(self, what: str, values: list[int], padding: bytes, first: int | None) -> bytes:
-        """Return the record with these values and this padding (zero where there is none).
-
-        Raises WriteRefusedError: OUT_OF_RANGE for a value that does not fit, WRONG_SIZE for padding
-        of another size.
-        """
-        for field, value in zip(self.fields, values, strict=True):
-            half = 1 << (8 * field.nbytes - 1)
-            least, most = (-half, half - 1) if field.signed else (0, 2 * half - 1)
-            if not least <= value <= most:
-                raise unfit(rules.OUT_OF_RANGE, what, field.name, value, least, most)
-        data = bytearray(self.packing.pack(*values).ljust(self.nbytes, b"\0"))
-        if first is not None:
-            data[0] = first
-        if padding:
-            room = sum(end - start for start, end in self.holes)
-            if len(padding) != room:
-                raise refusal(
-                    rules.WRONG_SIZE,
-                    f"{what}: padding has {len(padding)} bytes, and there are {room}",
-                )
-            taken = 0
-            for start, end in self.holes:
-                data[start:end] = padding[taken : taken + end - start]
-                taken += end - start
-        return bytes(data)
-
 
 @cache
 def metadata_codec(kind: MetadataKind, version: int, order: str) -> Codec:
@@ -179,13 +151,6 @@ def function_struct(order: str) -> struct.Struct:
 class XrayRecord(LosslessRecord):
     """Anything that a trace holds."""
 
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """Return the bytes that the fields give; ``raw`` is not used.
-
-        Raises WriteRefusedError where the format cannot hold a value.
-        """
-        raise NotImplementedError
-
 
 @attrs.define(kw_only=True)
 class FileHeader(XrayRecord):
@@ -214,23 +179,7 @@ class FileHeader(XrayRecord):
         if self.byte_order != "little":
             out["byte_order"] = self.byte_order
 
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields, from JSON; all but the version and the type may be left out."""
-        values: dict[str, Any] = {"version": form.number("version"), "type": form.number("type")}
-        for name in ("constant_tsc", "nonstop_tsc"):
-            if name in form:
-                values[name] = form.flag(name)
-        for name in ("cycle_frequency", "buffer_size"):
-            if name in form:
-                values[name] = form.number(name)
-        if "byte_order" in form:
-            values["byte_order"] = form.text("byte_order")
-            if values["byte_order"] not in wire.BYTE_ORDERS:
-                raise form.wrong("byte_order", f"one of {', '.join(wire.BYTE_ORDERS)}")
-        return values
-
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:  # noqa: ARG002 (its own counts)
+    def pack(self, dialect: Dialect = Dialect()) -> bytes:
         """Return the 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
         flags = wire.CONSTANT_TSC * self.constant_tsc | wire.NONSTOP_TSC * self.nonstop_tsc
         given = {"flags": flags, "reserved": 0}
@@ -276,13 +225,6 @@ class PlacedRecord(XrayRecord):
         out["thread"] = self.thread
         out["process"] = self.process
 
-    @staticmethod
-    def parse_place(form: JsonFields) -> dict[str, Any]:
-        """Time and thread, from JSON; any may be missing."""
-        return {
-            name: form.number(name) for name in ("tsc", "cpu", "thread", "process") if name in form
-        }
-
 
 @attrs.define(kw_only=True)
 class Function(PlacedRecord):
@@ -304,39 +246,6 @@ class Function(PlacedRecord):
         out["delta"] = self.delta
         self.show_place(out)
 
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields, from JSON."""
-        return {
-            "kind": _kind_name(form),
-            "function_id": form.number("function_id"),
-            "delta": form.number("delta"),
-            **cls.parse_place(form),
-        }
-
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """Return the eight bytes. Raises WriteRefusedError (OUT_OF_RANGE)."""
-        number = _check(self.record, "function_id", self.function_id, 0, wire.MAX_FUNCTION_ID)
-        delta = _check(self.record, "delta", self.delta, 0, wire.MAX_DELTA)
-        kind = _KIND_NUMBERS[self.kind]
-        word = kind << 28 | number if dialect.byte_order == "big" else number << 4 | kind << 1
-        data = function_struct(dialect.order).pack(word, delta)
-        if data[0] & dialect.metadata_bit:
-            raise refusal(
-                rules.OUT_OF_RANGE,
-                f"{self.record}: function_id {number} would be read as a metadata record in "
-                f"byte order {dialect.byte_order}",
-            )
-        return data
-
-
-def _kind_name(form: JsonFields) -> str:
-    """Return the kind of a function record."""
-    name = form.need("kind")
-    if not isinstance(name, str) or name not in _KIND_NUMBERS:
-        raise form.wrong("kind", f"one of {', '.join(_KIND_NUMBERS)}")
-    return name
-
 
 @attrs.define(kw_only=True)
 class Metadata(PlacedRecord):
@@ -353,11 +262,6 @@ class Metadata(PlacedRecord):
     padding: bytes = b""
     """The bytes behind the fields; none where all are zero."""
 
-    def field(self, name: str) -> int:
-        """Return the value of a field, as written."""
-        value: int = getattr(self, name)
-        return value
-
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into JSON."""
         for field in wire.METADATA[self.kind]:
@@ -366,27 +270,6 @@ class Metadata(PlacedRecord):
             out["padding_hex"] = self.padding.hex()
         if self.timed:
             self.show_place(out)
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields, from JSON."""
-        values = {field.name: form.number(field.name) for field in wire.METADATA[cls.kind]}
-        values |= cls.parse_padding(form)
-        return values | cls.parse_place(form) if cls.timed else values
-
-    @staticmethod
-    def parse_padding(form: JsonFields) -> dict[str, Any]:
-        """Return the padding, from JSON."""
-        return {"padding": form.octets("padding_hex")} if "padding_hex" in form else {}
-
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """Return the record's bytes.
-
-        Raises WriteRefusedError (INVALID_FIELDS, OUT_OF_RANGE, WRONG_SIZE).
-        """
-        codec = metadata_codec(self.kind, dialect.defined, dialect.order)
-        values = [self.field(field.name) for field in codec.fields]
-        return codec.pack(self.record, values, self.padding, dialect.first_byte(self.kind))
 
 
 @attrs.define(kw_only=True)
@@ -490,18 +373,6 @@ class _Event(Metadata):
     """The CPU as written; of custom events of version 4."""
     data: bytes = b""
 
-    def field(self, name: str) -> int:
-        """Return the value of a field, as written."""
-        if name == "size":
-            return len(self.data)
-        value: int | None
-        value = getattr(self, {"tsc": "absolute", "cpu": "own_cpu"}.get(name, name))
-        if value is None:
-            raise refusal(
-                rules.INVALID_FIELDS, f"{self.record}: {name} is missing, which this version has"
-            )
-        return value
-
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into JSON."""
         if self.delta is not None:
@@ -510,27 +381,6 @@ class _Event(Metadata):
             out["padding_hex"] = self.padding.hex()
         self.show_place(out)
         out["data_hex"] = self.data.hex()
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON; ``tsc`` and ``cpu`` are as written where there is no delta."""
-        values = {"data": form.octets("data_hex"), **cls.parse_padding(form)}
-        values |= cls.parse_place(form)
-        if "delta" in form:
-            values["delta"] = form.number("delta")
-        else:
-            form.need("tsc")
-            values["absolute"] = values["tsc"]
-            values["own_cpu"] = values.get("cpu")
-        return values
-
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """Return the record's bytes and its payload. Raises WriteRefusedError."""
-        if self.delta is not None and dialect.defined < wire.EVENT_DELTA_VERSION:
-            raise refusal(
-                rules.INVALID_FIELDS, f"{self.record}: version {dialect.version} has no field delta"
-            )
-        return super().pack(dialect) + self.data
 
 
 @attrs.define(kw_only=True)
@@ -555,11 +405,6 @@ class TypedEvent(_Event):
         out["event_type"] = self.event_type
         super().show(out)
 
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields, from JSON."""
-        return {"event_type": form.number("event_type"), **super().parse(form)}
-
 
 @attrs.define(kw_only=True)
 class Unknown(XrayRecord):
@@ -574,26 +419,6 @@ class Unknown(XrayRecord):
         """Put the kind into JSON."""
         out["type"] = self.type
 
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the kind; ``raw`` must be there."""
-        form.need("raw")
-        return {"type": form.number("type")}
-
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """Return the record's bytes, of this kind.
-
-        Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE).
-        """
-        data = bytes(self.raw or b"")
-        if len(data) != wire.METADATA_BYTES:
-            raise refusal(
-                rules.WRONG_SIZE,
-                f"{self.record}: raw has {len(data)} bytes, not {wire.METADATA_BYTES}",
-            )
-        kind = _check(self.record, "type", self.type, len(MetadataKind), 0x7F)
-        return bytes([dialect.first_byte(kind)]) + data[1:]
-
 
 @attrs.define(kw_only=True)
 class Padding(XrayRecord):
@@ -601,32 +426,10 @@ class Padding(XrayRecord):
 
     record: ClassVar[str] = "padding"
 
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:  # noqa: ARG002 (all are alike)
-        """Its bytes. Raises WriteRefusedError (WRONG_SIZE)."""
-        if self.raw is not None:
-            if len(self.raw) != self.nbytes:
-                raise refusal(
-                    rules.WRONG_SIZE,
-                    f"{self.record}: raw has {len(self.raw)} bytes, and nbytes is {self.nbytes}",
-                )
-            return bytes(self.raw)
-        if self.nbytes < 0:
-            raise refusal(rules.OUT_OF_RANGE, f"{self.record}: nbytes is {self.nbytes}")
-        try:
-            return bytes(self.nbytes)
-        except (MemoryError, OverflowError):
-            raise refusal(
-                rules.OUT_OF_RANGE, f"{self.record}: {self.nbytes} bytes are more than memory holds"
-            ) from None
-
 
 @attrs.define(kw_only=True)
 class Damaged(DamagedRecord, XrayRecord):
     """Bytes in which no sound record was found; ``raw`` may be a view of the file."""
-
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:  # noqa: ARG002 (raw is all)
-        """Its bytes."""
-        return bytes(self.raw or b"")
 
 
 @attrs.define(kw_only=True)
@@ -651,27 +454,6 @@ class _Basic(PlacedRecord):
         if self.padding:
             out["padding_hex"] = self.padding.hex()
 
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields, from JSON."""
-        values: dict[str, Any] = {
-            name: _kind_name(form) if name == "kind" else form.number(name) for name in cls.shown
-        }
-        if "padding_hex" in form:
-            values["padding"] = form.octets("padding_hex")
-        return values
-
-    def field(self, name: str) -> int:
-        """Return the value of a field, as written."""
-        value: int = getattr(self, name)
-        return value
-
-    def pack(self, dialect: Dialect = Dialect()) -> bytes:
-        """Return the 32 bytes. Raises WriteRefusedError (OUT_OF_RANGE, WRONG_SIZE)."""
-        codec = basic_codec(self.type, dialect.order)
-        values = [self.field(field.name) for field in codec.fields]
-        return codec.pack(self.record, values, self.padding, None)
-
 
 @attrs.define(kw_only=True)
 class BasicFunction(_Basic):
@@ -685,10 +467,6 @@ class BasicFunction(_Basic):
     """enter, exit, tail_exit or enter_arg."""
     tsc: int
     cpu: int
-
-    def field(self, name: str) -> int:
-        """Return the value of a field, as written."""
-        return _KIND_NUMBERS[self.kind] if name == "kind" else super().field(name)
 
 
 @attrs.define(kw_only=True)
@@ -725,25 +503,3 @@ EVENTS: Final[Mapping[MetadataKind, type[_Event]]] = {
 BASIC_RECORDS: Final[Mapping[int, type[_Basic]]] = {
     kind.type: kind for kind in (BasicFunction, BasicArgument)
 }
-_ANYWHERE: Final[tuple[type[XrayRecord], ...]] = (FileHeader, Damaged)
-
-
-def _named(*kinds: type[XrayRecord]) -> Mapping[str, type[XrayRecord]]:
-    return {kind.record: kind for kind in kinds}
-
-
-KINDS: Final[Mapping[str, Mapping[str, type[XrayRecord]]]] = {
-    "xray": _named(*_ANYWHERE, Function, *METADATA.values(), Unknown, Padding),
-    BASIC_FORM: _named(*_ANYWHERE, *BASIC_RECORDS.values()),
-}
-
-
-def from_json(given: Any, form: str = "xray") -> XrayRecord:
-    """Return the record of a format that a JSON object of the record JSON (docs, Records) says.
-
-    ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
-    from ``nbytes``. Raises WriteRefusedError: NO_SUCH_NAME for no such record, INVALID_FIELDS for a
-    field that is missing or unknown, WRONG_TYPE and OUT_OF_RANGE for a value of the wrong kind or
-    size.
-    """
-    return record_of_json(given, KINDS[form], f"a {form} trace", rules.REFUSALS)

@@ -14,19 +14,6 @@ from typing import Final
 
 import attrs
 
-__all__ = [
-    "BASIC",
-    "BASIC_VERSIONS",
-    "FDR",
-    "FDR_VERSIONS",
-    "FILE_HEADER",
-    "METADATA",
-    "Field",
-    "FunctionKind",
-    "MetadataKind",
-    "metadata_fields",
-]
-
 FORMS: Final = ("xray", "xray-basic")
 """The formats: the flight data recorder's and basic mode's."""
 
@@ -91,6 +78,7 @@ class FunctionKind(IntEnum):
     ENTER_ARG = 3
 
 
+AFTER_CLOCK: Final = (2, 3, 5, 8)
 FUNCTION_NAMES: Final[Mapping[int, str]] = {int(kind): kind.name.lower() for kind in FunctionKind}
 
 # --- Metadata records (XRay FDR format, Metadata Records) -----------------------------------------
@@ -207,23 +195,6 @@ BASIC_PID_VERSION: Final = 3
 BASIC_MAX_CPU: Final = 255
 NO_CPU: Final = 0xFFFF
 """In tables: the record does not say on which CPU."""
-
-# --- The recorder of compiler-rt  -----------------------------------------------------
-
-BUFFER_BYTES: Final = 16384
-"""Of one buffer, where nothing else is said."""
-BUFFERS: Final = 100
-THRESHOLD_US: Final = 5
-"""Calls that take less are not kept."""
-WRAP_TICKS: Final[Mapping[int, int]] = {
-    1: (1 << 32) - 1,
-    2: (1 << 32) - 1,
-    3: (1 << 32) - 1,
-    4: (1 << 32) - 1,
-    5: (1 << 31) - 1,
-}
-"""By version, the greatest delta; beyond it, and from version 5 on where the counter went back, a
-TSCWrap comes first."""
 
 # --- Reading on behind damage ---------------------------------------------------------------------
 

@@ -1,0 +1,92 @@
+"""Beside the data: fields that are computed, and bytes that have no meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fxframework.kit.json_fields import JsonFields
+from fxframework.wire.cursor import Builder, Cursor, RefusalError
+from fxframework.wire.expressions import Expression, expression, wrapped
+from fxframework.wire.fields import Field, Octets, Values
+
+__all__ = ["Computed", "Spare"]
+
+
+class Computed(Field):
+    """A number that follows from fields and registers: shown, not in the file. See ``computed``."""
+
+    def __init__(self, value: Any, *, nbits: int, signed: bool, **common: Any) -> None:
+        super().__init__(**common)
+        self.of = expression(value)
+        self.nbits = nbits
+        self.signed = signed
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions that it depends on."""
+        return [*super().expressions(), self.of]
+
+    def compute(self, known: Mapping[Any, int]) -> int:
+        """Return its number, given those of fields and registers."""
+        number = self.of.value(known) & (1 << self.nbits) - 1
+        return number - (number >> self.nbits - 1 << self.nbits) if self.signed else number
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Compute it."""
+        values[self.name] = self.compute(c.known)
+        c.known[self] = wrapped(values[self.name])
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write nothing."""
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the number, which writing ignores; None if there is none."""
+        return form.number(self.key) if self.key in form else None
+
+
+class Spare(Octets):
+    """Bytes without a meaning, kept where they are not zero. See ``spare``."""
+
+    def __init__(self, nbytes: int, *, after: Spare | None = None, **common: Any) -> None:
+        super().__init__(nbytes, default=b"", **common)
+        self.own = nbytes
+        self.before = 0
+        """Bytes of the value that lie elsewhere, before its own."""
+        self.shown: Spare = self
+        """The field that shows these bytes, with others."""
+        self.after = after
+        if after is not None:
+            self.before = after.before + after.own
+            each: Spare | None = after
+            while each is not None:
+                each.shown = self
+                each = each.after
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Read the bytes; they count as none if all are zero."""
+        at = c.at
+        _, data = self.take(c)
+        c.stretch("padding", at)
+        data = c.spare[self.after] + data if self.after is not None else data
+        c.spare[self] = data
+        if self.shown is self:
+            values[self.name] = data if any(data) else b""
+
+    def write(self, b: Builder, values: Values) -> None:
+        """Write the bytes. Raises RefusalError if they are not as many as the record has."""
+        given = self.bytes_of(values[self.shown.name])
+        if given and len(given) != self.shown.before + self.shown.own:
+            total = self.shown.before + self.shown.own
+            raise RefusalError(
+                405, f"{self.shown.name} has {len(given)} bytes, and there are {total}"
+            )
+        b.out += given[self.before : self.before + self.own].ljust(self.own, b"\0")
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the bytes into record JSON, unless all are zero."""
+        if value:
+            super().show(value, out)
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the bytes; none if JSON has none."""
+        return form.octets(self.key) if self.key in form else b""

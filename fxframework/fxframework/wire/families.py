@@ -1,0 +1,162 @@
+"""Families: what the records of a format, or the items of a list, have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from fxframework.errors import PluginError
+from fxframework.wire.cursor import order_of
+from fxframework.wire.fields import Field, Number
+
+__all__ = ["OTHER", "Family", "Fields", "Place", "declaration_error"]
+
+# A layout is a ``fxframework.wire.records.Layout``.
+
+OTHER = -1
+"""The kind of the class for all numbers that no other class of a family has."""
+WORD = 8
+
+
+def declaration_error(owner: type, field: Field | None, reason: str) -> PluginError:
+    """Return the error for a declaration that contradicts itself."""
+    place = owner.__qualname__ if field is None else f"{owner.__qualname__}.{field.name}"
+    return PluginError(f"{place}: {reason}", remedy="correct the declaration of the format")
+
+
+class Fields(tuple[Field, ...]):
+    """Fields, found by identity: ``==`` of fields makes a condition."""
+
+    __slots__ = ()
+
+    def __contains__(self, wanted: object) -> bool:
+        return any(field is wanted for field in self)
+
+
+@attrs.frozen
+class Place:
+    """Where an integer lies from the start of a record: a word, and bits of it."""
+
+    offset: int
+    nbytes: int
+    shift: int
+    mask: int
+    nbits: int = 0
+    """Bits of the field; 0 of an integer that is all of its word."""
+
+    @property
+    def end(self) -> int:
+        """The byte behind the word."""
+        return self.offset + self.nbytes
+
+    def get(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> int:
+        """Return the integer of the record at byte ``at``, which has these bytes."""
+        at += self.offset
+        word = int.from_bytes(data[at : at + self.nbytes], order_of(big))
+        return word >> self.shift_in(mirrored) & self.mask
+
+    def shift_in(self, mirrored: bool) -> int:
+        """Return how many bits of the word are below it."""
+        return 8 * self.nbytes - self.nbits - self.shift if mirrored and self.nbits else self.shift
+
+
+class Family:
+    """What the records of a format, or the items of a list, have in common."""
+
+    def __init__(self, base: type, options: Mapping[str, Any]) -> None:
+        self.base = base
+        self.nbytes: int = options.get("size", 0)
+        """The size of every record; 0 if sizes differ."""
+        self.word: int = options.get("word", WORD)
+        """Bytes of the words of bits, where a field does not say it."""
+        self.align: int = options.get("align", 1)
+        """Records are padded to a multiple of it; the padding is part of the record."""
+        self.pad: int = options.get("pad", 1)
+        """Parts are followed by padding to a multiple of it, which is not part of them."""
+        self.padding: bool = options.get("padding", False)
+        """Whether zero bytes may lie between records."""
+        self.most: int = options.get("most", 0)
+        """The greatest size of a record; 0 for none."""
+        self.rules: Mapping[int, int] = options.get("rules", {})
+        """The format's own rules, by the numbers of those that they take the place of."""
+        self.section: str = options.get("section", "")
+        """The section of the format's document."""
+        self.kinds: list[Number] = []
+        self.size: Number | None = None
+        self.unit, self.plus = 1, 0
+        self.places: dict[Field, Place] = {}
+        self.head = 0
+        """Bytes up to the end of the last kind or size field."""
+        self.members: list[Any] = []
+        self.other: Any = None
+
+    def take_fields(self, layout: Any) -> None:
+        """Find the kind and the size among the fields of the base class."""
+        self.places = layout.places()
+        for field in layout.fields:
+            if field.role and field not in self.places:
+                raise declaration_error(self.base, field, "has no fixed place")
+            if not isinstance(field, Number) or not field.role:
+                continue
+            place = self.places[field]
+            self.head = max(self.head, place.offset + place.nbytes)
+            if field.role == "kind":
+                self.kinds.append(field)
+            else:
+                if self.size is not None or self.nbytes:
+                    raise declaration_error(self.base, field, "is a second size of the records")
+                self.size = field
+                self.unit, self.plus = field.size_unit, field.size_plus
+
+    def add(self, cls: Any) -> None:
+        """Add a class for a kind."""
+        layout = cls.layout
+        if layout.kind == (OTHER,):
+            self.other = cls
+            return
+        if len(layout.kind) > len(self.kinds):
+            raise declaration_error(
+                cls, None, f"has {len(layout.kind)} kinds, the records {len(self.kinds)}"
+            )
+        for number, field in zip(layout.kind, self.kinds, strict=False):
+            least, most = field.range
+            if not least <= number <= most:
+                raise declaration_error(cls, field, f"kind {number} does not fit its field")
+        for other in self.members:
+            same = all(a == b for a, b in zip(layout.kind, other.layout.kind, strict=False))
+            if same and layout.when is None and other.layout.when is None:
+                raise declaration_error(
+                    cls, None, f"has the kind {layout.kind} of {other.__qualname__}"
+                )
+        self.members.append(cls)
+
+    def choose(self, numbers: list[int], known: Mapping[Any, int]) -> Any:
+        """Return the class for the numbers of a kind; None if there is none."""
+        for cls in self.members:
+            layout = cls.layout
+            if any(a != b for a, b in zip(layout.kind, numbers, strict=False)):
+                continue
+            if layout.fits(known):
+                return cls
+        return self.other
+
+    def numbers(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> list[int]:
+        """Return the numbers of the kind of the record at a place."""
+        return [self.places[field].get(data, at, big, mirrored) for field in self.kinds]
+
+    def units_of(self, size: int) -> int:
+        """Return what the size field says of so many bytes. Raises RefusalError if it cannot."""
+        assert self.size is not None  # noqa: S101 (asked only then)
+        value, rest = divmod(size - self.plus, self.unit)
+        least, most = self.size.range
+        if rest or not least <= value <= most or 0 < self.most < size:
+            raise self.size.refused(404, f"the record would have {size} bytes, too many")
+        return value
+
+    def size_at(self, data: memoryview, at: int, big: bool) -> int:
+        """Return the size that the record at a place claims; 0 if its fields imply it."""
+        if self.size is None:
+            return self.nbytes
+        return self.places[self.size].get(data, at, big) * self.unit + self.plus

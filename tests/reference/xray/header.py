@@ -1,0 +1,138 @@
+"""The header of a trace: its fields, its byte order, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from tests.reference.xray import layout as wire
+from tests.reference.xray.layout import MetadataKind
+from tests.reference.xray.records import (
+    BASIC_FORM,
+    Dialect,
+    FileHeader,
+    header_struct,
+)
+
+from fx_xray import rules
+from fxframework.errors import UsageError, did_you_mean
+from fxframework.io.words import view_of
+from fxframework.model.diagnostics import Found
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+
+
+def asked_order(options: Mapping[str, Any] | None, name: str = "byte_order") -> str:
+    """Return the byte order that options ask for by a name, empty where it is to be found out.
+
+    A writer's option has another name than a reader's: both may be given at once. Raises UsageError
+    for an order that is not defined.
+    """
+    order = str((options or {}).get(name) or "")
+    if order and order not in wire.BYTE_ORDERS:
+        raise UsageError(
+            f"no byte order {order!r}{did_you_mean(order, wire.BYTE_ORDERS)}",
+            remedy=f"give one of {', '.join(wire.BYTE_ORDERS)}",
+        )
+    return order
+
+
+def asked_frequency(options: Mapping[str, Any] | None) -> int:
+    """Return the ticks per second that options ask for, 0 where the header says it.
+
+    Raises UsageError for a number that no header could have.
+    """
+    frequency = int((options or {}).get("cycle_frequency") or 0)
+    if not 0 <= frequency < 1 << 64:
+        raise UsageError(
+            f"cycle_frequency is {frequency}",
+            remedy="give ticks per second: a number of 64 bits, 0 for what the header says",
+        )
+    return frequency
+
+
+def _found_order(view: memoryview, form: str) -> str:
+    """Return the byte order of a file with a header, from what is in it."""
+    versions = Dialect(form).versions
+
+    def sound(order: Literal["big", "little"]) -> int:
+        """Return how many of version, type and frequency make sense in an order."""
+        version, type, _, frequency, *_ = header_struct(order).unpack(view[: wire.HEADER_BYTES])
+        return (
+            (version in versions)
+            + (type in (wire.BASIC, wire.FDR))
+            + (frequency in wire.FREQUENCIES)
+        )
+
+    if sound("big") <= sound("little"):
+        return "little"
+    if form == BASIC_FORM:
+        return "big"
+    big = Dialect(byte_order="big")
+    begins = {big.first_byte(MetadataKind.NEW_BUFFER), big.first_byte(MetadataKind.BUFFER_EXTENTS)}
+    first = view[wire.HEADER_BYTES : wire.HEADER_BYTES + 1].tobytes()
+    return "big" if first and first[0] in begins else "big-lsb"
+
+
+def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | None:
+    """Return the header of a trace; None where the file is too short for one.
+
+    ``byte_order`` is found out where it is empty. ``raw`` is there where the fields would not give
+    the same bytes.
+    """
+    view = view_of(data)[: wire.HEADER_BYTES + 1]
+    if len(view) < wire.HEADER_BYTES:
+        return None
+    chosen = byte_order or _found_order(view, form)
+    if form == BASIC_FORM and chosen != "little":
+        chosen = "big"
+    head = view[: wire.HEADER_BYTES].tobytes()
+    order = "little" if chosen == "little" else "big"
+    values = dict(
+        zip(
+            (field.name for field in wire.FILE_HEADER),
+            header_struct(order).unpack(head),
+            strict=True,
+        )
+    )
+    header = FileHeader(
+        nbytes=wire.HEADER_BYTES,
+        version=values["version"],
+        type=values["type"],
+        constant_tsc=bool(values["flags"] & wire.CONSTANT_TSC),
+        nonstop_tsc=bool(values["flags"] & wire.NONSTOP_TSC),
+        cycle_frequency=values["cycle_frequency"],
+        buffer_size=values["buffer_size"],
+        byte_order=chosen,
+    )
+    if header.pack() != head:
+        header.raw = head
+    return header
+
+
+def header_findings(
+    header: FileHeader, form: str, size: int, cycle_frequency: int = 0
+) -> list[Found]:
+    """Return the findings about a header.
+
+    ``size`` is that of the file, ``cycle_frequency`` what counts instead of the header's.
+    """
+    places = {field.name: field.offset for field in wire.FILE_HEADER}
+    found = []
+    if header.version not in Dialect(form).versions:
+        found.append(Found(rules.UNKNOWN_VERSION, places["version"], header.version))
+    if header.type != (wire.BASIC if form == BASIC_FORM else wire.FDR):
+        found.append(Found(rules.OTHER_MODE, places["type"], header.type))
+    if not header.constant_tsc:
+        found.append(Found(rules.TSC_NOT_CONSTANT, places["flags"]))
+    if not header.nonstop_tsc:
+        found.append(Found(rules.TSC_MAY_STOP, places["flags"]))
+    if not (header.cycle_frequency or cycle_frequency):
+        found.append(Found(rules.NO_FREQUENCY, places["cycle_frequency"]))
+    if size == wire.HEADER_BYTES:
+        found.append(Found(rules.NO_RECORDS, 0))
+    return found
