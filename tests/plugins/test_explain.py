@@ -16,7 +16,7 @@ from fxframework.model.capture import OpenRequest
 FORMATS = ("inspect", "log", "trace", "trace-buffer", "xray")
 DECODERS = {
     "inspect": ("fx_inspect.read.decoder", "block_of"),
-    "log": ("fx_log.read.decoder", "ArgumentReader"),
+    "log": ("fx_log.read.decoder", "Walk.log"),
     "trace": ("fx_trace.read.decoder", "class_of"),
     "trace-buffer": ("fx_trace.read.decoder", "class_of"),
     "xray": ("fx_xray.read.decoder", "function_struct"),
@@ -59,7 +59,9 @@ def test_few_records_are_decoded(format: str, monkeypatch: pytest.MonkeyPatch) -
     reader = default_host().reader(format)
     assert reader.explain is not None
     module, name = DECODERS[format]
-    decoder = importlib.import_module(module)
+    owner, _, name = name.rpartition(".")
+    decoder: Any = importlib.import_module(module)
+    decoder = getattr(decoder, owner) if owner else decoder
     decoded = 0
     real = getattr(decoder, name)
 

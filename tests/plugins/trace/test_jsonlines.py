@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from fx_trace import format as wire
 from fx_trace.read import jsonlines
 from fx_trace.read.capture import TraceCapture, open_trace
-from fx_trace.read.decoder import RecordEncoder
+from fx_trace.read.decoder import RecordEncoder, Walk
 from fx_trace.read.framing import frames
 from fx_trace.read.image import BufferCapture, open_buffer
 from fx_trace.write.buffer import TraceBuffer
@@ -143,3 +144,77 @@ def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> 
     data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
     assert in_bulk(data) == one_by_one(data)
     assert b"another" in in_bulk(data)[0][-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["a million strings", "inline strings", "thousands of threads", "many providers"]
+)
+def test_what_events_refer_to_may_be_new_for_each(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = importlib.import_module("tests.bench.shapes.trace").shapes()[name]
+    data = make(20_000)
+    assert in_bulk(data) == one_by_one(data)
+    decoded = 0
+    record = Walk.record
+
+    def counted(self: Walk, at: int) -> Any:
+        nonlocal decoded
+        decoded += 1
+        return record(self, at)
+
+    monkeypatch.setattr(Walk, "record", counted)
+    counts = []
+    for nbytes in (300_000, 600_000):
+        decoded = 0
+        lines, _ = in_bulk(make(nbytes))
+        counts.append((len(lines), decoded))
+    (few, before), (many, after) = counts
+    # Of many providers, the sections are decoded one by one.
+    share = 0.55 if name == "many providers" else 0.05
+    assert after - before < share * (many - few)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_registrations_of_the_kernel_hold_for_records_that_are_decoded(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each event that has a finding is decoded against the strings and threads so far.
+    encoder = RecordEncoder()
+    lines: list[dict[str, Any]] = []
+    for time in range(40):
+        name, thread = f"name{time}", [time, time + 1]
+        refs = {"thread": 1 + time % most, "name": 1 + time % most}
+        lines += [
+            {"record": "string", "index": refs["name"], "value": name},
+            {"record": "thread", "index": refs["thread"], "pid": time, "tid": time + 1},
+            {"record": "event", "event": "instant", "timestamp": time, "thread": thread,
+             "category": "<str#99>" if time % 5 == 4 else "", "name": name, "args": [],
+             "refs": {**refs, **({"category": 99} if time % 5 == 4 else {})}},
+        ]  # fmt: skip
+    data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
+    assert in_bulk(data) == one_by_one(data)
+
+
+def test_blobs_are_written_from_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = RecordEncoder()
+    lines: list[dict[str, Any]] = [{"record": "string", "index": 7, "value": "seven"}]
+    for at in range(300):
+        kind = 9 if at == 100 else 1 + at % 3  # nobody has defined 9
+        blob = {"record": "blob", "blob_type": kind, "payload_hex": bytes(range(at % 20)).hex()}
+        blob |= {"size": at % 20}
+        lines.append({**blob, **[{"name": "seven", "refs": {"name": 7}}, {"name": "inline"},
+                                 {"name": ""}][at % 3]})  # fmt: skip
+    data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
+    expected = one_by_one(data)
+    decoded = 0
+    record = Walk.record
+
+    def counted(self: Walk, at: int) -> Any:
+        nonlocal decoded
+        decoded += 1
+        return record(self, at)
+
+    monkeypatch.setattr(Walk, "record", counted)
+    assert in_bulk(data) == expected
+    assert decoded < 4

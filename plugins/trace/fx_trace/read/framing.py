@@ -196,7 +196,7 @@ class Framer:
         self._order = ">" if big_endian else "<"
         self._word = struct.Struct(f"{self._order}Q").unpack_from
         self._whole = len(self.view) // WORD * WORD
-        self._max_record = max_record
+        self.max_record = max_record
 
     def frame(self, at: int) -> Frame:
         """Return the stretch that begins at byte ``at``."""
@@ -222,7 +222,7 @@ class Framer:
         elif nbytes < minimum * WORD:
             rule = rules.TOO_SHORT
             end = _resume(view, self._order, at, whole)
-        if self._max_record and nbytes > self._max_record and rule in (None, rules.UNKNOWN_RECORD):
+        if self.max_record and nbytes > self.max_record and rule in (None, rules.UNKNOWN_RECORD):
             rule = rules.RECORD_OVER_LIMIT
         return at, end, header, rule
 

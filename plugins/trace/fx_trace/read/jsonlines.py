@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import orjson
 
 from fx_trace import format as wire
 from fx_trace.format import RecordType
+from fx_trace.read.cursor import NO_STRINGS, NO_THREADS
 from fx_trace.read.decoder import Walk
 from fx_trace.read.plain_events import PlainEvents
-from fxframework.io.words import U64_MAX
+from fxframework.io.words import U64_MAX, WORD
 
 __all__ = ["record_lines"]
 
@@ -32,6 +34,7 @@ _NARROW = frozenset({"int32", "uint32", "string"})
 _WIDE = frozenset({"int64", "uint64", "double", "pointer", "koid"})
 _FIXED = frozenset({"null", "bool"})
 _PLAIN = _NARROW | _WIDE | _FIXED
+_PARTS = {"name", "type", "value", "refs"}
 _LOW24 = 0xFFFFFF
 _LOW32 = 0xFFFFFFFF
 _KEYS = ["record", "offset", "nbytes", "event", "timestamp", "thread", "category", "name", "args"]
@@ -51,7 +54,8 @@ class _Lines:
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
         self._words: memoryview[int] = memoryview(b"").cast("q")
-        self._plain = PlainEvents(CHUNK_BYTES)
+        most = walk.framer.max_record
+        self._plain = PlainEvents(CHUNK_BYTES, most // WORD if most else 1 << 60)
 
     def chunks(self, done: Callable[[int, int], None]) -> Iterator[bytes]:
         """Chunks of whole lines."""
@@ -61,10 +65,11 @@ class _Lines:
             whole = end // 8 if all_records and not self._walk.big_endian else 0
             view = self._walk.framer.view[: 8 * whole]
             self._words = view.cast("q")
-            plain.read_from(self._words, view.cast("d"), whole)
+            plain.read_from(view, self._words, view.cast("d"), whole)
             behind = at = start
             while at < end:
-                if at % 8 == 0 and at < 8 * whole:
+                # The first record is looked at: whether it is the magic number.
+                if at % WORD == 0 and at < WORD * whole and self._walk.index:
                     at = self._events(at)
                 if at < end and plain.out.used < CHUNK_BYTES:
                     at = self._record(at)
@@ -76,7 +81,9 @@ class _Lines:
                         done(behind, at)
                         behind = at
             done(at, at)
-            plain.read_from(self._words[:0], view.cast("d")[:0], 0)
+            self._take_registered()
+            plain.forget_registered()
+            plain.read_from(view[:0], self._words[:0], view.cast("d")[:0], 0)
         if plain.out.used:
             yield plain.out.take()
 
@@ -97,14 +104,14 @@ class _Lines:
         walk, plain = self._walk, self._plain
         header = self._words[at // 8] if at // 8 < len(self._words) else 0
         kind = wire.TYPE.get(header)
+        self._take_registered()
         # What was resolved must stay true: registering an index again makes it untrue.
         if kind == RecordType.METADATA:
-            plain.forget()
+            plain.forget_registered()
         elif kind == RecordType.THREAD:
             plain.forget_thread(wire.THREAD.unpack(header & U64_MAX)["thread_index"])
         elif kind == RecordType.STRING:
-            if plain.knows_string(wire.STRING.unpack(header & U64_MAX)["string_index"]):
-                plain.forget()
+            plain.forget_string(wire.STRING.unpack(header & U64_MAX)["string_index"])
         record = walk.record(at)
         shown = record.to_json()
         plain.out.put(orjson.dumps(shown) + b"\n")
@@ -112,72 +119,77 @@ class _Lines:
             self._learn(header, at // 8, shown)
         return at + record.nbytes
 
+    def _take_registered(self) -> None:
+        """Register what the kernel has registered, for records that are decoded here."""
+        plain, words = self._plain, self._words
+        provider = self._walk.tables.current
+        for at in np.asarray(plain.pending)[: plain.registered].tolist():
+            header = words[at] & U64_MAX
+            if wire.TYPE.get(header) == RecordType.THREAD:
+                if provider.threads is NO_THREADS:
+                    provider.threads = {}
+                pid, tid = words[at + 1] & U64_MAX, words[at + 2] & U64_MAX
+                provider.threads[wire.THREAD.unpack(header)["thread_index"]] = pid, tid
+            else:
+                if provider.strings is NO_STRINGS:
+                    provider.strings = {}
+                fields = wire.STRING.unpack(header)
+                start = WORD * (at + 1)
+                data = self._walk.framer.view[start : start + fields["string_length"]]
+                provider.strings[fields["string_index"]] = data.tobytes().decode()
+        plain.registered = 0
+
     def _learn(self, header: int, at: int, shown: dict[str, Any]) -> None:
         """Take the parts of an event that ``records.py`` read without any finding."""
         plain = self._plain
         refs = shown.get("refs", {})
         keys = [key for key in shown if key != "refs"]
         word = keys[len(_KEYS) :]
-        has_word = len(word) == 1 and word[0] != "scope"
-        if keys[: len(_KEYS)] != _KEYS or (word and not has_word) or "thread" not in refs:
+        has_word = len(word) == 1 and word[0] not in {"scope", "raw"}
+        if keys[: len(_KEYS)] != _KEYS or (word and not has_word):
             return  # an instant with a scope looks, from its header, like one without
-        if _inline(shown, refs, "category", "name") or not _plain_arguments(shown["args"]):
+        if not all(arg["type"] in _PLAIN and arg.keys() <= _PARTS for arg in shown["args"]):
             return
         if plain.out.held() > CACHED_BYTES:
+            self._take_registered()
             plain.forget()
             return
-        self._learn_arguments(at + 2, shown["args"])
+        self._learn_arguments(at, shown)
         for key in ("category", "name"):
-            plain.know_string(refs.get(key, 0), _text(shown[key]))
-        plain.know_thread(refs["thread"], _text(shown["thread"]))
-        event = _text(shown["event"])
+            if key in refs:
+                plain.know_string(refs[key], _text(shown[key]))
+        if "thread" in refs:
+            plain.know_thread(refs["thread"], _text(shown["thread"]))
         plain.know_shape(
             header & _LOW24,
-            b',"nbytes":%d,"event":%s,"timestamp":' % (shown["nbytes"], event),
+            b',"nbytes":%d,"event":%s,"timestamp":' % (shown["nbytes"], _text(shown["event"])),
             b"],%s:" % _text(word[0]) if has_word else b"]",
-            shown["nbytes"] // 8,
+            shown["nbytes"] // WORD,
             len(shown["args"]),
             has_word,
         )
 
-    def _learn_arguments(self, at: int, shown: list[dict[str, Any]]) -> None:
-        """Take the texts of the arguments at word ``at``."""
-        for arg in shown:
+    def _learn_arguments(self, at: int, shown: dict[str, Any]) -> None:
+        """Take the texts of the arguments of the event at a word."""
+        place = at + 2 + 2 * ("thread" not in shown.get("refs", {}))
+        for ref in (
+            wire.EVENT.unpack(self._words[at] & U64_MAX)[key] for key in ("category", "name")
+        ):
+            if ref & wire.INLINE_STRING:
+                place += -(-(ref & wire.STRING_FIELD_BYTES) // WORD)
+        for arg in shown["args"]:
             refs = arg.get("refs", {})
-            kind = arg["type"]
-            word = self._words[at]
-            start = b'{"name":%s,"type":%s,"value":' % (_text(arg["name"]), _text(kind))
-            name = b""
-            if "name" in refs:
-                name = b'"name":%d' % refs["name"]
-                # Known, so that all is forgotten where the index gets another string.
-                self._plain.know_string(refs["name"], _text(arg["name"]))
-            end = b',"refs":{%s}}' % name if name else b"}"
-            texts: tuple[bytes | None, ...] = start, end
-            if kind == "string":
-                self._plain.know_string(refs.get("value", 0), _text(arg["value"]))
-                texts = start, end, b',"refs":{%s"value":' % (name + b"," if name else b"")
-            elif kind in _FIXED:
-                texts = start + _text(arg["value"]) + end, None
-            narrow = kind in _NARROW
-            self._plain.know_argument(word & _LOW32 if narrow else word, narrow, texts)
-            at += 1 + (kind in _WIDE)
+            word = self._words[place] & ~wire.ARG_NAME.mask
+            narrow = arg["type"] in _NARROW
+            text = b',"type":%s,"value":' % _text(arg["type"])
+            if arg["type"] in _FIXED:
+                text += _text(arg["value"])
+            for key in ("name", "value"):
+                if key in refs:
+                    self._plain.know_string(refs[key], _text(arg[key]))
+            self._plain.know_argument(word & _LOW32 if narrow else word, narrow, text)
+            place += wire.ARG_SIZE.get(self._words[place] & U64_MAX)
 
 
 def _text(value: Any) -> bytes:
     return orjson.dumps(value)
-
-
-def _plain_arguments(shown: list[dict[str, Any]]) -> bool:
-    """Return whether all arguments are of known types, and their strings are references."""
-    return all(
-        arg["type"] in _PLAIN
-        and not _inline(arg, arg.get("refs", {}), "name")
-        and not (arg["type"] == "string" and _inline(arg, arg.get("refs", {}), "value"))
-        for arg in shown
-    )
-
-
-def _inline(shown: dict[str, Any], refs: dict[str, Any], *keys: str) -> bool:
-    """Return whether one of these strings is inline, or not UTF-8: more than its index."""
-    return any((shown[key] and key not in refs) or f"{key}_bytes_hex" in shown for key in keys)
