@@ -7,18 +7,19 @@ several captures are written to one file.
 from __future__ import annotations
 
 import itertools
-from array import array
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, ThreadNames
+from fxframework.exporters.pairing import Pairing
 from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, Frames, left_out, no_calls
 from fxframework.io.sink import Sink
+from fxframework.kernels.parts import NATURAL, SIGNED, TEXT
+from fxframework.kernels.templates import Templates
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
@@ -29,12 +30,10 @@ __all__ = ["SCHEMA", "SpeedscopeExport"]
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 OVERLAPS = "overlaps of calls, which one of them was cut by"
-CHUNK = 4096
-"""Events written at a time."""
+CHUNK = 1 << 14
+"""Calls, or frames, written at a time."""
 
 I64 = NDArray[np.int64]
-Event = tuple[str, int, int]
-"""``O`` (open) or ``C`` (close), number of the frame, and nanoseconds."""
 
 
 class SpeedscopeExport(Export):
@@ -43,6 +42,7 @@ class SpeedscopeExport(Export):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._frames = Frames()
+        self._lines = Templates(b"", b"", b"")
         self._profiles = 0
         self._name = ""
 
@@ -64,18 +64,28 @@ class SpeedscopeExport(Export):
         # Sort by depth, too, so that callees follow callers that begin at the same time.
         order = np.lexsort((depth, start, calls.thread)).astype(np.int32)
         stops = np.flatnonzero(np.diff(calls.thread[order], append=np.int32(-2))) + 1
-        columns = _Columns(calls, frames, start, length, bytearray(len(calls)))
+        pairing = Pairing(len(calls))
         first = 0
         for stop in map(int, stops):
             some = order[first:stop]
             first = stop
             name = names.get(int(calls.thread[some[0]]), "")
-            last = max(
-                int((begin + np.minimum(took, NS_MAX - np.maximum(begin, 0))).max())
-                for begin, took in columns.spans(some)
-            )
+            parts = [some[at : at + CHUNK] for at in range(0, some.size, CHUNK)]
+            last = max(_last_end(start[part], length[part]) for part in parts)
             self._begin(name, int(start[some[0]]), last)
-            self._events(_paired(columns, some, last, self._dropped))
+            pairing.begin(int(start[some[0]]), last)
+            between = b""
+            for part in [*parts, some[:0]]:
+                pairing.load(
+                    part, start[part], length[part], frames[calls.function[part]],
+                    calls.parent[part],
+                )  # fmt: skip
+                pairing.run()
+                if written := self._moments(pairing):
+                    self._sink.write(between + written)
+                    between = b",\n"
+            self._sink.write(b"]}")
+        self._dropped[OVERLAPS] += pairing.overlaps
         self._name = self._name or capture.name
 
     def _begin(self, name: str, first: int, last: int) -> None:
@@ -85,18 +95,17 @@ class SpeedscopeExport(Export):
         self._profiles += 1
         self._sink.write(opening + orjson.dumps(encodable(head))[:-1] + b',"events":[\n')
 
-    def _events(self, events: Iterator[Event]) -> None:
-        lines: list[str] = []
-        between = ""
-        for kind, frame, at in events:
-            lines.append(f'{{"type":"{kind}","frame":{frame},"at":{at}}}')
-            if len(lines) == CHUNK:
-                self._sink.write((between + ",\n".join(lines)).encode())
-                lines.clear()
-                between = ",\n"
-        if lines:
-            self._sink.write((between + ",\n".join(lines)).encode())
-        self._sink.write(b"]}")
+    def _moments(self, pairing: Pairing) -> bytes:
+        """Return the events that were made, without the separator behind the last."""
+        moments = pairing.moments.filled()
+        rows = moments["at"].size
+        self._lines.forget(0)
+        kinds = np.array([self._lines.text(b"O"), self._lines.text(b"C")])
+        self._lines.write(
+            rows, b'{"type":"', (TEXT, kinds[moments["ends"]]), b'","frame":',
+            (NATURAL, moments["frame"]), b',"at":', (SIGNED, moments["at"]), b"},\n",
+        )  # fmt: skip
+        return self._lines.letters()[:-2].tobytes()
 
     def close(self) -> Mapping[str, int]:
         """Write the frames; return the counts of what could not be written, by name."""
@@ -115,6 +124,12 @@ class SpeedscopeExport(Export):
         return super().close()
 
 
+def _last_end(start: I64, length: I64) -> int:
+    """Return when the last of some calls ends; one that never ends counts with its start."""
+    took = np.minimum(np.maximum(length, 0), NS_MAX - np.maximum(start, 0))
+    return int((start + took).max())
+
+
 def _frame(name: str, source: str) -> dict[str, Any]:
     frame: dict[str, Any] = {"name": name}
     if source:
@@ -128,65 +143,3 @@ def _frame(name: str, source: str) -> dict[str, Any]:
         if column.isdecimal():
             frame["col"] = int(column)
     return frame
-
-
-class _Columns(NamedTuple):
-    """The calls of a capture, and which of them are open."""
-
-    calls: Calls
-    frames: NDArray[np.int32]
-    """By function."""
-    start: I64
-    length: I64
-    inside: bytearray
-    """1 of a call that is in the stack of its thread."""
-
-    def spans(self, order: NDArray[np.int32]) -> Iterator[tuple[I64, I64]]:
-        """Starts and lengths of calls, in this order, some at a time; -1 counts as 0."""
-        for first in range(0, order.size, CHUNK):
-            some = order[first : first + CHUNK]
-            yield self.start[some], np.maximum(self.length[some], 0)
-
-    def rows(self, order: NDArray[np.int32]) -> Iterator[tuple[int, int, int, int, int]]:
-        """Place, start, length, frame and parent of calls, in this order."""
-        for first in range(0, order.size, CHUNK):
-            some = order[first : first + CHUNK]
-            frames, parents = self.frames[self.calls.function[some]], self.calls.parent[some]
-            columns = some, self.start[some], self.length[some], frames, parents
-            yield from zip(*(column.tolist() for column in columns), strict=True)
-
-
-def _paired(
-    columns: _Columns, order: NDArray[np.int32], last: int, dropped: Counter[str]
-) -> Iterator[Event]:
-    """Yield the calls of one thread as nested begins and ends, in order of time."""
-    # The stack, in columns: a thread may have as many open calls as there are.
-    places, frames, ends = array("i"), array("i"), array("q")
-    now = int(columns.start[order[0]])
-    inside = columns.inside
-    for place, begin, took, frame, parent in columns.rows(order):
-        end = min(begin + took, last) if took >= 0 else last
-        while (
-            places
-            and places[-1] != parent
-            and (ends[-1] <= begin or parent < 0 or (parent < len(inside) and inside[parent]))
-        ):
-            inside[places.pop()] = 0
-            over, at = frames.pop(), ends.pop()
-            if at > begin:
-                dropped[OVERLAPS] += 1
-            now = max(now, min(at, begin))
-            yield "C", over, now
-        now = begin
-        if places and end > ends[-1]:
-            dropped[OVERLAPS] += 1
-            end = ends[-1]
-        places.append(place)
-        frames.append(frame)
-        ends.append(end)
-        inside[place] = 1
-        yield "O", frame, now
-    while places:
-        inside[places.pop()] = 0
-        now = max(now, ends.pop())
-        yield "C", frames.pop(), now
