@@ -139,6 +139,33 @@ def test_a_command_is_interrupted_wherever_it_is() -> None:
     assert time.monotonic() < until - 5
 
 
+def test_an_interrupt_in_a_destructor_is_repeated() -> None:
+    """Python drops what a destructor raises: without a word, and the command is still ended."""
+    budget = Budget(Limits(max_time=0.1))
+    until = time.monotonic() + 20
+    interrupted = []
+
+    class Slow:
+        def __del__(self) -> None:
+            try:
+                while time.monotonic() < until:
+                    sum(range(1000))
+            except KeyboardInterrupt:
+                interrupted.append(True)
+                raise
+
+    def work() -> None:
+        with Guard(budget, Screen(), owns_process=False):
+            Slow()
+            while time.monotonic() < until:
+                sum(range(1000))
+
+    with pytest.raises(LimitError, match="max_time"):
+        work()
+    assert interrupted
+    assert time.monotonic() < until - 5
+
+
 @pytest.mark.parametrize("command", ["plugins", "doctor"])
 def test_commands_without_captures_have_the_limits_too(command: str) -> None:
     done = run_cli(command, "--max-output", "10")

@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -39,21 +40,42 @@ class Guard:
         self._done = threading.Event()
         self._error: FxError | None = None
         self._thread: threading.Thread | None = None
+        self._lost = False
+        """Whether the interrupt came in code that cannot raise it, such as a destructor."""
+        self._hook = sys.unraisablehook
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._thread = threading.Thread(target=self._watch, name="fxf guard", daemon=True)
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._note_unraisable
             self._thread.start()
         return self
+
+    def _note_unraisable(self, found: sys.UnraisableHookArgs) -> None:
+        """Note that Python dropped the interrupt; pass on other exceptions that it drops."""
+        if self._error is not None and issubclass(found.exc_type, KeyboardInterrupt):
+            self._lost = True
+        else:
+            self._hook(found)
 
     def _watch(self) -> None:
         while not self._done.wait(INTERVAL):
             self._error = self._budget.exceeded()
             if self._error is not None:
-                _thread.interrupt_main()
-                if not self._done.wait(GRACE) and self._owns_process:
+                self._interrupt()
+                if not self._done.is_set() and self._owns_process:
                     self._end_process(self._error)
                 return
+
+    def _interrupt(self) -> None:
+        """Interrupt the command, again if the interrupt is lost, and wait for its end."""
+        end = time.monotonic() + GRACE
+        self._lost = True
+        while not self._done.is_set() and time.monotonic() < end:
+            if self._lost:
+                self._lost = False
+                _thread.interrupt_main()
+            self._done.wait(INTERVAL)
 
     def _end_process(self, error: FxError) -> None:
         with contextlib.suppress(Exception):  # the process must end in any case
@@ -72,6 +94,7 @@ class Guard:
             self._done.set()
             if self._thread is not None:
                 self._thread.join()
+                sys.unraisablehook = self._hook
         if self._error is None:
             self._error = self._budget.fault()
         ours = kind is None or issubclass(kind, KeyboardInterrupt | FxError)

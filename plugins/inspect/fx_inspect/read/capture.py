@@ -136,7 +136,12 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
     def _run_pass(self, *, whole: bool) -> InspectPass:  # noqa: ARG002 (a tree is always whole)
         limits = self.request.limits
-        return InspectPass(RawColumns(self.source.data, self.strings, limits), limits.max_memory)
+
+        def reached(position: int) -> None:
+            self.source.passed(0, 0, position)
+
+        raw = RawColumns(self.source.data, self.strings, limits, reached)
+        return InspectPass(raw, limits.max_memory)
 
     def _report(self, passed: InspectPass) -> None:
         super()._report(passed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,18 @@ def scanned(data: U8, limits: Limits, notes: Notes) -> Scan:
 
 
 class RawColumns:
-    """One VMO, read once into raw columns; its strings go to ``pool``."""
+    """One VMO, read once into raw columns; its strings go to ``pool``.
 
-    def __init__(self, data: U8, pool: StringPool, limits: Limits) -> None:
+    ``reached`` is called after each of the kernels, with how many bytes' worth of work is done.
+    """
+
+    def __init__(
+        self,
+        data: U8,
+        pool: StringPool,
+        limits: Limits,
+        reached: Callable[[int], object] = lambda _: None,
+    ) -> None:
         self.data = data
         self.nbytes = int(data.size)
         self.pool = pool
@@ -82,16 +92,23 @@ class RawColumns:
         self.words: I64 = data[: units * wire.UNIT].view("<i8")
         self.notes = notes = Notes(RULES.numbers, limits.max_findings)
         words, octets = self.words.data, data.data
+        # The shares of the time, for a tree of small nodes.
+        passed = (reached(share * self.nbytes // 100) for share in (25, 40, 60, 70, 85, 100))
         self.scan = scan = scanned(data, limits, notes)
+        next(passed)
         texts = Texts(scan, words, octets, limits.max_string or NO_LIMIT, notes)
         texts.run()
+        next(passed)
         self.values = values = Values(scan, texts, words, notes)
         values.run()
+        next(passed)
         Validator(scan, texts, values, words, notes).run()
+        next(passed)
         self.string_lengths: I64 = np.asarray(texts.length)
         self.uses: I32 = np.asarray(values.uses)
         self.copy = TextCopy(scan, words, octets)
         self.string_codes = self._interned()
+        next(passed)
         self.units: I32 = np.asarray(scan.unit)
         """Index of each record, in units."""
         self.order = tree_order(np.asarray(values.node_parent))
@@ -102,6 +119,7 @@ class RawColumns:
         self.link_nodes: I32 = np.asarray(values.link_node)[: values.links]
         self.link_rows = arranged(self.link_nodes, self.order)
         self._find_duplicates()
+        next(passed)
 
     def _interned(self) -> I32:
         """Return the codes of strings in the pool; -1 for strings that the tree does not use."""
