@@ -9,15 +9,7 @@ import attrs
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.decoder import (
-    LogWalk,
-    RecordDecoder,
-    RingWalk,
-    StreamWalk,
-    Walk,
-    in_place,
-    word_at,
-)
+from fx_log.read.decoder import LogWalk, RecordDecoder, RingWalk, StreamWalk, in_place
 from fx_log.read.records import (
     Attribution,
     Damaged,
@@ -75,37 +67,31 @@ class RecordEncoder:
             raise refusal(rules.NO_SUCH_NAME, f"a {self.form} file has no record {record.record!r}")
         if isinstance(record, RingEntry):
             record = _checked_payload(record)
-        if record.raw is not None and self._decoded(record, bytes(record.raw)) == record:
+        if record.raw is not None and self.decoded(record, bytes(record.raw)) == record:
             return bytes(record.raw)
         data = record.pack()
         if self.form == "log-legacy-stream" and isinstance(record, LegacyPacket):
             return wire.PacketLength(length=len(data)).pack() + data
         return data
 
-    def _decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
-        """Return the record that these bytes are; None unless exactly one of that class."""
-        walk = Walk(memoryview(data), [], self._decoder)
+    def decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
+        """Return the record that these bytes are; None unless exactly one."""
+        view, decoder = memoryview(data), self._decoder
         found: LogFileRecord | None = None
         if isinstance(record, LogRecord):
-            found = _lone_log(data, self._decoder)
-        elif isinstance(record, LegacyPacket):
-            start = wire.STREAM_LENGTH if self.form == "log-legacy-stream" else 0
-            whole = len(data) - start
-            if not start or (whole >= 0 and _framed(data)):
-                found = walk.packet(0, start, len(data))
+            found = LogWalk(view, [], decoder).record(0)
         elif isinstance(record, Attribution):
-            log = LogWalk(memoryview(data), [], self._decoder)
-            found = log.attribution(0)
+            found = LogWalk(view, [], decoder).attribution(0)
+        elif isinstance(record, LegacyPacket):
+            stream = StreamWalk(view, [], decoder)
+            framed = self.form == "log-legacy-stream"
+            found = stream.framed(0) if framed else stream.packet(0, 0, len(data))
         elif isinstance(record, StreamHeader):
-            if len(data) == wire.STREAM_HEADER:
-                found = StreamWalk(memoryview(data), [], self._decoder).header()
+            found = StreamWalk(view, [], decoder).header()
         elif isinstance(record, RingHeader):
-            if len(data) == wire.RING_PAGE:
-                ring = RingWalk(memoryview(data), [], self._decoder)
-                found = next(ring.records())
-        elif isinstance(record, RingEntry) and len(data) % WORD == 0:
-            ring = RingWalk(memoryview(data), [], self._decoder)
-            found = ring.entry(memoryview(data), 0, len(data), in_place)
+            found = next(RingWalk(view, [], decoder).records(), None)
+        elif len(data) % WORD == 0:
+            found = RingWalk(view, [], decoder).entry(view, 0, len(data), in_place)
         return found if found is not None and found.nbytes == len(data) else None
 
 
@@ -118,28 +104,12 @@ _RECORDS: Mapping[str, frozenset[type[LogFileRecord]]] = {
 """Records of each format, besides padding and damage."""
 
 
-def _framed(data: bytes) -> bool:
-    """Return whether these bytes begin with the length of the others."""
-    length = wire.PacketLength(length=len(data) - wire.STREAM_LENGTH)
-    return data.startswith(length.pack())
-
-
-def _lone_log(data: bytes, decoder: RecordDecoder) -> LogRecord | None:
-    """Return the structured record that these bytes are exactly, or None."""
-    if len(data) < 2 * WORD or len(data) % WORD:
-        return None
-    header = word_at(memoryview(data), 0)
-    if wire.TYPE.get(header) != wire.RECORD_TYPE or WORD * wire.SIZE.get(header) != len(data):
-        return None
-    return Walk(memoryview(data), [], decoder).log(memoryview(data), 0, len(data))
-
-
 def _checked_payload(entry: RingEntry) -> RingEntry:
     """Return the entry, without raw bytes of its record that do not belong to it."""
     log = entry.log
     if log is None or log.raw is None:
         return entry
-    if _lone_log(bytes(log.raw), RecordDecoder("log")) == log:
+    if RecordEncoder("log").decoded(log, bytes(log.raw)) == log:
         return entry
     return attrs.evolve(entry, log=log.edited())
 
