@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from fxframework.errors import ExitCode, FxError
@@ -83,12 +82,7 @@ class Guard:
             sys.stderr.flush()
         os._exit(ExitCode.FAILED)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         # The interrupt may arrive as late as here.
         with contextlib.suppress(KeyboardInterrupt):
             self._done.set()

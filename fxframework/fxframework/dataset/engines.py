@@ -17,7 +17,6 @@ from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, util
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from fxframework import rules
@@ -109,12 +108,7 @@ class Engine(abc.ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.close(cancel=kind is not None)
 
 

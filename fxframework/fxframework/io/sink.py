@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from fxframework.errors import FxError, OutputError, WriteRefusedError
@@ -184,12 +183,7 @@ class Sink:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.commit()
         else:

@@ -11,7 +11,6 @@ import reprlib
 import threading
 from collections import deque
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from fx_trace import format as wire
@@ -178,12 +177,7 @@ class Archive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self.close()
         else:
