@@ -122,7 +122,7 @@ def test_they_agree_on_generated_streams(data: bytes, times: int) -> None:
 @agreeing
 @given(st.lists(fxt_streams(max_records=30), min_size=2, max_size=6))
 def test_they_agree_on_several_streams_in_one(streams: list[bytes]) -> None:
-    check(b"".join(streams) * 4)
+    check(b"".join(streams) * 2)
 
 
 @agreeing
