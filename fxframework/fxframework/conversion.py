@@ -578,7 +578,7 @@ class SalvageReport:
     lost_records: int = 0
     lost_bytes: int = 0
     lossy: bool = False
-    """Whether data was lost: a loss of severity DATA_LOSS or worse."""
+    """Whether data was lost: bytes other than padding, or a loss of severity DATA_LOSS or worse."""
     findings: tuple[Diagnostic, ...] = ()
     """Findings of the writer, about the output."""
 
@@ -587,7 +587,8 @@ class SalvageReport:
         self.count += 1
         self.lost_records += loss.nbytes > 0 and not loss.part
         self.lost_bytes += loss.nbytes
-        self.lossy = self.lossy or severity >= Severity.DATA_LOSS
+        gone = loss.nbytes > 0 and loss.what != "padding"
+        self.lossy = self.lossy or gone or severity >= Severity.DATA_LOSS
         if keep is None or len(self.losses) < keep:
             self.losses.append((loss, severity))
 

@@ -17,6 +17,7 @@ from fxframework.errors import Severity
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.model.selection import Selection
+from fxframework.testing.cli import run_cli
 
 from .packed import chance_events, opened, packed_events
 from .traces import basic, buffer, call, event, header, trace
@@ -176,6 +177,16 @@ def test_what_nanoseconds_cannot_hold_is_left_out() -> None:
         assert not [f for f in sound.diagnostics if f.severity >= Severity.WARNING]
         assert sound.row_counts()["slices"] == 1
         assert _salvaged(opened(out)) == (out, [])
+
+
+def test_records_of_unknown_kind_that_are_left_out_are_lost(tmp_path: Path) -> None:
+    """Although the finding about them is a warning only."""
+    before, after = tmp_path / "a.xray", tmp_path / "b.xray"
+    unknown = bytes([77 << 1 | 1]).ljust(16, b"\0")
+    before.write_bytes(header() + buffer(call(), unknown, call(kind="exit")))
+    result = run_cli("salvage", before, after)
+    assert result.exit_code == 3
+    assert "lost: 1 record, 16 bytes" in result.stderr
 
 
 def test_losses_say_where_they_are() -> None:
