@@ -46,7 +46,7 @@ def run_target(name: str, options: list[str]) -> None:
         with atheris.instrument_imports(include=PACKAGES):
             from targets import TARGETS, mutated
 
-            import fx_xray.read.reader  # noqa: F401
+            import fx_xray.read.capture  # noqa: F401
 
     target = TARGETS[name]
 

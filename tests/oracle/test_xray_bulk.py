@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fx_xray.format import FileHeader
+from fx_xray.read.capture import EventCapture, open_basic, open_fdr
 from fx_xray.read.columns import Events
-from fx_xray.read.reader import EventCapture, open_basic, open_fdr
 from fx_xray.write.extract import extract, salvage
 from fx_xray.write.merge import open_merge, open_merge_basic
 from fx_xray.write.packer import RecorderPacker

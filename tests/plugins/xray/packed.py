@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fx_xray.read.capture import EventCapture, open_basic, open_fdr
 from fx_xray.read.columns import Events
-from fx_xray.read.reader import EventCapture, open_basic, open_fdr
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 

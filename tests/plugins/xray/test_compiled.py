@@ -57,7 +57,8 @@ INPUTS: dict[str, tuple[str, bytes]] = {
 
 def decoded(form: str, data: bytes) -> dict[str, Any]:
     """All that comes of a trace, as arrays, bytes and numbers."""
-    from fx_xray.read import calls, log, reader
+    from fx_xray.read import calls, log
+    from fx_xray.read import capture as reader
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx_xray import format as fx
-from fx_xray.read.reader import EventCapture
+from fx_xray.read.capture import EventCapture
 from fx_xray.write.extract import extract, salvage
 from fxframework.errors import Severity
 from fxframework.io.sink import Sink

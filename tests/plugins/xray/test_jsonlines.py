@@ -24,7 +24,7 @@ from .traces import TSC, buffer, call, event, header, packed
 SLOW: dict[str, Any] = {
     "deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)
 }  # fmt: skip
-NAMES = ("reader", "record_lines", "decoder")
+NAMES = ("capture", "record_lines", "decoder")
 
 
 class Tools:

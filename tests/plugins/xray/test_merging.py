@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from fx_xray.read.reader import EventCapture
+from fx_xray.read.capture import EventCapture
 from fx_xray.rules import RULES
 from fx_xray.write.merge import IdAllocator, converted, open_merge, open_merge_basic
 from fxframework.errors import UsageError, WriteRefusedError

@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from fx_xray import format as fx
+from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture, open_basic, open_fdr
 from fx_xray.read.columns import Events
 from fx_xray.read.log import GivenLog
-from fx_xray.read.reader import BasicCapture, EventCapture, FdrCapture, open_basic, open_fdr
 from fx_xray.sample import THREADS, sample
 from fxframework.errors import LimitError, StrictError
 from fxframework.io.limits import Limits

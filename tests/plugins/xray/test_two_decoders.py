@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_xray.read import calls, log, reader
+from fx_xray.read import calls, log
+from fx_xray.read import capture as reader
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits

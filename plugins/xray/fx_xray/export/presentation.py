@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fx_xray.export.matching import CallMatch
 from fx_xray.format import FunctionKind
+from fx_xray.read.capture import EventCapture
 from fx_xray.read.columns import Events
-from fx_xray.read.reader import EventCapture
 from fxframework.errors import WriteRefusedError
 from fxframework.kernels.buffers import view
 from fxframework.kit.memo import Memo

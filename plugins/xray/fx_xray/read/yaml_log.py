@@ -17,11 +17,11 @@ import numpy as np
 
 from fx_xray import format as wire
 from fx_xray import rules
+from fx_xray.read.capture import EventCapture
 from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
 from fx_xray.read.log import GivenLog, Log
-from fx_xray.read.reader import EventCapture
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import OddYamlError, nodes
 from fxframework.errors import Rule
@@ -31,7 +31,7 @@ from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 
 if TYPE_CHECKING:
-    from fx_xray.read.reader import CallPass
+    from fx_xray.read.capture import CallPass
 
 __all__ = ["YamlCapture", "open_yaml"]
 
