@@ -527,6 +527,22 @@ def class_of(kind: int, known: Mapping[Any, int]) -> type[wire.Record]:
     return found
 
 
+THREAD_AT: Final = place(NewBuffer, "thread").offset
+PROCESS_AT: Final = place(Pid, "process").offset
+SECONDS_AT: Final = place(WallTime, "seconds").offset
+MICROS_AT: Final = place(WallTime, "micros").offset
+CPU_AT: Final = place(NewCpu, "cpu").offset
+CPU_TSC_AT: Final = place(NewCpu, "tsc").offset
+WRAP_TSC_AT: Final = place(TscWrap, "tsc").offset
+VALUE_AT: Final = place(CallArgument, "value").offset
+EXTENT_AT: Final = place(BufferExtents, "bytes").offset
+SIZE_AT: Final = place(CustomEvent, "_size").offset
+DELTA_AT: Final = place(TypedEvent, "delta").offset
+TYPE_AT: Final = place(TypedEvent, "event_type").offset
+EVENT_TSC_AT: Final = place(TypedEventAt, "tsc").offset
+EVENT_TYPE_AT: Final = place(TypedEventAt, "event_type").offset
+EVENT_CPU_AT: Final = place(CustomEventOn, "cpu").offset
+"""Where kernels find fields of metadata records; the last three are of events up to version 4."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
 MAX_DELTA: Final = place(Function, "delta").mask
 

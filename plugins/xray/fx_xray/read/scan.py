@@ -10,43 +10,65 @@ from __future__ import annotations
 from typing import final
 
 from fx_xray.format import (
+    BASIC_BYTES,
+    BASIC_PID_VERSION,
+    BASIC_TAIL_EXIT_VERSION,
     BIG,
     BUFFER_EXTENTS,
     CALL_ARGUMENT,
     CLOCK_FOLLOWERS,
+    CPU_TSC_AT,
     CUSTOM_EVENT,
     CUT,
+    CUT_REACH_BITS,
+    CUT_RECORD_JUMP,
     CUT_SHORT,
     DAMAGED,
+    DELTA_AT,
     EARLY,
     END_OF_BUFFER,
     ENTER,
     ENTER_ARG,
+    EVENT_DELTA_VERSION,
+    EXTENT_AT,
+    EXTENTS_VERSION,
     FOREIGN_TYPED,
     FUNCTION,
+    FUNCTION_BYTES,
+    GARBAGE_RUN,
     HAS_PID,
     HAS_THREAD,
+    HEADER_BYTES,
     INHABITED,
     KIND_NAMES,
     LATEST,
     LITTLE,
     LOW32,
     LOW64,
+    METADATA_BYTES,
+    MICROS_AT,
     NEW_BUFFER,
     NEW_CPU,
     ORPHAN,
     PADDING,
     PID,
+    PID_VERSION,
+    PROCESS_AT,
+    SECOND_IN_MICROS,
+    SECONDS_AT,
     SETTLED,
     SIGN,
+    SIZE_AT,
     START,
     TAIL_EXIT,
+    THREAD_AT,
     TIMELESS,
     TSC_WRAP,
     TYPED_EVENT,
     UNKNOWN,
     WALL_TIME,
     WALLED,
+    WRAP_TSC_AT,
 )
 from fx_xray.read.blocks import Blocks, Losses, Stretches
 from fx_xray.rules import (
@@ -103,16 +125,7 @@ except ImportError:  # only who compiles needs Cython
 
 __all__ = ["BasicScan", "FdrScan"]
 
-HEADER_BYTES = 32
-BASIC_BYTES = 32
-GARBAGE_RUN = 8
-"""Records in a row that are invalid, after which bytes are no longer taken for records."""
-SECOND_IN_MICROS = 1000000
-FAR = 1 << 40
-"""Ticks between two times after which the later one is not believed."""
 ONE = 1
-REACH = 36
-"""Bits of the ticks by which the time of a record that was cut in half may be ahead."""
 
 
 @final
@@ -221,7 +234,7 @@ class FdrScan(Kernel):
         self.record = 1
         self.limit = HEADER_BYTES
         self.bounded = True
-        self.by_extents = version >= 2
+        self.by_extents = version >= EXTENTS_VERSION
         self.page = page
         self.block = -1
         self.last = START
@@ -255,7 +268,7 @@ class FdrScan(Kernel):
                 self.pass_limit()
             first = self.data[self.at]
             metadata = first >> 7 if self.order == BIG else first & 1
-            end = self.at + (16 if metadata else 8)
+            end = self.at + (METADATA_BYTES if metadata else FUNCTION_BYTES)
             lost = False
             while end > self.limit and not lost:
                 lost = self.cross(end) != 0
@@ -279,10 +292,10 @@ class FdrScan(Kernel):
 
     def sound_extents(self, at: i64) -> flag:
         """Return whether there are extents at ``at`` that do not run past the end of the file."""
-        left = self.size - at - 16
+        left = self.size - at - METADATA_BYTES
         if left < 0 or not self.begins(at, BUFFER_EXTENTS):
             return False
-        nbytes = self.bytes.number(at + 1, 8)
+        nbytes = self.bytes.number(at + EXTENT_AT, 8)
         return 0 <= nbytes <= left
 
     def next_extents(self, at: i64) -> i64:
@@ -290,7 +303,7 @@ class FdrScan(Kernel):
         start = at
         while start < self.size:
             if self.sound_extents(start):
-                behind = start + 16
+                behind = start + METADATA_BYTES
                 if behind == self.size or self.begins(behind, NEW_BUFFER):
                     return start
             start += 1
@@ -476,14 +489,7 @@ class FdrScan(Kernel):
             return kind == NEW_CPU
         if kind == CALL_ARGUMENT:
             return last == FUNCTION or last == CALL_ARGUMENT
-        return (
-            kind == NEW_CPU
-            or kind == TSC_WRAP
-            or kind == CUSTOM_EVENT
-            or kind == TYPED_EVENT
-            or kind == FUNCTION
-            or kind == END_OF_BUFFER
-        )
+        return kind in (NEW_CPU, TSC_WRAP, CUSTOM_EVENT, TYPED_EVENT, FUNCTION, END_OF_BUFFER)
 
     def follow(self, kind: i64) -> status:
         """Compare a record with the one before it in the buffer."""
@@ -528,7 +534,7 @@ class FdrScan(Kernel):
             follows = (word >> 1) & 0x7F
             sound = follows <= PID and CLOCK_FOLLOWERS & (ONE << follows) != 0
             if follows == END_OF_BUFFER:
-                sound = self.version < 2
+                sound = self.version < EXTENTS_VERSION
         else:
             sound = word & 8 == 0 and (word & LOW32) >> 4 != 0
         if not sound:
@@ -537,18 +543,18 @@ class FdrScan(Kernel):
         mask = (ONE << bits) - 1
         low = (self.bytes.word(self.at) >> (64 - bits)) & mask
         ahead = (low - self.base) & mask  # the bias changes none of the low bits
-        if ahead >> REACH or self.base > LATEST - ahead:
+        if ahead >> CUT_REACH_BITS or self.base > LATEST - ahead:
             return LATEST
         return self.base + ahead
 
     def take_clock(self, kind: i64, tsc: i64) -> status:
         """Take the time that a record says; return the bytes that the record has."""
-        nbytes = 16
+        nbytes = METADATA_BYTES
         time = tsc ^ SIGN
         flags = self.blocks.flags[self.block]
         if self.timed:
             far = time - self.base if time >= self.base else self.base - time
-            if far < 0 or far > FAR:
+            if far < 0 or far > CUT_RECORD_JUMP:
                 mended = self.cut_time(kind)
                 if mended == LATEST:
                     apart = time - self.base
@@ -627,17 +633,19 @@ class FdrScan(Kernel):
     def metadata(self, kind: i64) -> status:
         """Scan the metadata record, whose 16 bytes are there."""
         if kind > PID:
-            return self.unsound(UNKNOWN_METADATA, self.at + 16, kind, UNKNOWN)
+            return self.unsound(UNKNOWN_METADATA, self.at + METADATA_BYTES, kind, UNKNOWN)
         if kind == CUSTOM_EVENT or kind == TYPED_EVENT:
             return self.event(kind)
         self.garbage = 0
-        if (self.version < 2 and kind == BUFFER_EXTENTS) or (self.version < 3 and kind == PID):
+        if (self.version < EXTENTS_VERSION and kind == BUFFER_EXTENTS) or (
+            self.version < PID_VERSION and kind == PID
+        ):
             self.notes.add(NEWER_RECORD, self.at, self.record, kind)
         if kind == CALL_ARGUMENT:
             return self.argument()
         if kind == END_OF_BUFFER:
             return self.end_of_buffer()
-        nbytes = 16
+        nbytes = METADATA_BYTES
         if kind == NEW_BUFFER:
             self.new_buffer()
         elif kind == BUFFER_EXTENTS:
@@ -648,26 +656,26 @@ class FdrScan(Kernel):
         block = self.block
         flags = self.blocks.flags[block]
         if kind == NEW_BUFFER:
-            self.blocks.tid[block] = self.bytes.signed32(self.at + 1)
+            self.blocks.tid[block] = self.bytes.signed32(self.at + THREAD_AT)
             self.blocks.flags[block] |= HAS_THREAD
         elif kind == NEW_CPU:
-            nbytes = self.take_clock(kind, self.bytes.number(self.at + 3, 8))
+            nbytes = self.take_clock(kind, self.bytes.number(self.at + CPU_TSC_AT, 8))
         elif kind == TSC_WRAP:
-            nbytes = self.take_clock(kind, self.bytes.number(self.at + 1, 8))
+            nbytes = self.take_clock(kind, self.bytes.number(self.at + WRAP_TSC_AT, 8))
         elif kind == WALL_TIME:
-            micros = self.bytes.signed32(self.at + 9)
+            micros = self.bytes.signed32(self.at + MICROS_AT)
             if micros < 0 or micros >= SECOND_IN_MICROS:
                 self.notes.add(BAD_WALL_TIME, self.at, self.record, micros)
             if not flags & (WALLED | SETTLED):
-                self.blocks.seconds[block] = self.bytes.number(self.at + 1, 8)
+                self.blocks.seconds[block] = self.bytes.number(self.at + SECONDS_AT, 8)
                 self.blocks.micros[block] = micros
                 self.blocks.flags[block] |= WALLED
         elif kind == PID and not flags & SETTLED:
-            self.blocks.pid[block] = self.bytes.signed32(self.at + 1)
+            self.blocks.pid[block] = self.bytes.signed32(self.at + PROCESS_AT)
             self.blocks.flags[block] |= HAS_PID
         if kind != BUFFER_EXTENTS:
             self.blocks.flags[block] |= INHABITED
-        if nbytes == 16 and self.open < 0:
+        if nbytes == METADATA_BYTES and self.open < 0:
             self.open = self.at
         self.kinds[kind] += 1
         self.record += 1
@@ -687,8 +695,8 @@ class FdrScan(Kernel):
         self.close_block(self.at)
         self.by_extents = True
         self.page = 0
-        left = self.size - self.at - 16
-        nbytes = self.bytes.number(self.at + 1, 8)
+        left = self.size - self.at - METADATA_BYTES
+        nbytes = self.bytes.number(self.at + EXTENT_AT, 8)
         self.bounded = 0 <= nbytes <= left
         if not self.bounded:
             over = nbytes - left
@@ -696,13 +704,13 @@ class FdrScan(Kernel):
                 over = wrapped(over)
             self.notes.add(EXTENTS_PAST_FILE, self.at, self.record, over)
             nbytes = left
-        self.limit = self.at + 16 + nbytes
+        self.limit = self.at + METADATA_BYTES + nbytes
         return 0
 
     def end_of_buffer(self) -> status:
         """Scan the end record of a version-1 buffer; later versions have none."""
-        end = self.at + 16
-        if self.version >= 2:
+        end = self.at + METADATA_BYTES
+        if self.version >= EXTENTS_VERSION:
             self.notes.add(END_RECORD, self.at, self.record, 0)
             self.end_stretch(self.at)
             self.called = False
@@ -715,7 +723,7 @@ class FdrScan(Kernel):
         self.kinds[END_OF_BUFFER] += 1
         self.record += 1
         self.at = end
-        if self.version < 2:
+        if self.version < EXTENTS_VERSION:
             self.end_stretch(end)
             self.leave_block(end)
             self.skip_space(self.buffer_end(end))
@@ -733,20 +741,20 @@ class FdrScan(Kernel):
             self.open = self.at
         self.kinds[CALL_ARGUMENT] += 1
         self.record += 1
-        self.at += 16
+        self.at += METADATA_BYTES
         return 0
 
     def event(self, kind: i64) -> status:
         """Scan a custom or typed event with its payload."""
-        size = self.bytes.signed32(self.at + 1)
+        size = self.bytes.signed32(self.at + SIZE_AT)
         if size < 0:
             return self.lose(BAD_SIZE, self.at, self.limit, size)
-        end = self.at + 16 + size
+        end = self.at + METADATA_BYTES + size
         while end > self.limit:
             if self.cross(end):
                 return 0
         self.garbage = 0
-        if self.version < 3 and kind == TYPED_EVENT:
+        if self.version < PID_VERSION and kind == TYPED_EVENT:
             self.notes.add(NEWER_RECORD, self.at, self.record, kind)
         if size == 0:
             self.notes.add(EMPTY_EVENT, self.at, self.record, 0)
@@ -754,8 +762,8 @@ class FdrScan(Kernel):
         self.follow(kind)
         self.settle()
         self.called = False
-        if self.version >= 5:
-            self.advance(self.bytes.signed32(self.at + 5))
+        if self.version >= EVENT_DELTA_VERSION:
+            self.advance(self.bytes.signed32(self.at + DELTA_AT))
             if kind == TYPED_EVENT:
                 self.typed += 1
                 if self.bytes.number(self.at + 11, 5):
@@ -859,14 +867,14 @@ class BasicScan(Kernel):
         function = self.bytes.number(at + 4, 4)
         place = at + (8 if type else 16)
         run = self.bytes.number(place, 4)
-        if self.version >= 3:
+        if self.version >= BASIC_PID_VERSION:
             run |= self.bytes.number(place + 4, 4) << 32
             if not cython.compiled:
                 run = wrapped(run)
         flags = 0
         if type == 0:
             self.kinds[FUNCTION] += 1
-            if kind == TAIL_EXIT and self.version < 2:
+            if kind == TAIL_EXIT and self.version < BASIC_TAIL_EXIT_VERSION:
                 self.notes.add(BASIC_TAIL_EXIT, at, self.record, 0)
             if kind == ENTER or kind == ENTER_ARG:
                 self.entries += 1

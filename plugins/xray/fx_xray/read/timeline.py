@@ -11,11 +11,17 @@ from fx_xray.format import (
     ARGUMENT,
     BACK,
     CALL_ARGUMENT,
+    CPU_AT,
+    CPU_TSC_AT,
     CUSTOM,
     CUSTOM_EVENT,
     CUT,
+    DELTA_AT,
     ENTER,
     ENTER_ARG,
+    EVENT_CPU_AT,
+    EVENT_TSC_AT,
+    EVENT_TYPE_AT,
     FIRST,
     LATEST,
     LOW32,
@@ -23,9 +29,13 @@ from fx_xray.format import (
     NO_CPU,
     NOTHING,
     SIGN,
+    SIZE_AT,
     TSC_WRAP,
+    TYPE_AT,
     TYPED,
     TYPED_EVENT,
+    VALUE_AT,
+    WRAP_TSC_AT,
 )
 from fx_xray.read.scan import Bytes, wrapped
 from fxframework.kernels.annotations import (
@@ -376,7 +386,7 @@ class FdrTimeline(Kernel):
         if flags & CUT:
             self.base_of[thread] = self.stretches.base[place]
             if self.data[at] == NEW_CPU << 1 | 1:
-                self.cpu_of[thread] = self.bytes.number(at + 1, 2)
+                self.cpu_of[thread] = self.bytes.number(at + CPU_AT, 2)
             at = stop
         self.at_of[thread] = at
         self.stop_of[thread] = stop
@@ -458,10 +468,10 @@ class FdrTimeline(Kernel):
         if kind in (CUSTOM_EVENT, TYPED_EVENT):
             return self.event(at, kind)
         if kind == NEW_CPU:
-            self.cpu_of[thread] = self.bytes.number(at + 1, 2)
-            self.base_of[thread] = self.bytes.number(at + 3, 8) ^ SIGN
+            self.cpu_of[thread] = self.bytes.number(at + CPU_AT, 2)
+            self.base_of[thread] = self.bytes.number(at + CPU_TSC_AT, 8) ^ SIGN
         elif kind == TSC_WRAP:
-            self.base_of[thread] = self.bytes.number(at + 1, 8) ^ SIGN
+            self.base_of[thread] = self.bytes.number(at + WRAP_TSC_AT, 8) ^ SIGN
         self.at_of[thread] = at + 16
         return GO_ON
 
@@ -482,7 +492,7 @@ class FdrTimeline(Kernel):
         self.events.cpu[count] = self.cpu_of[thread]
         self.events.thread[count] = thread
         self.events.offset[count] = at
-        self.events.value[count] = self.bytes.number(at + 1, 8)
+        self.events.value[count] = self.bytes.number(at + VALUE_AT, 8)
         self.events.size[count] = -1 if function < 0 else 0
         self.events.rows = count + 1
         self.at_of[thread] = at + 16
@@ -491,28 +501,28 @@ class FdrTimeline(Kernel):
     def event(self, at: i64, kind: i64) -> i64:
         """Take a custom or typed event."""
         thread = self.thread
-        size = self.bytes.number(at + 1, 4)
+        size = self.bytes.number(at + SIZE_AT, 4)
         cpu = NO_CPU
         what = 0
         base = self.base_of[thread]
         if self.version >= 5:
-            time = base + self.bytes.signed32(at + 5)
+            time = base + self.bytes.signed32(at + DELTA_AT)
             if not cython.compiled:
                 time = wrapped(time)
             order = time
             cpu = self.cpu_of[thread]
             if kind == TYPED_EVENT:
-                what = self.bytes.number(at + 9, 2)
+                what = self.bytes.number(at + TYPE_AT, 2)
         else:
-            time = self.bytes.number(at + 5, 8) ^ SIGN
+            time = self.bytes.number(at + EVENT_TSC_AT, 8) ^ SIGN
             # A time of its own, which may be nonsense, keeps its place in the thread.
             order = base
             if time >= base and (time - base) >> NEARBY == 0:
                 order = time
             if kind == TYPED_EVENT:
-                what = self.bytes.number(at + 13, 2)
+                what = self.bytes.number(at + EVENT_TYPE_AT, 2)
             elif self.version == 4:
-                cpu = self.bytes.number(at + 13, 2)
+                cpu = self.bytes.number(at + EVENT_CPU_AT, 2)
         count = self.events.rows
         if order > self.threads.bound or count == self.events.room:
             return self.pause(order)

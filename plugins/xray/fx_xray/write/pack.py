@@ -10,6 +10,8 @@ from typing import final
 from fx_xray.format import (
     ARGUMENT,
     CUSTOM,
+    CUT_REACH_BITS,
+    CUT_RECORD_JUMP,
     DONE,
     ENTER_ARG,
     EXIT,
@@ -17,6 +19,7 @@ from fx_xray.format import (
     GROW,
     LATEST,
     LOW32,
+    MAX_FUNCTION_ID,
     NO_CPU,
     NOTHING,
     SIGN,
@@ -43,11 +46,6 @@ __all__ = ["DROPPED", "BasicPack", "EventColumns", "FdrPack", "ThreadBuffers"]
 LOW40 = 0xFFFFFFFFFF
 LOW48 = 0xFFFFFFFFFFFF
 LOW56 = 0xFFFFFFFFFFFFFF
-FAR = 1 << 40
-"""Ticks between two times, above which a reader checks whether the record was cut in half."""
-REACH = 36
-"""Bits of the ticks by which a reader lets the time of such a record be ahead."""
-MAX_FUNCTION = (1 << 28) - 1
 MAX_BASIC_FUNCTION = 0x7FFFFFFF
 """Basic mode's ids are signed."""
 HEADROOM = 160
@@ -409,7 +407,7 @@ class FdrPack(Kernel):
         time = tsc ^ SIGN
         before = base ^ SIGN
         apart = time - before if time >= before else before - time
-        if 0 <= apart <= FAR:
+        if 0 <= apart <= CUT_RECORD_JUMP:
             return False
         half = (tsc >> 40) & 0xFFFFFF if moved else (tsc >> 56) & 0xFF
         if half & 1:
@@ -425,7 +423,7 @@ class FdrPack(Kernel):
             sound = half & 8 == 0 and half >> 4 != 0
         mask = LOW40 if moved else LOW56
         ahead = ((tsc & mask) - (base & mask)) & mask
-        return sound and ahead >> REACH == 0 and before <= LATEST - ahead
+        return sound and ahead >> CUT_REACH_BITS == 0 and before <= LATEST - ahead
 
     def needs(self, row: i64, kind: i64, thread: i64) -> i64:
         """Return the bytes of an event; count one that the version cannot hold, and return -1."""
@@ -442,7 +440,7 @@ class FdrPack(Kernel):
                 why = D_TYPED
             elif self.version < 2 and self.preamble + nbytes > self.limit:
                 why = D_LARGE
-        elif self.events.function[row] > MAX_FUNCTION:
+        elif self.events.function[row] > MAX_FUNCTION_ID:
             why = D_FUNCTION
         if why >= 0:
             self.counts[why] += 1
@@ -471,7 +469,7 @@ class FdrPack(Kernel):
                 kind > ENTER_ARG
                 or self.events.thread[row] != thread
                 or self.events.cpu[row] != cpu
-                or function > MAX_FUNCTION
+                or function > MAX_FUNCTION_ID
                 or (tsc < 0) != (base < 0)
                 or tsc < base
                 or tsc - base > self.wrap
