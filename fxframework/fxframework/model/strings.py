@@ -125,6 +125,8 @@ class StringPool(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
+        if type(index) is int and index >= 0:
+            return self._texts[index]  # without asking the kernel how many there are
         places = range(len(self))[index]
         if isinstance(places, int):
             return self._texts[places]
