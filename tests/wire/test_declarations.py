@@ -206,3 +206,19 @@ def test_files_of_the_specimens_come_back(format: Format, data: st.DataObject) -
     assert [each for each in plain(records) if each.record != "head"] == written
     with opened(format, whole) as capture:
         assert capture.summary().records == len(records)
+
+
+def test_reserved_bits_of_a_signed_field_are_shown_as_they_are() -> None:
+    class Hit(wire.Record, size=2):
+        """A hit."""
+
+        _kind = wire.kind(wire.u8())
+        _spare = wire.bits(0, 2, of=1, signed=True)
+        force: int = wire.bits(3, 7)
+
+    class Loud(Hit, kind=1):
+        """A loud one."""
+
+    format = wire.Format("made", "Made", Hit, codes="MADE")
+    _, capture = check(format, b"\1\4")
+    assert [each.message for each in capture.diagnostics] == ["reserved bits are set: 0x4"]

@@ -223,7 +223,8 @@ class Number(Field):
         if self.values and number not in self.values:
             c.note(106, number, None, self)
         if number and c.layout.is_reserved(self):
-            c.note(105, number, at if self not in c.layout.word_of else c.word_at, self)
+            bits = number & (1 << self.nbits) - 1
+            c.note(105, bits, at if self not in c.layout.word_of else c.word_at, self)
         if self.below is not None and number >= self.below.value(c.known):
             c.note(108, number, None, self)
         if self.values:

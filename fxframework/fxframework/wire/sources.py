@@ -289,7 +289,7 @@ class Reader(Source):
                 self.note(106, name, "origin", field)
         if layout.is_reserved(field):
             with self.inside(f"if {name}:"):
-                self.note(105, name, offset, field)
+                self.note(105, f"{name} & {(1 << field.nbits) - 1}", offset, field)
                 self.put("c.odd = True")
         if field.below is not None:
             with self.inside(f"if {name} >= {self.expression(field.below)}:"):
