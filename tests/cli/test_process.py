@@ -19,6 +19,7 @@ from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
 
 FXF = [sys.executable, "-m", "fxframework.cli"]
+CONFORMANCE = Path(__file__).resolve().parents[1] / "conformance"
 WITH_TOY = """
 import sys
 sys.path.insert(0, {core!r})
@@ -69,6 +70,19 @@ def test_other_light_commands_load_no_numpy(arguments: tuple[str, ...]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_trace_is_recognised_without_other_formats() -> None:
+    capture = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
+    code = (
+        "import sys\n"
+        "import fxframework as fxf\n"
+        f"assert fxf.open({str(capture)!r}).format == 'trace'\n"
+        "others = {f'fx_{name}.format' for name in ('inspect', 'log', 'xray')}\n"
+        "print(sorted(others & sys.modules.keys()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
 
 
 def test_the_command_of_the_package() -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import click
 
 SUFFIXES = (".inspect", ".vmo")
+MAGICS = (b"INSP", b"PSNI")
+"""The magic of a header, and as early writers may have written it."""
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -31,9 +33,12 @@ def sniff(probe: Probe) -> Confidence:
     POSSIBLE for any ``.inspect`` file, and for a ``.vmo`` file that is empty, or has only the magic
     or the type of a header.
     """
+    head = probe.head
+    # Other files are refused without the declared format.
+    if head[4:8] not in MAGICS and not probe.has_suffix(SUFFIXES):
+        return Confidence.NONE
     from fx_inspect import format as wire
 
-    head = probe.head
     by_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
     by_own_suffix = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES[:1]) else Confidence.NONE
     if len(head) < 8:

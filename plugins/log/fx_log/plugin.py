@@ -30,6 +30,10 @@ NEAR = 1024
 """Bytes at the beginning that are searched for a record's header in a file with the suffix."""
 ENOUGH = 3
 """Number of sound records that identify a file as logs, which have no magic number."""
+RECORD_TYPE = 9
+"""The type of log records, in the lower half of their first byte (``format.RECORD_TYPE``)."""
+SOME = 64
+"""Bytes behind a ring's head and tail that are looked at first, without the declared format."""
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -42,6 +46,9 @@ def sniff(probe: Probe) -> Confidence:
     named = probe.has_suffix(SUFFIXES)
     if not probe.size:
         return Confidence.POSSIBLE if named else Confidence.NONE
+    # Other files are refused without the declared format: the first byte has the record type.
+    if not named and probe.head[0] % 16 != RECORD_TYPE:
+        return Confidence.NONE
     at = found = 0
     while found < ENOUGH:
         size = _sound_record_size(probe.head, at, probe.size)
@@ -100,6 +107,9 @@ def sniff_ring(probe: Probe) -> Confidence:
     The first page must hold a valid head and tail and zeros, and the ring must have a legal size.
     POSSIBLE for at least a page with the suffix.
     """
+    named = probe.has_suffix(RING_SUFFIXES)
+    if not named and any(probe.head[16 : 16 + SOME]):
+        return Confidence.NONE
     from fx_log import format as wire
 
     capacity = probe.size - wire.RING_PAGE
@@ -112,7 +122,6 @@ def sniff_ring(probe: Probe) -> Confidence:
         and 0 <= head - tail <= capacity
         and not any(probe.head[16 : wire.RING_PAGE])
     )
-    named = probe.has_suffix(RING_SUFFIXES)
     if sound and head > tail:
         entry = wire.RING_PAGE + tail % capacity
         words = probe.head[entry : entry + 24]
@@ -131,10 +140,12 @@ def sniff_packet(probe: Probe) -> Confidence:
 
     A packet has no signature.
     """
+    head = probe.head
+    if len(head) != probe.size or not head or head[-1]:
+        return Confidence.NONE
     from fx_log import format as wire
 
-    head = probe.head
-    if not wire.MIN_PACKET < len(head) == probe.size <= wire.MAX_PACKET or head[-1]:
+    if not wire.MIN_PACKET < len(head) <= wire.MAX_PACKET:
         return Confidence.NONE
     if int.from_bytes(head[24:28], "little", signed=True) not in wire.LEGACY_SEVERITIES:
         return Confidence.NONE
@@ -156,10 +167,12 @@ def sniff_stream(probe: Probe) -> Confidence:
 
     An empty file with the suffix is POSSIBLE.
     """
-    from fx_log import format as wire
-
     if not probe.size and probe.has_suffix(STREAM_SUFFIXES):
         return Confidence.POSSIBLE
+    if probe.head[:1].isascii():
+        return Confidence.NONE
+    from fx_log import format as wire
+
     if not probe.head.startswith(wire.STREAM_MAGIC):
         return Confidence.NONE
     version = int.from_bytes(probe.head[8:16].ljust(8, b"\0"), "little")
