@@ -545,7 +545,7 @@ def xray_kernels(data: bytes) -> None:
     log: FdrLog | BasicLog
     basic = not (octets[2] or way & 8)
     made = program_of("xray-basic" if basic else "xray", mirrored=order == "big" and not basic)
-    lines = made.start(Source.open(octets), BOUND, Pool(), Notes(CODES, 0), 1 << 12)
+    lines = made.start(Source.open(bytes(octets)), BOUND, Pool(), Notes(CODES, 0), 1 << 12)
     lines.sound_only = 1
     lines.framing.big = int(order != "little")
     lines.total = lines.framing.total = octets.size >> (way >> 2)

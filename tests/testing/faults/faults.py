@@ -213,7 +213,7 @@ READER = [
           "if length < 2 or at + length > size:", "if at + length > size:", "endless|of no bytes"),
     Fault("time grows with the square", "reader", "reader.py",
           "        stack.append(len(rows) - 1)",
-          "        stack.append([n for n, row in enumerate(rows) for _ in range(6) if row['dur'] != -2][-1])",
+          "        stack.append([n for n, row in enumerate(rows) for _ in range(20) if row['dur'] != -2][-1])",
           "time: |endless: test_time", by="test_time_follows_the_size"),
     # --- sniffing ---
     Fault("the sniffer looks around", "reader", "plugin.py",

@@ -299,15 +299,25 @@ class ReaderContract(Requests, Repetition, Choosing):
     # --- Agreement of records, rows and findings ---------------------------------------------
 
     test_rows_begin_records = _agrees(agreement.check_row_offsets)
+    """The ``offset`` of each row is that of a record, or in the file for details."""
     test_records_have_the_times_of_their_rows = _agrees(agreement.check_record_times)
+    """The ``ns`` of a record is the ``ts`` of its rows."""
     test_findings_lie_in_their_records = _agrees(agreement.check_finding_places)
+    """The record of a finding exists and contains its offset."""
     test_references_between_tables_hold = _agrees(agreement.check_references)
+    """What rows refer to, such as threads and enclosing slices, exists."""
     test_summary_has_the_times_of_the_rows = _agrees(agreement.check_summary)
+    """Start, end and rows of the summary are those of the tables."""
     test_slices_nest = _agrees(agreement.check_nesting)
+    """A slice is one deeper than its parent, which encloses it on the same thread."""
     test_arguments_hold_their_values = _agrees(agreement.check_arguments)
+    """``int`` and ``uint`` of an argument are the same 64 bits, of a row that exists."""
     test_rows_have_names = _agrees(agreement.check_names)
+    """Rows have names, which are not the ``repr`` of bytes."""
     test_enumerations_are_named = _agrees(agreement.check_enumerations)
+    """Columns of enumerations contain only named values."""
     test_threads_are_there_once = _agrees(agreement.check_threads)
+    """Threads and processes are unique, except threads with unknown ids (0/0)."""
 
     def test_samples_are_what_is_expected(self) -> None:
         """Samples match ``Sample.expected`` and their golden files."""
