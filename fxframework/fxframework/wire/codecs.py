@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fxframework.wire.beside import Computed, Spare
-from fxframework.wire.cursor import RefusalError, ShortError
+from fxframework.wire.cursor import ShortError
 from fxframework.wire.expressions import Expression, calculated, wrapped
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Octets
 
@@ -88,7 +88,7 @@ class Codec:
                 self.space[f"names_{name}"] = field.values
                 self.space[f"numbers_{name}"] = {text: n for n, text in field.values.items()}
         self._readers: dict[tuple[bool, bool], Read] = {}
-        self._packers: dict[tuple[bool, bool], Callable[[Any], bytes]] = {}
+        self._packers: dict[tuple[bool, bool], tuple[Callable[[Any], bytes], list[Any]]] = {}
         self.show: Callable[[Any, dict[str, Any]], None] = self._made("show", self._show())
 
     def reader(self, big: bool, mirrored: bool) -> Read:
@@ -106,14 +106,22 @@ class Codec:
         """Return the bytes of a record; None for values that it cannot have."""
         key = bool(big), bool(mirrored)
         if key not in self._packers:
-            self._packers[key] = self._made("pack", self._pack(*key))
+            self._packers[key] = self._made("pack", self._pack(*key)), self._kind(*key)
+        packer, kind = self._packers[key]
         try:
-            data = self._packers[key](made)
-            if self.layout.word:
-                self.layout.check_kind(memoryview(data), big, mirrored)
-        except (struct.error, KeyError, TypeError, ValueError, RefusalError):
+            data = packer(made)
+        except (struct.error, KeyError, TypeError, ValueError):
             return None
+        for part, number in kind:
+            if part(data) != number:
+                return None
         return data
+
+    def _kind(self, big: bool, mirrored: bool) -> list[tuple[Callable[[bytes], int], int]]:
+        """Return the numbers of the kind that fields in the first word might change."""
+        family, numbers = self.layout.family, self.layout.kind if self.layout.word else ()
+        getters = (family.places[field].getter(big, mirrored) for field in family.kinds)
+        return list(zip(getters, numbers, strict=False))
 
     def _made(self, name: str, lines: Iterator[str]) -> Any:
         """Return the function of some lines, which tracebacks and debuggers can show."""

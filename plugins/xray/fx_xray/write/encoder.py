@@ -59,9 +59,10 @@ def from_json(given: Any, form: str = "xray", state: State | None = None) -> Xra
     return record_of_json(given, kinds, f"a {form} trace", rules.REFUSALS)
 
 
-def packed(record: XrayRecord, dialect: Dialect) -> bytes:
+def packed(record: XrayRecord, dialect: Dialect, state: State | None = None) -> bytes:
     """Return the bytes that the fields of a record give; its ``raw`` is not used.
 
+    ``state`` is that of the dialect, which who packs many records makes once.
     Raises WriteRefusedError where the format, or its version, cannot hold a value.
     """
     what = record.record
@@ -71,7 +72,7 @@ def packed(record: XrayRecord, dialect: Dialect) -> bytes:
         return _space(record)
     if not isinstance(record, Record):
         return bytes(record.raw or b"")
-    state = dialect.state()
+    state = state or dialect.state()
     if not record.layout.fits(state.registers):
         version = f"version {dialect.version} has other fields"
         raise refusal(rules.INVALID_FIELDS, f"{what}: {version}")
@@ -149,7 +150,7 @@ class RecordEncoder:
             raise refusal(rules.NO_SUCH_NAME, f"{record.record}: a file_header must come first")
         if isinstance(record, Record) and record.raw is not None and self._is_same(record):
             return bytes(record.raw)
-        return packed(record, self._dialect)
+        return packed(record, self._dialect, self._state)
 
     def alone(self) -> Alone | None:
         """Return how records are encoded after the header; None before it."""
