@@ -15,12 +15,12 @@ from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.cursor import ShortError
 from fxframework.wire.expressions import Expression, calculated, wrapped
 from fxframework.wire.fields import Bits, Field, Integer, Mark, Number, Octets
+from fxframework.wire.sources import LETTERS, function_of
 
 __all__ = ["Codec", "is_plain"]
 
 # A layout is a ``fxframework.wire.records.Layout``.
 
-CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 Read = Callable[[memoryview, int, int, Mapping[Expression, int]], tuple[Any, dict[Expression, int]]]
 
 
@@ -38,7 +38,7 @@ def is_plain(layout: Any) -> bool:
         return False
     if layout.measured or family.rules or any(field.rules for field in layout.fields):
         return False
-    if any(reserved or nbytes not in CODES for nbytes, reserved in layout.words.values()):
+    if any(reserved or nbytes not in LETTERS for nbytes, reserved in layout.words.values()):
         return False
     *head, last = layout.fields or (None,)
     return all(_is_plain(layout, each) for each in head if each is not None) and (
@@ -57,7 +57,7 @@ def _is_plain(layout: Any, field: Field) -> bool:
         all(each is None for each in unusual)
         and not layout.is_reserved(field)
         and implied in ([], [("length", 1)])
-        and (isinstance(field, Bits) or field.nbits // 8 in CODES)
+        and (isinstance(field, Bits) or field.nbits // 8 in LETTERS)
     )
 
 
@@ -124,13 +124,10 @@ class Codec:
         return list(zip(getters, numbers, strict=False))
 
     def _made(self, name: str, lines: Iterator[str]) -> Any:
-        """Return the function of some lines, which tracebacks and debuggers can show."""
+        """Return the function of some lines."""
         text = "\n    ".join(lines) + "\n"
-        file = f"<{name} of {self.layout.cls.__qualname__} {len(linecache.cache)}>"
-        space = dict(self.space)
-        exec(compile(text, file, "exec"), space)  # noqa: S102 (made of the declaration alone)
-        linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-        return space[name]
+        place = f"<{name} of {self.layout.cls.__qualname__} {len(linecache.cache)}>"
+        return function_of(text, name, place, dict(self.space))
 
     # --- Source ---------------------------------------------------------------------------------
 
@@ -139,9 +136,9 @@ class Codec:
         form = ">" if big else "<"
         for field in self.layout.fields:
             if field in self.layout.words:
-                form += CODES[self.layout.words[field][0]]
+                form += LETTERS[self.layout.words[field][0]]
             elif isinstance(field, Integer):
-                code = CODES[field.nbytes]
+                code = LETTERS[field.nbytes]
                 form += code.lower() if field.signed else code
             elif isinstance(field, Spare):
                 form += f"{field.own}s"

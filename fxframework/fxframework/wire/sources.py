@@ -29,7 +29,7 @@ from fxframework.wire.fields import (
 )
 from fxframework.wire.lists import Listed, Texts
 
-__all__ = ["reader_of", "writer_of"]
+__all__ = ["LETTERS", "function_of", "reader_of", "writer_of"]
 
 # A layout is a ``fxframework.wire.records.Layout``.
 
@@ -37,6 +37,16 @@ LETTERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 I64 = -(1 << 63), (1 << 63) - 1
 ZEROS = tuple(bytes(count) for count in range(64))
 FITTING = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "<<": int.__lshift__}
+
+
+def function_of(text: str, name: str, place: str, env: dict[str, Any]) -> Any:
+    """Return the function ``name`` of a source, which tracebacks and debuggers show at ``place``.
+
+    ``env`` has the objects that its names stand for, and gets the function.
+    """
+    linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
+    exec(compile(text, place, "exec"), env)  # noqa: S102 (it is made of the declaration)
+    return env[name]
 
 
 class UnfitError(Exception):
@@ -104,11 +114,8 @@ class Source:
     def made(self, name: str, arguments: str, begin: list[str]) -> Any:
         """Return the function."""
         head = [f"def {name}({arguments}):", *begin, *self.chosen_order()]
-        text = "\n".join([*head, *self.lines, ""])
         place = f"<{name} of {self.layout.cls.__module__}.{self.layout.cls.__qualname__}>"
-        linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
-        exec(compile(text, place, "exec"), self.env)  # noqa: S102 (it is made of the declaration)
-        return self.env[name]
+        return function_of("\n".join([*head, *self.lines, ""]), name, place, self.env)
 
     # --- Expressions ----------------------------------------------------------------------------
 
