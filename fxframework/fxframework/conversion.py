@@ -415,11 +415,12 @@ class Conversion:
 
     def _rewrite(self, sink: Sink) -> tuple[Diagnostic, ...]:
         (capture,), writer = self.captures, self.target
+        assert isinstance(writer, Writer)  # noqa: S101 (exporters do not rewrite)
         usual = {option.name: option.default for option in writer.options}
-        if capture.source.rebuilt and self.options == {**usual, **capture.writer_options}:
-            # The same writer has just made these bytes from a records file.
-            for piece in capture.source.pieces():
-                sink.write(piece)
+        unchanged = self.options == {**usual, **capture.writer_options}
+        if unchanged and (writer.lossless or capture.source.rebuilt):
+            # Each record would be written as the bytes that it was read from.
+            _copy(capture.source, sink)
             capture.scan()
             return ()
         return self._write_records(capture, sink)
@@ -484,6 +485,15 @@ class Conversion:
             spare(self.captures, capture)
         dropped = session.close()
         return dropped, {} if any(self.parts) else rows, getattr(session, "renumbered", {})
+
+
+def _copy(source: Source, sink: Sink) -> None:
+    """Write all bytes of a source, in bounded memory."""
+    at = 0
+    for piece in source.pieces():
+        sink.write(piece)
+        source.release(at, at + len(piece))
+        at += len(piece)
 
 
 class _RecordTarget:
@@ -673,11 +683,7 @@ class Salvage:
             for loss in self._write(draft, report):
                 report.add(loss, self._severity(loss), keep=keep)
             source = Source.spooled(spool, name=sink.name)
-        at = 0
-        for piece in source.pieces():
-            sink.write(piece)
-            source.release(at, at + len(piece))
-            at += len(piece)
+        _copy(source, sink)
         report.nbytes = sink.written
         self._read_back(source, report)
         return report

@@ -337,6 +337,9 @@ class Writer:
     salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
     """Writes the valid records of a capture of its own format, and yields each loss. The default
     is ``fxframework.kit.salvage_records``."""
+    lossless: bool = False
+    """Whether the records of any capture, written unchanged and with the options of that capture,
+    give its bytes. Such a conversion is a copy of the file."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 

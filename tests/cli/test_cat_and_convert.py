@@ -16,9 +16,11 @@ from fxframework.cli import cat
 from fxframework.errors import ExitCode
 from fxframework.host import Host
 from fxframework.io.sink import Sink
+from fxframework.kit import RecordRewriter
 from fxframework.registry import Confidence, Exporter, Reader, Writer
 from fxframework.testing.cli import run_cli
 
+BOOT = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), toy.record(7), b"odd")
 
 
@@ -427,3 +429,17 @@ def test_a_record_that_the_writer_refuses_is_located(
     assert result.exit_code == ExitCode.FAILED
     assert f"error[FXF0002]: no more boxes\n  --> {sample} @ 0x00000008" in result.stderr
     assert not out.exists()
+
+
+def test_a_capture_is_copied_to_its_own_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without reading records as objects, and with its damage and findings."""
+    monkeypatch.setattr(RecordRewriter, "write", None)
+    for name, data in (("boot", BOOT.read_bytes()), ("damaged", BOOT.read_bytes()[:-4])):
+        path, out = tmp_path / f"{name}.fxt", tmp_path / f"{name}-again.fxt"
+        path.write_bytes(data)
+        result = run_cli("convert", path, out)
+        assert result.exit_code == (ExitCode.OK if name == "boot" else ExitCode.FINDINGS)
+        assert out.read_bytes() == data
+        assert run_cli("convert", path, out, "--big-endian", "--force").exit_code != ExitCode.OK

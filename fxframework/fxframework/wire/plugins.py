@@ -99,7 +99,7 @@ def writer(
         return extract(load(), capture, selection, sink)
 
     given = {"title": title or name, "suffixes": suffixes or (f".{name}",), "extract": extract}
-    return Writer(format=name, open=open_, **{**given, **options})
+    return Writer(format=name, open=open_, **{"lossless": True, **given, **options})
 
 
 def reader_of(format: Format, **options: Any) -> Reader:

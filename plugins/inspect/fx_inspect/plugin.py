@@ -148,6 +148,7 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia Inspect VMO",
             suffixes=SUFFIXES,
             open=lazy("fx_inspect.write.writer:open_writer"),
+            lossless=True,
             exempt={
                 "many_records_come_back": "each block has one index",
                 "wrong_values_are_refused_or_take_effect": "the index of a block may be left out",

@@ -135,6 +135,7 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia trace archive (FXT)",
             suffixes=SUFFIXES,
             open=lazy("fx_trace.write.rewriter:open_writer"),
+            lossless=True,
             exempt={
                 "extract_of_everything_is_everything": "it leaves out threads without references",
             },
@@ -168,6 +169,7 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
             open=lazy("fx_trace.read.image:open_buffer_writer"),
+            lossless=True,
             exempt={
                 "many_records_come_back": "an image has an end",
                 "memory_does_not_grow_with_what_was_written": "an image is put together first",

@@ -282,6 +282,7 @@ def fx_writers() -> Iterable[Writer]:
             title="LLVM XRay trace, flight data recorder",
             suffixes=SUFFIXES,
             open=lazy("fx_xray.write.writer:open_writer"),
+            lossless=True,
             exempt={
                 "many_records_come_back": "a buffer has room for its own records only",
                 "memory_does_not_grow_with_what_was_written": "a buffer is put together first",
@@ -298,6 +299,7 @@ def fx_writers() -> Iterable[Writer]:
             title="LLVM XRay trace, basic mode",
             suffixes=SUFFIXES,
             open=lazy("fx_xray.write.writer:open_basic_writer"),
+            lossless=True,
             options=(BASIC_VERSION, WRITTEN_ORDER, NAMES),
             accepts=frozenset({"slices"}),
             merge=lazy("fx_xray.write.merge:open_merge_basic"),
