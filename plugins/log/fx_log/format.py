@@ -208,6 +208,8 @@ MIN_RECORD_WORDS: Final = 2
 MAX_RECORD_WORDS: Final = 4095
 CONTROL: Final = 1 << 31
 """Bit of ``tag_bits`` in a control record (LOG_CONTROL_BIT)."""
+COMPONENT: Final = CONTROL - 1
+"""The other bits: the tag of a component."""
 
 
 class LogRecord(

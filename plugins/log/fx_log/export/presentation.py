@@ -265,7 +265,7 @@ class ColumnBatch:
         first, last = int(message.offsets[0]), int(message.offsets[-1])
         verbosity = np.asarray(_column(logs, "log_verbosity"), np.int64)
         types = args["type"]
-        unsigned = (_UNSIGNED_MASK >> types) & 1 == 1
+        unsigned = _IS_UNSIGNED[types]
         assert isinstance(self.tags, _TagRows)  # noqa: S101 (callers check for the table)
         tag_starts, tag_stops = self.tags.bounds(logs)
         arg_starts, arg_stops = self.args.bounds(logs)
@@ -374,7 +374,7 @@ class _TagRows(ChildColumns):
         )
 
 
-_UNSIGNED_MASK: Final = np.int64(sum(1 << kind for kind in UNSIGNED))
+_IS_UNSIGNED: Final = np.isin(np.arange(256), list(UNSIGNED))
 
 
 def _given(table: Table) -> NDArray[np.uint8]:

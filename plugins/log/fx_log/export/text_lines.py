@@ -11,22 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fx_log import format as wire
 from fx_log.export.presentation import rust_double
-from fx_log.format import (
-    BOOL,
-    DOUBLE,
-    NULL,
-    STRING,
-)
-from fx_log.read.tables import (
-    END,
-    FULL,
-    GIVEN_LINE,
-    GIVEN_MESSAGE,
-    GIVEN_PID,
-    GIVEN_TID,
-    NOT_PLAIN,
-)
+from fx_log.read import tables
 from fx_log.severity import LEVELS, Level
 from fxframework.kernels.annotations import (
     Array,
@@ -191,13 +178,13 @@ class TextLines(Kernel):
         """Write lines."""
         while self.row < self.rows:
             if self.out.used >= self.most:
-                return FULL
+                return tables.FULL
             before = self.out.used
             if self.odd[self.row] or not self.write_row(self.row):
                 self.out.used = before
-                return NOT_PLAIN
+                return tables.NOT_PLAIN
             self.row += 1
-        return END
+        return tables.END
 
     def write_row(self, row: i64) -> status:
         """Write the line of a row. Return 1, or 0 if it is not plain."""
@@ -205,10 +192,10 @@ class TextLines(Kernel):
         self.time(self.ts[row])
         if self.metadata:
             self.out.literal(OPEN)
-            if given & GIVEN_PID:
+            if given & tables.GIVEN_PID:
                 self.out.natural(self.pid[row])
             self.out.literal(BETWEEN)
-            if given & GIVEN_TID:
+            if given & tables.GIVEN_TID:
                 self.out.natural(self.tid[row])
             self.out.literal(CLOSE)
         if not self.moniker(self.component[row]):
@@ -220,13 +207,13 @@ class TextLines(Kernel):
             self.out.literal(OPEN)
             if not self.text(self.file[row]):
                 return 0
-            if given & GIVEN_LINE:
+            if given & tables.GIVEN_LINE:
                 self.out.literal(BEFORE_LINE)
                 self.out.natural(self.line[row])
                 self.out.literal(AFTER_LINE)
             else:
                 self.out.literal(AFTER_FILE)
-        if not given & GIVEN_MESSAGE:
+        if not given & tables.GIVEN_MESSAGE:
             self.out.literal(NO_MESSAGE)
         if not self.octets(0, self.offsets[row], self.offsets[row + 1]):
             return 0
@@ -374,17 +361,17 @@ class TextLines(Kernel):
     def value(self, at: i64) -> status:
         """Write the value of an argument. Return 1, or 0 if it is not plain."""
         kind = self.arg_types[at]
-        if kind == STRING:
+        if kind == wire.STRING:
             return self.text(self.arg_strings[at])
-        if kind == DOUBLE:
+        if kind == wire.DOUBLE:
             self.real(self.arg_doubles[at])
-        elif kind == BOOL:
+        elif kind == wire.BOOL:
             self.out.literal(TRUE if self.arg_integers[at] else FALSE)
-        elif kind == NULL:
+        elif kind == wire.NULL:
             self.out.literal(NULL_TEXT)
-        elif kind > BOOL or self.arg_strings[at] >= 0:
+        elif kind > wire.BOOL or self.arg_strings[at] >= 0:
             return 0
-        elif (SIGNED_TYPES >> kind) & 1:
+        elif SIGNED_TYPES & (1 << kind):
             self.out.signed(self.arg_integers[at])
         else:
             self.out.natural(self.arg_integers[at])

@@ -22,6 +22,7 @@ __all__ = [
 DROPPED = 0
 ROLLED_OUT = 1
 VERBOSITY = 2
+HALF = 32
 LOW32 = 0xFFFFFFFF
 LATEST = 0x7FFFFFFFFFFFFFFF
 EARLIEST = -0x8000000000000000
@@ -148,9 +149,9 @@ class Totals:
     def count_lost(self, dropped: i64, rolled_out: i64) -> i64:
         """Add logs that were lost. Sums are kept in halves, as they may exceed 64 bits."""
         self.dropped_low += dropped & LOW32
-        self.dropped_high += (dropped >> 32) & LOW32
+        self.dropped_high += (dropped >> HALF) & LOW32
         self.rolled_low += rolled_out & LOW32
-        self.rolled_high += (rolled_out >> 32) & LOW32
+        self.rolled_high += (rolled_out >> HALF) & LOW32
         return 0
 
     def time(self, ns: i64) -> i64:
@@ -164,9 +165,9 @@ class Totals:
     @property
     def dropped(self) -> int:
         """Number of dropped logs."""
-        return int(self.dropped_low) + (int(self.dropped_high) << 32)
+        return int(self.dropped_low) + (int(self.dropped_high) << HALF)
 
     @property
     def rolled_out(self) -> int:
         """Number of logs rolled out of a buffer."""
-        return int(self.rolled_low) + (int(self.rolled_high) << 32)
+        return int(self.rolled_low) + (int(self.rolled_high) << HALF)

@@ -17,6 +17,7 @@ from fx_log import rules
 from fx_log.format import Argument
 from fx_log.read.records import Find, LegacyPacket, LogFileRecord, LogRecord, RingEntry
 from fx_log.severity import LEVELS, Level, legacy_level
+from fxframework.io.words import U64_MAX
 
 __all__ = ["Entry", "Meaning", "render_printf", "split_attribution"]
 
@@ -147,7 +148,7 @@ class Meaning:
             if argument.type == "string"
         }
         if wire.MANIFEST_MONIKER in found and wire.MANIFEST_URL in found:
-            tag = record.tag_bits & ~wire.CONTROL
+            tag = record.tag_bits & wire.COMPONENT
             self.manifests[tag] = found[wire.MANIFEST_MONIKER], found[wire.MANIFEST_URL]
             self._reported.discard(tag)
         else:
@@ -171,7 +172,7 @@ class Meaning:
             entry.rolled_out = value
         if entry.component is not None:
             return
-        tag = entry.tag & ~wire.CONTROL & 0xFFFFFFFF
+        tag = entry.tag & wire.COMPONENT
         named = self.manifests.get(tag)
         if named is not None:
             entry.component = named[0]
@@ -292,7 +293,7 @@ def _converted(found: re.Match[bytes], value: Any) -> bytes | None:
     if kind in "diu" and isinstance(value, int):
         convert = lambda spec: (f"%{spec}d" % value).encode()  # noqa: E731 (C's own)
     elif kind in "oxX" and isinstance(value, int):
-        number = value & 0xFFFFFFFFFFFFFFFF
+        number = value & U64_MAX
         convert = lambda spec: (f"%{spec}{kind}" % number).encode()  # noqa: E731
     elif kind in "eEfFgG" and isinstance(value, int | float):
         convert = lambda spec: (f"%{spec}{kind}" % value).encode()  # noqa: E731
@@ -300,7 +301,7 @@ def _converted(found: re.Match[bytes], value: Any) -> bytes | None:
         point = "" if precision is None else "." + precision.decode()
         return convert(f"{flags}{width or ''}{point}")
     if kind == "p" and isinstance(value, int):
-        data = f"{value & 0xFFFFFFFFFFFFFFFF:#x}".encode()
+        data = f"{value & U64_MAX:#x}".encode()
     elif kind == "c" and isinstance(value, int) and 0 <= value < 256:
         data = bytes([value])
     elif kind == "s":

@@ -7,67 +7,9 @@ bytes.
 
 from __future__ import annotations
 
-from fx_log.format import (
-    ARG_SIZE,
-    ARG_TYPE,
-    ARGUMENT_TYPES,
-    CHAIN,
-    ENTRY_HEADER_WORDS,
-    HEADER_SEVERITY,
-    HEADER_TAG,
-    INLINE,
-    MAX_ENTRY_WORDS,
-    MAX_STRING,
-    MAX_TAG_BYTES,
-    MAX_TAGS,
-    MIN_PACKET,
-    MIN_RECORD_WORDS,
-    MONIKER_BYTES,
-    MOST_PLAUSIBLE,
-    NAME_REF,
-    NUMBER_TYPES,
-    PACKET_HEADER,
-    RECORD_TYPE,
-    RESERVED,
-    SIZE,
-    SOUND_RUN,
-    STREAM_LENGTH,
-    STRING,
-    SUFFIX_WORDS,
-    TYPE,
-    URL_BYTES,
-    VALUE_REF,
-)
-from fx_log.read.tables import (
-    ATTRIBUTION,
-    DAMAGED,
-    KIND_COUNT,
-    LATEST,
-    LOG,
-    PADDING,
-    RING_ENTRY,
-)
-from fx_log.rules import (
-    ENTRY_PADDING_NOT_ZERO,
-    ENTRY_TOO_LONG,
-    ENTRY_TOO_SMALL,
-    ENTRY_TRAILING_BYTES,
-    ENTRY_WITHOUT_RECORD,
-    LONG_TAG,
-    MANY_TAGS,
-    NOT_A_RECORD,
-    ODD_BYTES,
-    OVER_MAX_RECORD,
-    PACKET_NOT_TERMINATED,
-    PACKET_TOO_SHORT,
-    PACKET_TRUNCATED,
-    PAST_THE_END,
-    RECORD_TOO_SMALL,
-    RECORD_TRUNCATED,
-    SUFFIX_TRUNCATED,
-    TIME_TRUNCATED,
-    ZERO_WORDS,
-)
+from fx_log import format as wire
+from fx_log import rules
+from fx_log.read import tables
 from fxframework.kernels.annotations import (
     Array,
     Bytes,
@@ -108,7 +50,7 @@ class Framer:
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
-        self.kinds = full(KIND_COUNT, "i8")
+        self.kinds = full(tables.KIND_COUNT, "i8")
         self.pos = 0
         self.record = 0
         self.start = 0
@@ -119,7 +61,7 @@ class Framer:
         self.suffix = NOWHERE
         self.end = 0
         self.base = 0
-        self.wrap = LATEST
+        self.wrap = tables.LATEST
         self.capacity = 0
 
     @virtual
@@ -136,7 +78,7 @@ class Framer:
     def damage(self, code: i64, offset: i64, value: i64) -> status:
         """Report a damaged stretch, which is one record."""
         self.notes.add(code, offset, self.record, value)
-        self.kinds[DAMAGED] += 1
+        self.kinds[tables.DAMAGED] += 1
         self.record += 1
         return 0
 
@@ -165,32 +107,34 @@ class LogFramer(Framer):
         while 8 * self.pos < self.nbytes:
             at = self.pos
             if at == self.total:
-                self.damage(ODD_BYTES, 8 * at, self.nbytes - 8 * at)
+                self.damage(rules.ODD_BYTES, 8 * at, self.nbytes - 8 * at)
                 self.pos = at + 1
                 return 0
             word = self.words[at]
             if word == 0:
                 self.padding(at)
                 continue
-            size = SIZE.get(word)
+            size = wire.SIZE.get(word)
             fault = self.fault(word, size, self.total - at)
             if fault:
-                self.damage(fault, 8 * at, TYPE.get(word) if fault == NOT_A_RECORD else size)
+                self.damage(
+                    fault, 8 * at, wire.TYPE.get(word) if fault == rules.NOT_A_RECORD else size
+                )
                 at = self.sound_after(at + 1)
                 # Odd bytes at the end belong to damage before them.
                 self.pos = at if at < self.total else at + 1
                 continue
             self.pos = at + size
             if 0 < self.max_record < 8 * size:
-                self.damage(OVER_MAX_RECORD, 8 * at, 8 * size)
+                self.damage(rules.OVER_MAX_RECORD, 8 * at, 8 * size)
                 continue
             self.start = at
             self.size = size
             self.offset = 8 * at
             self.index = self.record
-            self.tag = HEADER_TAG.get(word)
+            self.tag = wire.HEADER_TAG.get(word)
             self.suffix = NOWHERE
-            self.kinds[LOG] += 1
+            self.kinds[tables.LOG] += 1
             self.record += 1
             if self.suffixed and self.pos + 2 <= self.total:
                 self.attribution()
@@ -203,32 +147,36 @@ class LogFramer(Framer):
         until = at + 1
         while until < self.total and self.words[until] == 0:
             until += 1
-        self.notes.add(ZERO_WORDS, 8 * at, self.record, until - at)
-        self.kinds[PADDING] += 1
+        self.notes.add(rules.ZERO_WORDS, 8 * at, self.record, until - at)
+        self.kinds[tables.PADDING] += 1
         self.record += 1
         self.pos = until
         return 0
 
     def fault(self, word: i64, size: i64, left: i64) -> i64:
         """Return the finding about the header of an unreadable record; 0 for a sound one."""
-        if TYPE.get(word) != RECORD_TYPE:
-            return NOT_A_RECORD
+        if wire.TYPE.get(word) != wire.RECORD_TYPE:
+            return rules.NOT_A_RECORD
         if left == 1:
-            return TIME_TRUNCATED
-        if size < MIN_RECORD_WORDS:
-            return RECORD_TOO_SMALL
-        return RECORD_TRUNCATED if size > left else 0
+            return rules.TIME_TRUNCATED
+        if size < wire.MIN_RECORD_WORDS:
+            return rules.RECORD_TOO_SMALL
+        return rules.RECORD_TRUNCATED if size > left else 0
 
     def attribution(self) -> status:
         """Step over the suffix after the record, if it fits the file."""
         at = self.pos
         word = self.words[at]
-        body = SUFFIX_WORDS + (MONIKER_BYTES.get(word) + 7) // 8 + (URL_BYTES.get(word) + 7) // 8
+        body = (
+            wire.SUFFIX_WORDS
+            + (wire.MONIKER_BYTES.get(word) + 7) // 8
+            + (wire.URL_BYTES.get(word) + 7) // 8
+        )
         if body > self.total - at:
-            self.notes.add(SUFFIX_TRUNCATED, 8 * at, self.record - 1, 8 * body)
+            self.notes.add(rules.SUFFIX_TRUNCATED, 8 * at, self.record - 1, 8 * body)
             return 0
         self.suffix = at
-        self.kinds[ATTRIBUTION] += 1
+        self.kinds[tables.ATTRIBUTION] += 1
         self.record += 1
         self.pos = at + body
         return 0
@@ -236,20 +184,27 @@ class LogFramer(Framer):
     def plausible(self, at: i64) -> flag:
         """Return whether the word at ``at`` looks like the header of a record within the file."""
         word = self.words[at]
-        size = SIZE.get(word)
-        if TYPE.get(word) != RECORD_TYPE or size < MIN_RECORD_WORDS or size > self.total - at:
+        size = wire.SIZE.get(word)
+        if (
+            wire.TYPE.get(word) != wire.RECORD_TYPE
+            or size < wire.MIN_RECORD_WORDS
+            or size > self.total - at
+        ):
             return False
-        return RESERVED.get(word) == 0 and 0 < HEADER_SEVERITY.get(word) <= MOST_PLAUSIBLE
+        return (
+            wire.RESERVED.get(word) == 0
+            and 0 < wire.HEADER_SEVERITY.get(word) <= wire.MOST_PLAUSIBLE
+        )
 
     def chained(self, start: i64) -> flag:
         """Return whether a plausible header is at ``start`` and arguments fill the record."""
-        end = start + SIZE.get(self.words[start])
-        at = start + MIN_RECORD_WORDS
+        end = start + wire.SIZE.get(self.words[start])
+        at = start + wire.MIN_RECORD_WORDS
         count = 0
-        while at < end and count < CHAIN:
+        while at < end and count < wire.CHAIN:
             word = self.words[at]
             size = self.argument_words(word)
-            if size == 0 or size != ARG_SIZE.get(word):
+            if size == 0 or size != wire.ARG_SIZE.get(word):
                 return False
             at += size
             count += 1
@@ -257,13 +212,17 @@ class LogFramer(Framer):
 
     def argument_words(self, word: i64) -> i64:
         """Return the words of an argument by its header's type and strings; 0 if undefined."""
-        kind = ARG_TYPE.get(word)
-        ref = NAME_REF.get(word)
-        value = VALUE_REF.get(word) if kind == STRING else 0
-        if not ARGUMENT_TYPES & (1 << kind) or 0 < ref < INLINE or 0 < value < INLINE:
+        kind = wire.ARG_TYPE.get(word)
+        ref = wire.NAME_REF.get(word)
+        value = wire.VALUE_REF.get(word) if kind == wire.STRING else 0
+        if (
+            not wire.ARGUMENT_TYPES & (1 << kind)
+            or 0 < ref < wire.INLINE
+            or 0 < value < wire.INLINE
+        ):
             return 0
-        words = 1 + ((ref & MAX_STRING) + 7) // 8 + ((value & MAX_STRING) + 7) // 8
-        return words + 1 if NUMBER_TYPES & (1 << kind) else words
+        words = 1 + ((ref & wire.MAX_STRING) + 7) // 8 + ((value & wire.MAX_STRING) + 7) // 8
+        return words + 1 if wire.NUMBER_TYPES & (1 << kind) else words
 
     def sound_after(self, start: i64) -> i64:
         """Return the first word from ``start`` at which reading can resume.
@@ -279,10 +238,10 @@ class LogFramer(Framer):
                 return begin
             at = begin
             good = 0
-            while good < SOUND_RUN and at < self.total and self.plausible(at):
-                at += SIZE.get(self.words[at])
+            while good < wire.SOUND_RUN and at < self.total and self.plausible(at):
+                at += wire.SIZE.get(self.words[at])
                 good += 1
-            if good == SOUND_RUN or (good > 0 and at == self.total):
+            if good == wire.SOUND_RUN or (good > 0 and at == self.total):
                 return begin
             begin += 1
         return self.total
@@ -314,11 +273,18 @@ class RingFramer(Framer):
             at = self.pos
             offset = self.place(at)
             left = self.total - at
-            length = self.words[at + 1] if left >= ENTRY_HEADER_WORDS else 0
-            size = ENTRY_HEADER_WORDS + (length + 7) // 8
-            if left < ENTRY_HEADER_WORDS or length < 0 or size > left or size > MAX_ENTRY_WORDS:
-                short = left < ENTRY_HEADER_WORDS
-                self.damage(ENTRY_TOO_SMALL if short else ENTRY_TOO_LONG, offset, length)
+            length = self.words[at + 1] if left >= wire.ENTRY_HEADER_WORDS else 0
+            size = wire.ENTRY_HEADER_WORDS + (length + 7) // 8
+            if (
+                left < wire.ENTRY_HEADER_WORDS
+                or length < 0
+                or size > left
+                or size > wire.MAX_ENTRY_WORDS
+            ):
+                short = left < wire.ENTRY_HEADER_WORDS
+                self.damage(
+                    rules.ENTRY_TOO_SMALL if short else rules.ENTRY_TOO_LONG, offset, length
+                )
                 self.pos = self.total
                 return 0
             if self.entry(at, size, length, offset):
@@ -327,21 +293,24 @@ class RingFramer(Framer):
 
     def entry(self, at: i64, size: i64, length: i64, offset: i64) -> status:
         """Read an entry of ``size`` words and ``length`` bytes. Return 1 if it holds a record."""
-        start = at + ENTRY_HEADER_WORDS
+        start = at + wire.ENTRY_HEADER_WORDS
         self.pos = at + size
         self.index = self.record
-        self.kinds[RING_ENTRY] += 1
+        self.kinds[tables.RING_ENTRY] += 1
         self.record += 1
         words = 0
-        if length >= 8 * MIN_RECORD_WORDS and TYPE.get(self.words[start]) == RECORD_TYPE:
-            words = SIZE.get(self.words[start])
-        found = words >= MIN_RECORD_WORDS and 8 * words <= length
+        if (
+            length >= 8 * wire.MIN_RECORD_WORDS
+            and wire.TYPE.get(self.words[start]) == wire.RECORD_TYPE
+        ):
+            words = wire.SIZE.get(self.words[start])
+        found = words >= wire.MIN_RECORD_WORDS and 8 * words <= length
         if not found:
-            self.notes.add(ENTRY_WITHOUT_RECORD, offset, self.index, length)
+            self.notes.add(rules.ENTRY_WITHOUT_RECORD, offset, self.index, length)
         elif 8 * words < length:
-            self.notes.add(ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
+            self.notes.add(rules.ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
         if length % 8 and self.words[self.pos - 1] >> (8 * (length % 8)):
-            self.notes.add(ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
+            self.notes.add(rules.ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
         if not found:
             return 0
         self.start = start
@@ -374,10 +343,10 @@ class PacketFramer(Framer):
             start = at
             size = self.total
             if not self.single:
-                start = at + STREAM_LENGTH
+                start = at + wire.STREAM_LENGTH
                 size = self.length(at) if start <= self.total else 0
                 if size > self.total - start:
-                    self.damage(PACKET_TRUNCATED, at, size)
+                    self.damage(rules.PACKET_TRUNCATED, at, size)
                     self.pos = self.total
                     return 0
             self.pos = start + size
@@ -396,26 +365,26 @@ class PacketFramer(Framer):
 
     def fault(self, start: i64, end: i64) -> i64:
         """Return the finding about an unreadable packet; 0 for a sound one."""
-        if end - start < MIN_PACKET:
-            return PACKET_TOO_SHORT
+        if end - start < wire.MIN_PACKET:
+            return rules.PACKET_TOO_SHORT
         if self.data[end - 1]:
-            return PACKET_NOT_TERMINATED
-        at = start + PACKET_HEADER
+            return rules.PACKET_NOT_TERMINATED
+        at = start + wire.PACKET_HEADER
         tags = 0
         while at < end:
             size = self.data[at]
             at += 1
             if size == 0:
-                return PAST_THE_END if at >= end else 0
-            if tags == MAX_TAGS:
-                return MANY_TAGS
-            if size > MAX_TAG_BYTES:
-                return LONG_TAG
+                return rules.PAST_THE_END if at >= end else 0
+            if tags == wire.MAX_TAGS:
+                return rules.MANY_TAGS
+            if size > wire.MAX_TAG_BYTES:
+                return rules.LONG_TAG
             if at + size > end:
-                return PAST_THE_END
+                return rules.PAST_THE_END
             tags += 1
             at += size
-        return PAST_THE_END
+        return rules.PAST_THE_END
 
     def length(self, at: i64) -> i64:
         """Return the u32 at byte ``at``."""

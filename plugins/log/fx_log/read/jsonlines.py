@@ -7,37 +7,8 @@ A third way beside the two decoders: it writes exactly the lines that ``orjson.d
 
 from __future__ import annotations
 
-from fx_log.format import (
-    AFTER_FLAG,
-    AFTER_NAME,
-    AFTER_VALUE,
-    ARG_SIZE,
-    ARG_TYPE,
-    BOOL,
-    DOUBLE,
-    ENTRY_HEADER_WORDS,
-    HEADER_SEVERITY,
-    HEADER_TAG,
-    INLINE,
-    INT64,
-    MAX_ENTRY_WORDS,
-    MAX_STRING,
-    MIN_RECORD_WORDS,
-    NAME_REF,
-    NULL,
-    RECORD_TYPE,
-    RESERVED,
-    SIZE,
-    STRING,
-    TYPE,
-    UINT64,
-    VALUE_REF,
-)
-from fx_log.read.tables import (
-    END,
-    FULL,
-    NOT_PLAIN,
-)
+from fx_log import format as wire
+from fx_log.read import tables
 from fxframework.kernels.annotations import Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -110,18 +81,22 @@ class JsonLines(Kernel):
         """Write lines."""
         while self.out.used < self.most:
             if self.pos >= self.total:
-                return END
+                return tables.END
             before = self.out.used
             if not (self.entry(self.pos) if self.wrap else self.record(self.pos)):
                 self.out.used = before
-                return NOT_PLAIN
-        return FULL
+                return tables.NOT_PLAIN
+        return tables.FULL
 
     def record(self, at: i64) -> status:
         """Write the record at word ``at``: 1, or 0 where it is not plain."""
         word = self.words[at]
-        size = SIZE.get(word)
-        if TYPE.get(word) != RECORD_TYPE or size < MIN_RECORD_WORDS or size > self.total - at:
+        size = wire.SIZE.get(word)
+        if (
+            wire.TYPE.get(word) != wire.RECORD_TYPE
+            or size < wire.MIN_RECORD_WORDS
+            or size > self.total - at
+        ):
             return 0
         if 0 < self.max_record < 8 * size:
             return 0
@@ -136,16 +111,16 @@ class JsonLines(Kernel):
         """Write the fields of the record at word ``at``: 1, or 0 where it is not plain."""
         word = self.words[at]
         self.end = at + size
-        self.raw = 1 if RESERVED.get(word) else 0
+        self.raw = 1 if wire.RESERVED.get(word) else 0
         self.out.signed(self.words[at + 1])
         self.out.literal(SEVERITY)
-        self.out.signed(HEADER_SEVERITY.get(word))
+        self.out.signed(wire.HEADER_SEVERITY.get(word))
         self.out.literal(TAG_BITS_TEXT)
-        self.out.signed(HEADER_TAG.get(word))
+        self.out.signed(wire.HEADER_TAG.get(word))
         self.out.literal(ARGS)
-        argument = at + MIN_RECORD_WORDS
+        argument = at + wire.MIN_RECORD_WORDS
         while argument < self.end:
-            if argument > at + MIN_RECORD_WORDS:
+            if argument > at + wire.MIN_RECORD_WORDS:
                 self.out.literal(COMMA)
             argument = self.argument(argument)
             if argument < 0:
@@ -163,20 +138,28 @@ class JsonLines(Kernel):
 
     def entry(self, at: i64) -> status:
         """Write the entry of a ring at word ``at``: 1, or 0 where it is not plain."""
-        if self.total - at <= ENTRY_HEADER_WORDS:
+        if self.total - at <= wire.ENTRY_HEADER_WORDS:
             return 0
         length = self.words[at + 1]
-        start = at + ENTRY_HEADER_WORDS
+        start = at + wire.ENTRY_HEADER_WORDS
         size = length // 8
-        if length % 8 or size < MIN_RECORD_WORDS or size > MAX_ENTRY_WORDS - ENTRY_HEADER_WORDS:
+        if (
+            length % 8
+            or size < wire.MIN_RECORD_WORDS
+            or size > wire.MAX_ENTRY_WORDS - wire.ENTRY_HEADER_WORDS
+        ):
             return 0
         word = self.words[start]
-        if size > self.total - start or TYPE.get(word) != RECORD_TYPE or SIZE.get(word) != size:
+        if (
+            size > self.total - start
+            or wire.TYPE.get(word) != wire.RECORD_TYPE
+            or wire.SIZE.get(word) != size
+        ):
             return 0
         self.out.literal(ENTRY_OFFSET)
         self.out.signed(8 * at + (self.base if at < self.wrap else self.base - self.capacity))
         self.out.literal(NBYTES)
-        self.out.signed(8 * (ENTRY_HEADER_WORDS + size))
+        self.out.signed(8 * (wire.ENTRY_HEADER_WORDS + size))
         self.out.literal(ENTRY_TAG)
         self.out.natural(self.words[at])
         self.out.literal(LENGTH)
@@ -187,42 +170,42 @@ class JsonLines(Kernel):
     def argument(self, at: i64) -> Fallible[i64]:
         """Write the argument at word ``at``; return the word behind it, or -1: it is not plain."""
         word = self.words[at]
-        kind = ARG_TYPE.get(word)
+        kind = wire.ARG_TYPE.get(word)
         self.out.literal(NAME)
-        inner = self.text(at + 1, NAME_REF.get(word))
+        inner = self.text(at + 1, wire.NAME_REF.get(word))
         if inner < 0:
             return -1
-        reserved = AFTER_NAME
-        if kind == STRING:
-            reserved = AFTER_VALUE
+        reserved = wire.AFTER_NAME
+        if kind == wire.STRING:
+            reserved = wire.AFTER_VALUE
             self.out.literal(STRING_VALUE)
-            inner = self.text(inner, VALUE_REF.get(word))
+            inner = self.text(inner, wire.VALUE_REF.get(word))
             if inner < 0:
                 return -1
             self.out.literal(END_OF_ARGUMENT)
-        elif kind in (UINT64, INT64, DOUBLE):
+        elif kind in (wire.UINT64, wire.INT64, wire.DOUBLE):
             if inner >= self.end or not self.number(kind, inner):
                 return -1
             self.out.literal(END_OF_ARGUMENT)
             inner += 1
-        elif kind == BOOL:
-            reserved = AFTER_FLAG
-            self.out.literal(TRUE_VALUE if VALUE_REF.get(word) % 2 else FALSE_VALUE)
-        elif kind == NULL:
+        elif kind == wire.BOOL:
+            reserved = wire.AFTER_FLAG
+            self.out.literal(TRUE_VALUE if wire.VALUE_REF.get(word) % 2 else FALSE_VALUE)
+        elif kind == wire.NULL:
             self.out.literal(NULL_VALUE)
         else:
             return -1
-        if word >> reserved or ARG_SIZE.get(word) != inner - at:
+        if word >> reserved or wire.ARG_SIZE.get(word) != inner - at:
             self.raw = 1
         return inner
 
     def number(self, kind: i64, at: i64) -> status:
         """Write the number at word ``at``: 1, or 0 for a double that JSON does not have."""
         word = self.words[at]
-        if kind == UINT64:
+        if kind == wire.UINT64:
             self.out.literal(UINT64_VALUE)
             self.out.natural(word)
-        elif kind == INT64:
+        elif kind == wire.INT64:
             self.out.literal(INT64_VALUE)
             self.out.signed(word)
         else:
@@ -237,9 +220,9 @@ class JsonLines(Kernel):
         if ref == 0:
             self.out.literal(EMPTY_TEXT)
             return start
-        if ref < INLINE:
+        if ref < wire.INLINE:
             return -1
-        nbytes = ref & MAX_STRING
+        nbytes = ref & wire.MAX_STRING
         end = start + (nbytes + 7) // 8
         if end > self.end or not self.utf8.valid(8 * start, nbytes):
             return -1

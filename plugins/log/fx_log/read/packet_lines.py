@@ -6,25 +6,8 @@ are sound and of UTF-8 are written here, the others by ``decoder.py``. Tests com
 
 from __future__ import annotations
 
-from fx_log.format import (
-    MAX_PACKET,
-    MAX_TAG_BYTES,
-    MAX_TAGS,
-    MIN_PACKET,
-    PACKET_DROPPED,
-    PACKET_HEADER,
-    PACKET_SEVERITY,
-    PACKET_TID,
-    PACKET_TIME,
-    STREAM_HEADER,
-    STREAM_LENGTH,
-)
-from fx_log.read.tables import (
-    END,
-    FULL,
-    LOW32,
-    NOT_PLAIN,
-)
+from fx_log import format as wire
+from fx_log.read import tables
 from fxframework.kernels.annotations import Bytes, Fallible, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -41,8 +24,8 @@ TEXTS = (
     RECORD_OFFSET, NBYTES, PID_TEXT, TID_TEXT, TIMESTAMP, SEVERITY, RAW_SEVERITY, DROPPED, TAGS,
     COMMA, MESSAGE_TEXT, RAW, END_OF_RAW, END_OF_RECORD,
 ) = range(len(TEXTS))  # fmt: skip
-LENGTH = STREAM_LENGTH
-FIRST = STREAM_HEADER
+LENGTH = wire.STREAM_LENGTH
+FIRST = wire.STREAM_HEADER
 MOST_SEVERE = 255
 
 
@@ -72,14 +55,14 @@ class PacketLines(Kernel):
         """Write lines."""
         while self.out.used < self.most:
             if self.pos >= self.total:
-                return END
+                return tables.END
             before = self.out.used
             end = self.record(self.pos)
             if not end:
                 self.out.used = before
-                return NOT_PLAIN
+                return tables.NOT_PLAIN
             self.pos = end
-        return FULL
+        return tables.FULL
 
     def number(self, at: i64, nbytes: i64) -> i64:
         """Return the signed little-endian number of so many bytes."""
@@ -87,7 +70,7 @@ class PacketLines(Kernel):
         if value >= 128:
             value -= 256
         for place in range(nbytes - 2, -1, -1):
-            value = (value << 8) | self.data[at + place]
+            value = 256 * value + self.data[at + place]
         return value
 
     def record(self, at: i64) -> Fallible[i64]:
@@ -95,16 +78,16 @@ class PacketLines(Kernel):
         start = at + LENGTH
         if at < FIRST or start > self.total:
             return 0
-        size = self.number(at, 4) & LOW32
+        size = self.number(at, 4) & tables.LOW32
         end = start + size
-        if end > self.total or size < MIN_PACKET or self.data[end - 1]:
+        if end > self.total or size < wire.MIN_PACKET or self.data[end - 1]:
             return 0
         self.out.literal(RECORD_OFFSET)
         self.out.signed(at)
         self.out.literal(NBYTES)
         self.out.signed(LENGTH + size)
         self.head(start)
-        message = self.tags(start + PACKET_HEADER, end)
+        message = self.tags(start + wire.PACKET_HEADER, end)
         if not message:
             return 0
         stop = message
@@ -114,7 +97,7 @@ class PacketLines(Kernel):
             return 0
         self.out.literal(MESSAGE_TEXT)
         self.out.json_text(message, stop - message)
-        if stop + 1 < end or size > MAX_PACKET:
+        if stop + 1 < end or size > wire.MAX_PACKET:
             self.out.literal(RAW)
             self.out.hexadecimal(at, LENGTH + size)
             self.out.literal(END_OF_RAW)
@@ -126,16 +109,16 @@ class PacketLines(Kernel):
         self.out.literal(PID_TEXT)
         self.out.natural(self.number(start, 8))
         self.out.literal(TID_TEXT)
-        self.out.natural(self.number(start + PACKET_TID, 8))
+        self.out.natural(self.number(start + wire.PACKET_TID, 8))
         self.out.literal(TIMESTAMP)
-        self.out.signed(self.number(start + PACKET_TIME, 8))
-        severity = self.number(start + PACKET_SEVERITY, 4)
+        self.out.signed(self.number(start + wire.PACKET_TIME, 8))
+        severity = self.number(start + wire.PACKET_SEVERITY, 4)
         self.out.literal(SEVERITY)
         self.out.signed(severity)
         self.out.literal(RAW_SEVERITY)
         self.out.signed(min(max(severity, 0), MOST_SEVERE))
         self.out.literal(DROPPED)
-        self.out.signed(self.number(start + PACKET_DROPPED, 4) & LOW32)
+        self.out.signed(self.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32)
         return 0
 
     def tags(self, at: i64, end: i64) -> Fallible[i64]:
@@ -147,7 +130,7 @@ class PacketLines(Kernel):
             at += 1
             if size == 0:
                 return at
-            if count == MAX_TAGS or size > MAX_TAG_BYTES or at + size > end:
+            if count == wire.MAX_TAGS or size > wire.MAX_TAG_BYTES or at + size > end:
                 return 0
             if not self.utf8.valid(at, size):
                 return 0

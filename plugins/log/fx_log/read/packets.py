@@ -5,56 +5,33 @@ It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare th
 
 from __future__ import annotations
 
-from fx_log.format import (
-    MAX_PACKET,
-    PACKET_DROPPED,
-    PACKET_HEADER,
-    PACKET_SEVERITY,
-    PACKET_TID,
-    PACKET_TIME,
-)
+from fx_log import format as wire
+from fx_log import rules
+from fx_log.read import tables
 from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
 from fx_log.read.row_scan import RowScan
-from fx_log.read.tables import (
-    DEBUG_LEVEL,
-    FATAL_LEVEL,
-    GIVEN_MESSAGE,
-    GIVEN_PID,
-    GIVEN_TID,
-    INFO_LEVEL,
-    LEVEL_STEP,
-    LOW32,
-    NO_STRING,
-    PACKET,
-    RARE_DROPPED,
-    RARE_VERBOSITY,
-    TRACE_LEVEL,
-)
-from fx_log.rules import (
-    LOGS_LOST,
-    OVER_A_DATAGRAM,
-    PACKET_NOT_UTF8,
-    SEVERITY_OF_ERAS,
-    TIME_DECREASES,
-    TRAILING_BYTES,
-)
-from fxframework.kernels.annotations import Bytes, Fallible, flag, i64, status
+from fx_log.severity import legacy_level
+from fxframework.kernels.annotations import Array, Bytes, Fallible, flag, i64, status, u8
+from fxframework.kernels.buffers import full
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
 
 __all__ = ["PacketScan"]
 
-GIVEN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID
+LEAST = wire.LEGACY_SEVERITIES.start - 1
+MOST = 255
+SEVERITIES = MOST - LEAST + 1
+GIVEN = tables.GIVEN_MESSAGE | tables.GIVEN_PID | tables.GIVEN_TID
 
 
 class PacketScan(RowScan):
     """Decodes the legacy packets that a framer finds; ``run`` stops as that of ``LogScan``."""
 
     data: Bytes
-    severity: i64
-    verbosity: i64
     sound: flag
+    levels: Array[u8]
+    verbosities: Array[u8]
 
     def __init__(
         self, framer: Framer, data: memoryview, pool: Pool, notes: Notes, totals: Totals
@@ -62,13 +39,17 @@ class PacketScan(RowScan):
         # Strings of packets are not aligned: they are copied to whole words.
         RowScan.__init__(self, framer, data, pool, notes, totals, 64)
         self.data = memoryview(data)
-        self.severity = 0
-        self.verbosity = 0
         self.sound = 1
+        self.levels = full(SEVERITIES, "u1")
+        self.verbosities = full(SEVERITIES, "u1")
 
     def configure(self, *, era_2022: bool) -> None:
         """Set the reader's option."""
-        self.era_2022 = int(era_2022)
+        for number in range(SEVERITIES):
+            severity = number + LEAST
+            level, verbosity = legacy_level(severity) if era_2022 else (max(severity, 0), 0)
+            self.levels[number] = level
+            self.verbosities[number] = verbosity
 
     def step(self) -> Fallible[i64]:
         """Decode packets up to the limits ``until`` and ``most``."""
@@ -90,83 +71,47 @@ class PacketScan(RowScan):
         if value >= 128:
             value -= 256
         for place in range(nbytes - 2, -1, -1):
-            value = (value << 8) | self.data[at + place]
+            value = 256 * value + self.data[at + place]
         return value
 
     def packet(self, start: i64, end: i64) -> status:
         """Decode the sound packet of bytes ``start`` to ``end``."""
-        self.framer.kinds[PACKET] += 1
-        if self.logs.rows == self.logs.room:
-            self.logs.grow()
-        row = self.logs.rows
+        self.framer.kinds[tables.PACKET] += 1
+        self.clear_row()
         self.sound = 1
         first = self.tags.rows
-        at = start + PACKET_HEADER
+        at = start + wire.PACKET_HEADER
         while self.data[at]:
             at = self.tag(at)
-        message = at + 1
-        stop = message
+        self.message_at = at + 1
+        stop = at + 1
         while self.data[stop]:
             stop += 1
-        self.check(self.number(start + PACKET_SEVERITY, 4), message, stop, end)
-        self.take_severity(self.number(start + PACKET_SEVERITY, 4))
-        ns = self.number(start + PACKET_TIME, 8)
-        self.logs.offset[row] = self.framer.offset
-        self.logs.ns[row] = ns
-        self.logs.start[row] = message
-        self.logs.length[row] = stop - message
-        self.logs.severity[row] = self.severity
-        self.logs.given[row] = GIVEN
-        self.logs.pid[row] = self.number(start, 8)
-        self.logs.tid[row] = self.number(start + PACKET_TID, 8)
-        self.logs.tags[row] = self.joined(first)
-        self.logs.component[row] = NO_STRING
-        self.logs.url[row] = NO_STRING
-        self.logs.file[row] = NO_STRING
-        self.logs.line[row] = 0
-        self.logs.tag[row] = 0
-        self.logs.rows = row + 1
-        self.totals.severities[self.severity] += 1
-        dropped = self.number(start + PACKET_DROPPED, 4) & LOW32
-        if ns < self.totals.last_ns:
-            self.notes.add(
-                TIME_DECREASES, self.framer.offset, self.framer.index, self.totals.last_ns
-            )
-        if dropped:
-            self.notes.add(LOGS_LOST, self.framer.offset, self.framer.index, dropped)
-            self.totals.count_lost(dropped, 0)
-            self.rarity(self.logs.first + row, RARE_DROPPED, dropped)
-        if self.verbosity:
-            self.rarity(self.logs.first + row, RARE_VERBOSITY, self.verbosity)
-        self.totals.time(ns)
-        return 0
+        self.message_bytes = stop - self.message_at
+        severity = self.number(start + wire.PACKET_SEVERITY, 4)
+        self.check(severity, end)
+        number = min(max(severity, LEAST), MOST) - LEAST
+        self.severity = self.levels[number]
+        self.verbosity = self.verbosities[number]
+        self.given = GIVEN
+        self.pid = self.number(start, 8)
+        self.tid = self.number(start + wire.PACKET_TID, 8)
+        self.dropped = self.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32
+        return self.row(self.number(start + wire.PACKET_TIME, 8), self.joined(first))
 
-    def check(self, severity: i64, message: i64, stop: i64, end: i64) -> status:
-        """Report findings about the packet, whose message is bytes ``message`` to ``stop``."""
-        if self.framer.size > MAX_PACKET:
-            self.notes.add(OVER_A_DATAGRAM, self.framer.offset, self.framer.index, self.framer.size)
-        if severity & 15 or severity < TRACE_LEVEL or severity > FATAL_LEVEL:
-            self.notes.add(SEVERITY_OF_ERAS, self.framer.offset, self.framer.index, severity)
-        if stop + 1 < end:
-            self.notes.add(TRAILING_BYTES, self.framer.offset, self.framer.index, end - stop - 1)
-        if not (self.sound and self.utf8.valid(message, stop - message)):
-            self.notes.add(PACKET_NOT_UTF8, self.framer.offset, self.framer.index, 0)
-        return 0
-
-    def take_severity(self, severity: i64) -> i64:
-        """Set severity and verbosity from a packet's number, as the era defines."""
-        self.verbosity = 0
-        self.severity = 0 if severity < 0 else min(severity, 255)
-        if not self.era_2022:
-            return 0
-        if -10 <= severity <= -3:
-            self.severity = DEBUG_LEVEL
-            self.verbosity = -severity - 2
-        elif -2 <= severity <= 3:
-            self.severity = TRACE_LEVEL + LEVEL_STEP * (severity + 2)
-        elif DEBUG_LEVEL < severity < INFO_LEVEL:
-            self.severity = DEBUG_LEVEL
-            self.verbosity = INFO_LEVEL - severity
+    def check(self, severity: i64, end: i64) -> status:
+        """Report findings about the packet up to byte ``end``."""
+        offset = self.framer.offset
+        index = self.framer.index
+        rest = end - self.message_at - self.message_bytes - 1
+        if self.framer.size > wire.MAX_PACKET:
+            self.notes.add(rules.OVER_A_DATAGRAM, offset, index, self.framer.size)
+        if self.between_levels(severity):
+            self.notes.add(rules.SEVERITY_OF_ERAS, offset, index, severity)
+        if rest > 0:
+            self.notes.add(rules.TRAILING_BYTES, offset, index, rest)
+        if not (self.sound and self.utf8.valid(self.message_at, self.message_bytes)):
+            self.notes.add(rules.PACKET_NOT_UTF8, offset, index, 0)
         return 0
 
     def tag(self, at: i64) -> Fallible[i64]:
@@ -177,23 +122,5 @@ class PacketScan(RowScan):
         name = self.pool.intern(0, nbytes)
         if not self.pool.valid[name]:
             self.sound = 0
-        self.totals.count_tag(name)
         self.tag_row(name, at)
         return at + 1 + nbytes
-
-    def joined(self, first: i64) -> Fallible[i64]:
-        """Return the code of the packet's tags, joined by commas."""
-        if self.tags.rows == first:
-            return NO_STRING
-        if self.tags.rows == first + 1:
-            return self.tags.name[first]
-        total = 0
-        for row in range(first, self.tags.rows):
-            if row > first:
-                self.letters[total] = 44
-                total += 1
-            at = self.tags.offset[row]
-            for place in range(self.data[at]):
-                self.letters[total] = self.data[at + 1 + place]
-                total += 1
-        return self.pool.intern(0, total)

@@ -6,95 +6,12 @@ shares only numbers with them; tests compare the results. Words are signed 64-bi
 
 from __future__ import annotations
 
-from fx_log.format import (
-    AFTER_FLAG,
-    AFTER_NAME,
-    AFTER_VALUE,
-    ARG_SIZE,
-    ARG_TYPE,
-    BOOL,
-    CONTROL,
-    DOUBLE,
-    FIDL_ARGUMENTS,
-    FIDL_NAME_BYTES,
-    HEADER_SEVERITY,
-    HEADER_TAG,
-    INLINE,
-    INT64,
-    MAX_STRING,
-    MIN_RECORD_WORDS,
-    MONIKER_BYTES,
-    MOST_ARGUMENTS,
-    NAME_REF,
-    NULL,
-    RESERVED,
-    STRING,
-    SUFFIX_WORDS,
-    UINT64,
-    URL_BYTES,
-    VALUE_REF,
-)
+from fx_log import format as wire
+from fx_log import rules
+from fx_log.read import tables
 from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
 from fx_log.read.framing import Framer
 from fx_log.read.row_scan import RowScan
-from fx_log.read.tables import (
-    DEBUG_LEVEL,
-    DROPPED_LOGS,
-    EMPTY,
-    FATAL_LEVEL,
-    FILE,
-    HAS_VERBOSITY,
-    IS_PRINTF,
-    LEVEL_STEP,
-    LINE,
-    LOW32,
-    MESSAGE,
-    MONIKER,
-    NO_STRING,
-    NUM_DROPPED,
-    OWN_MONIKER,
-    OWN_ROLLED_OUT,
-    OWN_URL,
-    PID,
-    PRINTF,
-    RARE_DROPPED,
-    RARE_ROLLED_OUT,
-    RARE_VERBOSITY,
-    ROLLED_OUT,
-    TAG,
-    TID,
-    TRACE_LEVEL,
-    UNKNOWN,
-    URL,
-    VERBOSITY,
-)
-from fx_log.rules import (
-    ATTRIBUTION_NOT_LAST,
-    EMPTY_INLINE_STRING,
-    EMPTY_NAME,
-    LOGS_LOST,
-    LONG_NAME,
-    MANIFEST_INCOMPLETE,
-    MANY_ARGUMENTS,
-    MESSAGE_NOT_UTF8,
-    NOT_UTF8,
-    NULL_ARGUMENT,
-    NUMBER_MISSING,
-    PADDING_NOT_ZERO,
-    RESERVED_BITS,
-    RESERVED_REFERENCE,
-    SEVERITY_NOT_A_LEVEL,
-    SIZE_DIFFERS,
-    STRING_TRUNCATED,
-    TAG_BITS,
-    TAG_NOT_NAMED,
-    TIME_DECREASES,
-    TRACE_TYPE,
-    UNKNOWN_SIZE,
-    UNKNOWN_TYPE,
-    WELL_KNOWN_OF_OTHER_TYPE,
-    WELL_KNOWN_TWICE,
-)
 from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, status
 from fxframework.kernels.buffers import room
 from fxframework.kernels.maps import PairMap
@@ -113,7 +30,6 @@ COMPONENT_MASK = 0x3FFFFFFF
 NOT_NAMED = 0
 LOW24 = 0xFFFFFF
 LOW56 = 0xFFFFFFFFFFFFFF
-IDENT = 0x7FFFFFFF
 ONE = 1
 NOT_ASCII = -0x7F7F7F7F7F7F7F80
 
@@ -136,26 +52,13 @@ class LogScan(RowScan):
     index: i64
     spot: i64
     end: i64
-    severity: i64
     control: flag
     odd: flag
     unpadded: flag
-    pid: i64
-    tid: i64
-    file: i64
-    line: i64
-    verbosity: i64
-    dropped: i64
-    rolled_out: i64
     lost: i64
-    moniker: i64
-    url: i64
-    message_at: i64
-    message_bytes: i64
     messages: i64
     arguments: i64
     known: i64
-    given: i64
     tail: i64
     printing: flag
     printed: flag
@@ -186,16 +89,15 @@ class LogScan(RowScan):
         self.with_limits = 0
         self.in_entries = 0
         # Findings about the meaning of arguments, which a manifest does not have.
-        self.pending = room(3 * MOST_ARGUMENTS, "i8")
+        self.pending = room(3 * wire.MOST_ARGUMENTS, "i8")
         # The component of the last tag that was looked up.
-        self.last_ident = NO_STRING
-        self.last_moniker = NO_STRING
-        self.last_url = NO_STRING
+        self.last_ident = tables.NO_STRING
+        self.last_moniker = tables.NO_STRING
+        self.last_url = tables.NO_STRING
         # The current record.
         self.index = 0
         self.spot = 0
         self.end = 0
-        self.severity = 0
         self.control = 0
         self.odd = 0
         self.unpadded = 0
@@ -204,7 +106,7 @@ class LogScan(RowScan):
         # The current argument.
         self.here = 0
         self.kind = 0
-        self.name = EMPTY
+        self.name = tables.EMPTY
         self.name_bytes = 0
         self.value = 0
         self.value_at = 0
@@ -213,22 +115,11 @@ class LogScan(RowScan):
 
     def clear(self) -> i64:
         """Reset the state of the last record."""
-        self.pid = 0
-        self.tid = 0
-        self.file = NO_STRING
-        self.line = 0
-        self.verbosity = 0
-        self.dropped = 0
-        self.rolled_out = 0
-        self.moniker = NO_STRING
-        self.url = NO_STRING
-        self.message_at = 0
-        self.message_bytes = 0
+        self.clear_row()
         self.messages = 0
         self.arguments = 0
         self.known = 0
-        self.given = 0
-        self.tail = NO_STRING
+        self.tail = tables.NO_STRING
         self.printing = 0
         self.printed = 0
         self.pendings = 0
@@ -266,19 +157,19 @@ class LogScan(RowScan):
         self.index = self.framer.index
         self.spot = self.framer.place(start)
         self.end = end
-        self.severity = HEADER_SEVERITY.get(word)
-        self.control = 1 if HEADER_TAG.get(word) & CONTROL else 0
+        self.severity = wire.HEADER_SEVERITY.get(word)
+        self.control = 1 if wire.HEADER_TAG.get(word) & wire.CONTROL else 0
         self.header(word)
         self.clear()
         first_arg = self.args.rows
         first_tag = self.tags.rows
         first_positional = self.positional.rows
-        at = start + MIN_RECORD_WORDS
+        at = start + wire.MIN_RECORD_WORDS
         while at < end:
             at = self.argument(at)
-        if self.with_limits and self.arguments > FIDL_ARGUMENTS:
-            self.notes.add(MANY_ARGUMENTS, self.spot, self.index, self.arguments)
-        if self.control and not (self.known >> ROLLED_OUT) & 1:
+        if self.with_limits and self.arguments > wire.FIDL_ARGUMENTS:
+            self.notes.add(rules.MANY_ARGUMENTS, self.spot, self.index, self.arguments)
+        if self.control and not self.knows(tables.ROLLED_OUT):
             self.manifest(word, first_arg)
             self.args.rows = first_arg
             self.tags.rows = first_tag
@@ -289,88 +180,50 @@ class LogScan(RowScan):
         self.attribute(self.framer.tag, self.framer.suffix)
         if self.control:
             self.rolled_out = self.lost
+        self.complete()
         return self.row(self.words[start + 1], self.joined(first_tag))
 
     def header(self, word: i64) -> status:
         """Report findings about the header of a record."""
         self.odd = 0
         self.unpadded = 0
-        if RESERVED.get(word):
-            self.notes.add(RESERVED_BITS, self.spot, self.index, word)
+        if wire.RESERVED.get(word):
+            self.notes.add(rules.RESERVED_BITS, self.spot, self.index, word)
             self.odd = 1
-        bits = HEADER_TAG.get(word)
-        if bits and self.notes.count(TAG_BITS) == 0:
-            self.notes.add(TAG_BITS, self.spot, self.index, bits)
-        severity = self.severity
-        if severity % LEVEL_STEP or severity < TRACE_LEVEL or severity > FATAL_LEVEL:
-            self.notes.add(SEVERITY_NOT_A_LEVEL, self.spot, self.index, severity)
+        bits = wire.HEADER_TAG.get(word)
+        if bits and self.notes.count(rules.TAG_BITS) == 0:
+            self.notes.add(rules.TAG_BITS, self.spot, self.index, bits)
+        if self.between_levels(self.severity):
+            self.notes.add(rules.SEVERITY_NOT_A_LEVEL, self.spot, self.index, self.severity)
         return 0
 
-    def row(self, ns: i64, tags: i64) -> status:
-        """Add the row of the record."""
-        if self.logs.rows == self.logs.room:
-            self.logs.grow()
-        row = self.logs.rows
-        given = self.given
-        known = self.known
-        given |= (known >> MESSAGE) & 1
-        given |= ((known >> PID) & 1) << 1
-        given |= ((known >> TID) & 1) << 2
-        given |= ((known >> LINE) & 1) << 3
-        severity = self.severity
-        if (known >> VERBOSITY) & 1:
-            given |= HAS_VERBOSITY
+    def complete(self) -> i64:
+        """Set what follows from all arguments of the record."""
+        if self.knows(tables.MESSAGE):
+            self.given |= tables.GIVEN_MESSAGE
+        if self.knows(tables.PID):
+            self.given |= tables.GIVEN_PID
+        if self.knows(tables.TID):
+            self.given |= tables.GIVEN_TID
+        if self.knows(tables.LINE):
+            self.given |= tables.GIVEN_LINE
+        if self.knows(tables.VERBOSITY):
+            self.given |= tables.HAS_VERBOSITY
             if self.era_2022:
-                severity = DEBUG_LEVEL
-        line = self.line
-        self.logs.offset[row] = self.framer.offset
-        self.logs.ns[row] = ns
-        self.logs.start[row] = self.message_at
-        self.logs.length[row] = self.message_bytes
-        self.logs.severity[row] = severity
-        self.logs.given[row] = given
-        self.logs.pid[row] = self.pid
-        self.logs.tid[row] = self.tid
-        self.logs.tags[row] = tags
-        self.logs.component[row] = self.moniker
-        self.logs.url[row] = self.url
-        self.logs.file[row] = self.file
-        self.logs.line[row] = line if 0 <= line <= LOW32 else LOW32
-        self.logs.tag[row] = self.framer.tag
-        self.logs.rows = row + 1
-        self.totals.severities[severity] += 1
-        if self.moniker >= 0:
-            self.totals.count_component(self.moniker)
-        if ns < self.totals.last_ns:
-            self.notes.add(TIME_DECREASES, self.framer.offset, self.index, self.totals.last_ns)
-        if self.dropped or self.rolled_out or self.verbosity:
-            self.rarities(self.logs.first + row)
-        self.totals.time(ns)
+                self.severity = tables.DEBUG_LEVEL
         return 0
 
-    def rarities(self, row: i64) -> status:
-        """Add rare values: lost logs, a verbosity."""
-        dropped = self.dropped
-        rolled_out = self.rolled_out
-        if dropped or rolled_out:
-            lost = dropped or rolled_out
-            self.notes.add(LOGS_LOST, self.framer.offset, self.index, lost)
-            self.totals.count_lost(dropped, rolled_out)
-        if dropped:
-            self.rarity(row, RARE_DROPPED, dropped)
-        if rolled_out:
-            self.rarity(row, RARE_ROLLED_OUT, rolled_out)
-        if self.verbosity:
-            self.rarity(row, RARE_VERBOSITY, self.verbosity)
-        return 0
+    def knows(self, name: i64) -> flag:
+        """Return whether the record has a well-known argument."""
+        return self.known & (ONE << name) != 0
 
     # --- Arguments ---
 
     def argument(self, at: i64) -> Fallible[i64]:
         """Decode the argument at word ``at``. Return the start of the next one."""
         word = self.words[at]
-        kind = ARG_TYPE.get(word)
-        size = ARG_SIZE.get(word)
+        kind = wire.ARG_TYPE.get(word)
+        size = wire.ARG_SIZE.get(word)
         left = self.end - at
         self.arguments += 1
         self.here = self.framer.place(at)
@@ -378,15 +231,21 @@ class LogScan(RowScan):
         self.failed = 0
         self.value = 0
         self.value_bytes = 0
-        if word >> AFTER_NAME and not self.odd:
+        if word >> wire.AFTER_NAME and not self.odd:
             # From bit 32 on all bits are reserved, except a string's reference and a bool's bit.
-            shift = AFTER_VALUE if kind == STRING else AFTER_FLAG if kind == BOOL else AFTER_NAME
+            shift = (
+                wire.AFTER_VALUE
+                if kind == wire.STRING
+                else wire.AFTER_FLAG
+                if kind == wire.BOOL
+                else wire.AFTER_NAME
+            )
             if word >> shift:
-                self.notes.add(RESERVED_BITS, self.here, self.index, word)
+                self.notes.add(rules.RESERVED_BITS, self.here, self.index, word)
                 self.odd = 1
-        if kind > BOOL:
-            self.notes.add(UNKNOWN_TYPE, self.here, self.index, kind)
-        inner = self.read_name(at, NAME_REF.get(word))
+        if kind > wire.BOOL:
+            self.notes.add(rules.UNKNOWN_TYPE, self.here, self.index, kind)
+        inner = self.read_name(at, wire.NAME_REF.get(word))
         self.value_at = inner
         if not self.failed:
             inner = self.read_value(word, at, inner)
@@ -396,34 +255,34 @@ class LogScan(RowScan):
                 self.misplace()
             return at + size if 1 <= size <= left else self.end
         if size != inner - at and word:
-            self.notes.add(SIZE_DIFFERS, self.here, self.index, size)
-        if self.name_bytes > FIDL_NAME_BYTES and self.with_limits:
-            self.notes.add(LONG_NAME, self.here, self.index, self.name_bytes)
+            self.notes.add(rules.SIZE_DIFFERS, self.here, self.index, size)
+        if self.name_bytes > wire.FIDL_NAME_BYTES and self.with_limits:
+            self.notes.add(rules.LONG_NAME, self.here, self.index, self.name_bytes)
         self.meaning()
         return inner
 
     def read_name(self, at: i64, ref: i64) -> Fallible[i64]:
         """Read the name of the argument at word ``at``. Return the word after it."""
-        self.name = EMPTY
+        self.name = tables.EMPTY
         self.name_bytes = 0
         inner = at + 1
-        if ref >= INLINE:
-            nbytes = ref & MAX_STRING
+        if ref >= wire.INLINE:
+            nbytes = ref & wire.MAX_STRING
             self.name_bytes = nbytes
             inner += (nbytes + 7) // 8
             if inner > self.end:
-                self.failed = STRING_TRUNCATED
+                self.failed = rules.STRING_TRUNCATED
                 return inner
             if nbytes:
                 self.check_padding(inner, nbytes)
                 self.name = self.name_code(at + 1, nbytes)
                 return inner
-            self.notes.add(EMPTY_INLINE_STRING, self.here, self.index, 0)
+            self.notes.add(rules.EMPTY_INLINE_STRING, self.here, self.index, 0)
         elif ref:
-            self.failed = RESERVED_REFERENCE
+            self.failed = rules.RESERVED_REFERENCE
             return inner
-        if self.kind != NULL:
-            self.notes.add(EMPTY_NAME, self.here, self.index, 0)
+        if self.kind != wire.NULL:
+            self.notes.add(rules.EMPTY_NAME, self.here, self.index, 0)
         return inner
 
     def name_code(self, start: i64, nbytes: i64) -> Fallible[i64]:
@@ -432,73 +291,73 @@ class LogScan(RowScan):
         if nbytes == 3:
             first &= LOW24
             if first == WORD_PID:
-                return PID
+                return tables.PID
             if first == WORD_TID:
-                return TID
+                return tables.TID
             if first == WORD_TAG:
-                return TAG
+                return tables.TAG
         elif nbytes == 7 and first & LOW56 == WORD_MESSAGE:
             self.messages += 1
-            return MESSAGE
+            return tables.MESSAGE
         return self.text(start, nbytes)
 
     def text(self, start: i64, nbytes: i64) -> Fallible[i64]:
         """Return the code of a string at word ``start``; report invalid UTF-8."""
         code = self.pool.intern(start, nbytes)
         if not self.pool.valid[code]:
-            self.notes.add(NOT_UTF8, self.here, self.index, code)
+            self.notes.add(rules.NOT_UTF8, self.here, self.index, code)
         return code
 
     def check_padding(self, end: i64, nbytes: i64) -> status:
         """Report non-zero padding before word ``end``, once per record."""
         if nbytes % 8 and not self.unpadded and self.words[end - 1] >> (8 * (nbytes % 8)):
-            self.notes.add(PADDING_NOT_ZERO, self.here, self.index, 0)
+            self.notes.add(rules.PADDING_NOT_ZERO, self.here, self.index, 0)
             self.unpadded = 1
         return 0
 
     def read_value(self, word: i64, at: i64, inner: i64) -> Fallible[i64]:
         """Read the value at word ``inner`` of the argument at ``at``. Return the word after it."""
         kind = self.kind
-        if kind == UINT64 or kind == INT64 or kind == DOUBLE:
+        if kind == wire.UINT64 or kind == wire.INT64 or kind == wire.DOUBLE:
             if inner >= self.end:
-                self.failed = NUMBER_MISSING
+                self.failed = rules.NUMBER_MISSING
                 return inner
             self.value = self.words[inner]
             return inner + 1
-        if kind == STRING:
-            return self.read_string(VALUE_REF.get(word), inner)
-        if kind == BOOL:
-            self.value = VALUE_REF.get(word) % 2
+        if kind == wire.STRING:
+            return self.read_string(wire.VALUE_REF.get(word), inner)
+        if kind == wire.BOOL:
+            self.value = wire.VALUE_REF.get(word) % 2
             return inner
-        if kind == NULL:
-            self.notes.add(NULL_ARGUMENT, self.here, self.index, 0)
+        if kind == wire.NULL:
+            self.notes.add(rules.NULL_ARGUMENT, self.here, self.index, 0)
             return inner
-        size = ARG_SIZE.get(word)
+        size = wire.ARG_SIZE.get(word)
         if not inner - at <= size <= self.end - at:
-            self.failed = UNKNOWN_SIZE
+            self.failed = rules.UNKNOWN_SIZE
             return inner
         self.value = self.pool.intern(inner, 8 * (at + size - inner))
-        if kind < BOOL:
-            self.notes.add(TRACE_TYPE, self.here, self.index, kind)
+        if kind < wire.BOOL:
+            self.notes.add(rules.TRACE_TYPE, self.here, self.index, kind)
         return at + size
 
     def read_string(self, ref: i64, start: i64) -> Fallible[i64]:
         """Read the string at word ``start``. Return the word after it."""
-        if ref < INLINE:
+        if ref < wire.INLINE:
             if ref:
-                self.failed = RESERVED_REFERENCE
+                self.failed = rules.RESERVED_REFERENCE
             return start
-        nbytes = ref & MAX_STRING
+        nbytes = ref & wire.MAX_STRING
         inner = start + ((nbytes + 7) // 8)
         if inner > self.end:
-            self.failed = STRING_TRUNCATED
+            self.failed = rules.STRING_TRUNCATED
             return inner
         self.value_bytes = nbytes
         if nbytes == 0:
-            self.notes.add(EMPTY_INLINE_STRING, self.here, self.index, 0)
+            self.notes.add(rules.EMPTY_INLINE_STRING, self.here, self.index, 0)
             return inner
         self.check_padding(inner, nbytes)
-        if self.name == MESSAGE:
+        if self.name == tables.MESSAGE:
             self.check_message(start, inner)
         else:
             self.value = self.text(start, nbytes)
@@ -510,7 +369,7 @@ class LogScan(RowScan):
         for at in range(start, end):
             every |= self.words[at]
         if every & NOT_ASCII and not self.utf8.valid(8 * start, self.value_bytes):
-            code = MESSAGE_NOT_UTF8 if self.messages == 1 else NOT_UTF8
+            code = rules.MESSAGE_NOT_UTF8 if self.messages == 1 else rules.NOT_UTF8
             self.notes.add(code, self.here, self.index, 0)
         return 0
 
@@ -519,7 +378,7 @@ class LogScan(RowScan):
     def meaning(self) -> status:
         """Store the argument in its column of the row, or add it as a key."""
         name = self.name
-        attribution = OWN_MONIKER <= name <= OWN_ROLLED_OUT
+        attribution = tables.OWN_MONIKER <= name <= tables.OWN_ROLLED_OUT
         if attribution and self.is_attribution():
             if self.tail < 0:
                 self.tail = self.args.rows
@@ -527,65 +386,65 @@ class LogScan(RowScan):
             if self.tail >= 0:
                 self.misplace()
             if attribution:
-                self.pend(ATTRIBUTION_NOT_LAST, self.here, name)
+                self.pend(rules.ATTRIBUTION_NOT_LAST, self.here, name)
         if self.printing:
-            if name == EMPTY:
+            if name == tables.EMPTY:
                 self.printed = 1
                 return self.positional_value()
             if self.printed:
                 self.printing = 0
-        if name == EMPTY:
+        if name == tables.EMPTY:
             return self.key()
-        if name <= VERBOSITY:
+        if name <= tables.VERBOSITY:
             if self.kind == self.wanted_kind(name):
                 return self.well_known(name)
-            self.pend(WELL_KNOWN_OF_OTHER_TYPE, self.here, name)
-        elif name == ROLLED_OUT:
-            if self.control and self.kind == UINT64:
-                self.known |= ONE << ROLLED_OUT
+            self.pend(rules.WELL_KNOWN_OF_OTHER_TYPE, self.here, name)
+        elif name == tables.ROLLED_OUT:
+            if self.control and self.kind == wire.UINT64:
+                self.known |= ONE << tables.ROLLED_OUT
                 self.lost = self.value
                 return 0
-        elif name == PRINTF:
-            if self.with_printf and self.kind == UINT64 and not self.value and not self.given:
-                self.given = IS_PRINTF
+        elif name == tables.PRINTF:
+            if self.with_printf and self.kind == wire.UINT64 and not self.value and not self.given:
+                self.given = tables.IS_PRINTF
                 self.printing = 1
                 return 0
         return self.key()
 
     def is_attribution(self) -> flag:
         """Return whether the argument has the type of an attribution argument."""
-        if self.name == OWN_ROLLED_OUT:
-            return self.kind == UINT64
-        return self.kind == STRING
+        if self.name == tables.OWN_ROLLED_OUT:
+            return self.kind == wire.UINT64
+        return self.kind == wire.STRING
 
     def wanted_kind(self, name: i64) -> i64:
         """Return the type of a well-known argument."""
-        if name == TAG or name == MESSAGE or name == FILE:
-            return STRING
-        return INT64 if name == VERBOSITY else UINT64
+        if name == tables.TAG or name == tables.MESSAGE or name == tables.FILE:
+            return wire.STRING
+        return wire.INT64 if name == tables.VERBOSITY else wire.UINT64
 
     def well_known(self, name: i64) -> status:
         """Store a well-known argument of the right type."""
         value = self.value
-        if name == TAG:
+        if name == tables.TAG:
             return self.tag_row(value, self.here)
-        if name == NUM_DROPPED or name == DROPPED_LOGS:
+        if name == tables.NUM_DROPPED or name == tables.DROPPED_LOGS:
             if value:
                 self.dropped = value
             return 0
-        if (self.known >> name) & 1:
-            self.pend(WELL_KNOWN_TWICE, self.here, name)
+        if self.knows(name):
+            self.pend(rules.WELL_KNOWN_TWICE, self.here, name)
         self.known |= ONE << name
-        if name == MESSAGE:
+        if name == tables.MESSAGE:
             self.message_at = 8 * self.value_at
             self.message_bytes = self.value_bytes
-        elif name == PID:
+        elif name == tables.PID:
             self.pid = value
-        elif name == TID:
+        elif name == tables.TID:
             self.tid = value
-        elif name == FILE:
+        elif name == tables.FILE:
             self.file = value
-        elif name == LINE:
+        elif name == tables.LINE:
             self.line = value
         else:
             self.verbosity = value
@@ -618,8 +477,8 @@ class LogScan(RowScan):
     def misplace(self) -> status:
         """Report attribution arguments that are not at the end of the record."""
         for row in range(self.tail, self.args.rows):
-            self.pend(ATTRIBUTION_NOT_LAST, self.args.offset[row], self.args.name[row])
-        self.tail = NO_STRING
+            self.pend(rules.ATTRIBUTION_NOT_LAST, self.args.offset[row], self.args.name[row])
+        self.tail = tables.NO_STRING
         return 0
 
     def pend(self, code: i64, offset: i64, value: i64) -> i64:
@@ -642,20 +501,20 @@ class LogScan(RowScan):
 
     def manifest(self, word: i64, first: i64) -> status:
         """Store the component that a manifest names in rows of `args` from ``first`` on."""
-        moniker = NO_STRING
-        url = NO_STRING
+        moniker = tables.NO_STRING
+        url = tables.NO_STRING
         for row in range(first, self.args.rows):
-            if self.args.type[row] == STRING:
-                if self.args.name[row] == MONIKER:
+            if self.args.type[row] == wire.STRING:
+                if self.args.name[row] == tables.MONIKER:
                     moniker = self.args.value[row]
-                elif self.args.name[row] == URL:
+                elif self.args.name[row] == tables.URL:
                     url = self.args.value[row]
-        self.last_ident = NO_STRING
+        self.last_ident = tables.NO_STRING
         if moniker < 0 or url < 0:
-            self.notes.add(MANIFEST_INCOMPLETE, self.spot, self.index, 0)
+            self.notes.add(rules.MANIFEST_INCOMPLETE, self.spot, self.index, 0)
             return 0
         named = ((moniker << COMPONENT_BITS) | url) + 1
-        self.components.put(HEADER_TAG.get(word) & IDENT, 0, named)
+        self.components.put(wire.HEADER_TAG.get(word) & wire.COMPONENT, 0, named)
         return 0
 
     def attribute(self, tag: i64, suffix: i64) -> status:
@@ -666,7 +525,7 @@ class LogScan(RowScan):
             self.read_tail()
         if self.moniker >= 0:
             return 0
-        ident = tag & IDENT
+        ident = tag & wire.COMPONENT
         if ident != self.last_ident or self.control:
             self.look_up(ident)
         self.moniker = self.last_moniker
@@ -676,68 +535,40 @@ class LogScan(RowScan):
 
     def look_up(self, ident: i64) -> status:
         """Look up the component of a tag."""
-        self.last_ident = NO_STRING if self.control else ident
-        self.last_moniker = NO_STRING
-        self.last_url = NO_STRING
+        self.last_ident = tables.NO_STRING if self.control else ident
+        self.last_moniker = tables.NO_STRING
+        self.last_url = tables.NO_STRING
         found = self.components.get(ident, 0)
         if found > NOT_NAMED:
             self.last_moniker = (found - 1) >> COMPONENT_BITS
             self.last_url = (found - 1) & COMPONENT_MASK
         elif self.control or (ident and not self.in_entries):
-            self.last_moniker = UNKNOWN
-            self.last_url = EMPTY
+            self.last_moniker = tables.UNKNOWN
+            self.last_url = tables.EMPTY
             if not self.control and found < 0:
-                self.notes.add(TAG_NOT_NAMED, self.framer.offset, self.index, ident)
+                self.notes.add(rules.TAG_NOT_NAMED, self.framer.offset, self.index, ident)
                 self.components.put(ident, 0, NOT_NAMED)
         return 0
 
     def read_suffix(self, at: i64) -> status:
         """Read the suffix of the record, at word ``at``."""
         word = self.words[at]
-        length = MONIKER_BYTES.get(word)
+        length = wire.MONIKER_BYTES.get(word)
         self.rolled_out = self.words[at + 1]
-        self.moniker = self.pool.intern(at + SUFFIX_WORDS, length)
-        url_at = at + SUFFIX_WORDS + (length + 7) // 8
-        self.url = self.pool.intern(url_at, URL_BYTES.get(word))
+        self.moniker = self.pool.intern(at + wire.SUFFIX_WORDS, length)
+        url_at = at + wire.SUFFIX_WORDS + (length + 7) // 8
+        self.url = self.pool.intern(url_at, wire.URL_BYTES.get(word))
         return 0
 
     def read_tail(self) -> status:
         """Store attribution at the end of the record, which was added as keys."""
         for row in range(self.tail, self.args.rows):
             name = self.args.name[row]
-            if name == OWN_MONIKER:
+            if name == tables.OWN_MONIKER:
                 self.moniker = self.args.value[row]
-            elif name == OWN_URL:
+            elif name == tables.OWN_URL:
                 self.url = self.args.value[row]
             else:
                 self.rolled_out = self.args.value[row]
         self.args.rows = self.tail
         return 0
-
-    def joined(self, first: i64) -> Fallible[i64]:
-        """Count the log by tag. Return the code of the record's tags, joined by commas."""
-        count = self.tags.rows - first
-        if count == 0:
-            return NO_STRING
-        for row in range(first, self.tags.rows):
-            self.totals.count_tag(self.tags.name[row])
-        if count == 1:
-            return self.tags.name[first]
-        total = 0
-        for row in range(first, self.tags.rows):
-            if row > first:
-                self.letters[total] = 44
-                total += 1
-            total = self.spell(self.tags.name[row], total)
-        self.pool.source = self.scratch
-        code = self.pool.intern(0, total)
-        self.pool.source = self.words
-        return code
-
-    def spell(self, code: i64, total: i64) -> i64:
-        """Append a string of the pool to the letters. Return their number."""
-        start = self.pool.starts[code]
-        for index in range(self.pool.lengths[code]):
-            self.letters[total] = (self.pool.words[start + index // 8] >> (8 * (index % 8))) & 0xFF
-            total += 1
-        return total

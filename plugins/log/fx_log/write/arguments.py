@@ -145,7 +145,7 @@ def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:
         return data
     end = max(0, limit - len(mark))
     for _ in range(3):  # the continuation bytes of a character
-        if end and data[end] & 0xC0 == 0x80:
+        if end and 0x80 <= data[end] < 0xC0:
             end -= 1
     return data[:end] + mark[: max(0, limit)]
 

@@ -289,7 +289,7 @@ class AttributionConverter:
         return out
 
     def _control(self, record: LogRecord) -> list[LogFileRecord]:
-        tag = record.tag_bits & ~wire.CONTROL
+        tag = record.tag_bits & wire.COMPONENT
         rolled_out = _last(record.args, wire.CONTROL_ROLLED_OUT, "uint64")
         moniker = _last(record.args, wire.MANIFEST_MONIKER, "string")
         url = _last(record.args, wire.MANIFEST_URL, "string")

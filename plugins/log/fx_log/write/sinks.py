@@ -84,6 +84,7 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 SHORT = wire.MAX_PACKET // 8
 """Characters of a message that fit into any packet."""
 MAX_DROPPED = (1 << 32) - 1
+I64_MAX = (1 << 63) - 1
 
 
 def boot_ns() -> int:
@@ -495,7 +496,7 @@ class RingWriter:
         self._memory = memory
         self._lock = threading.Lock()
         self._head = memory.load_u64(0)
-        if self._head % WORD or self._head > U64_MAX >> 1:
+        if self._head % WORD or self._head > I64_MAX:
             raise UsageError(
                 f"invalid head {self._head:#x} in the memory of the ring",
                 remedy="give a memory that is zero, or that holds a ring",

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from fx_log.format import (
-    ARG_SIZE,
-    ARG_TYPE,
-    ARGUMENT_TYPES,
-    INLINE,
-    MAX_STRING,
-    MIN_RECORD_WORDS,
-    MOST_ARGUMENTS,
-    NAME_REF,
-    NUMBER_TYPES,
-    SIZE,
-    STRING,
-    SUFFIX_WORDS,
-    VALUE_REF,
-)
+from fx_log import format as wire
+from fx_log import rules
 from fx_log.read.framing import Framer
-from fx_log.rules import NUMBER_MISSING, RESERVED_REFERENCE, STRING_TRUNCATED, UNKNOWN_SIZE
 from fxframework.kernels.annotations import (
     Array,
     Fallible,
@@ -38,7 +24,7 @@ ROWS = 1 << 14
 """Most stretches of a run."""
 MADE = 1 << 17
 """Words of mended records after which a run ends."""
-SIZE_BITS = SIZE.mask
+SIZE_BITS = wire.SIZE.mask
 
 
 class Stretches(Kernel):
@@ -123,7 +109,7 @@ class RecordStretches(Stretches):
     fault: i64
 
     def __init__(self, framer: Framer, words: memoryview, before: int, suffixed: int) -> None:
-        Stretches.__init__(self, framer, MADE + MOST_ARGUMENTS + 8)
+        Stretches.__init__(self, framer, MADE + wire.MOST_ARGUMENTS + 8)
         self.words = memoryview(words)
         self.before = before
         self.suffixed = suffixed
@@ -147,13 +133,15 @@ class RecordStretches(Stretches):
 
     def lacks_suffix(self, end: i64) -> flag:
         """Return whether the suffix that must follow word ``end`` runs past the end of the file."""
-        return self.suffixed and self.framer.suffix < 0 and len(self.words) - end >= SUFFIX_WORDS
+        return (
+            self.suffixed and self.framer.suffix < 0 and len(self.words) - end >= wire.SUFFIX_WORDS
+        )
 
     def is_sound(self, start: i64, end: i64) -> flag:
         """Return whether every argument can be decoded, and only the record is in its entry."""
         if self.before and self.words[start - 1] != 8 * (end - start):
             return False
-        at = start + MIN_RECORD_WORDS
+        at = start + wire.MIN_RECORD_WORDS
         while at < end:
             at = self.argument(at, end)
             if self.fault:
@@ -166,20 +154,20 @@ class RecordStretches(Stretches):
         Reading continues behind the stated size of an argument that cannot be decoded.
         """
         word = self.words[at]
-        kind = ARG_TYPE.get(word)
-        size = ARG_SIZE.get(word)
+        kind = wire.ARG_TYPE.get(word)
+        size = wire.ARG_SIZE.get(word)
         self.fault = 0
-        after = self.after_string(NAME_REF.get(word), at + 1, end)
+        after = self.after_string(wire.NAME_REF.get(word), at + 1, end)
         if not self.fault:
-            if kind == STRING:
-                after = self.after_string(VALUE_REF.get(word), after, end)
-            elif NUMBER_TYPES & (1 << kind):
+            if kind == wire.STRING:
+                after = self.after_string(wire.VALUE_REF.get(word), after, end)
+            elif wire.NUMBER_TYPES & (1 << kind):
                 if after >= end:
-                    self.fault = NUMBER_MISSING
+                    self.fault = rules.NUMBER_MISSING
                 after += 1
-            elif not ARGUMENT_TYPES & (1 << kind):
+            elif not wire.ARGUMENT_TYPES & (1 << kind):
                 if not after - at <= size <= end - at:
-                    self.fault = UNKNOWN_SIZE
+                    self.fault = rules.UNKNOWN_SIZE
                 after = at + size
         if self.fault:
             return at + size if 1 <= size <= end - at else end
@@ -187,21 +175,21 @@ class RecordStretches(Stretches):
 
     def after_string(self, ref: i64, at: i64, end: i64) -> i64:
         """Return the word after the string of a reference, whose bytes are at word ``at``."""
-        if ref < INLINE:
+        if ref < wire.INLINE:
             if ref:
-                self.fault = RESERVED_REFERENCE
+                self.fault = rules.RESERVED_REFERENCE
             return at
-        after = at + (((ref & MAX_STRING) + 7) // 8)
+        after = at + (((ref & wire.MAX_STRING) + 7) // 8)
         if after > end:
-            self.fault = STRING_TRUNCATED
+            self.fault = rules.STRING_TRUNCATED
         return after
 
     def mend(self, start: i64, end: i64) -> status:
         """Add the record without its damaged arguments; as an entry with nothing behind it."""
         first = self.used
         begin = start - self.before
-        self.keep(begin, start + MIN_RECORD_WORDS)
-        at = start + MIN_RECORD_WORDS
+        self.keep(begin, start + wire.MIN_RECORD_WORDS)
+        at = start + wire.MIN_RECORD_WORDS
         while at < end:
             after = self.argument(at, end)
             if self.fault:
@@ -212,7 +200,7 @@ class RecordStretches(Stretches):
             at = after
         record = first + self.before
         size = self.used - record
-        self.made[record] = (self.words[start] & ~SIZE_BITS) | SIZE.put(size)
+        self.made[record] = (self.words[start] & ~SIZE_BITS) | wire.SIZE.put(size)
         if self.before:
             self.made[record - 1] = 8 * size
         self.add(8 * first, 8 * self.used, 8 * begin, 1)
@@ -228,7 +216,7 @@ class RecordStretches(Stretches):
     def empty_suffix(self) -> status:
         """Add a suffix without moniker, URL and count."""
         first = self.used
-        for _ in range(SUFFIX_WORDS):
+        for _ in range(wire.SUFFIX_WORDS):
             self.made[self.used] = 0
             self.used += 1
         self.add(8 * first, 8 * self.used, self.framer.end, 1)
