@@ -233,7 +233,7 @@ class _Names:
     def __init__(self) -> None:
         self.names: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._of_kernel: dict[int, int] = {}
+        self._of_kernel = [-1]  # the last one is of kind -1
 
     def number(self, name: str) -> int:
         """Return the number of a kind."""
@@ -247,14 +247,14 @@ class _Names:
         return [self._numbers[name] for name in names if name in self._numbers]
 
     def of_kernel(self, kinds: I32, line: Callable[[int], bytes]) -> I32:
-        """Return the numbers for those of the kernel; ``line`` gives the line of a row."""
-        found, rows, inverse = np.unique(kinds, return_index=True, return_inverse=True)
-        for kind, row in zip(found.tolist(), rows.tolist(), strict=True):
-            if kind >= 0 and kind not in self._of_kernel:
-                self._of_kernel[kind] = self.number(_loaded(line(row))["record"])
-        return np.array([self._of_kernel.get(kind, -1) for kind in found.tolist()], np.int32)[
-            inverse
-        ]
+        """Return the numbers for those of the kernel; ``line`` gives the line of a row.
+
+        The kernel numbers kinds in order of first mention, and gives -1 for one it cannot tell.
+        """
+        for kind in range(len(self._of_kernel) - 1, int(kinds.max(initial=-1)) + 1):
+            row = int(np.flatnonzero(kinds == kind)[0])
+            self._of_kernel.insert(kind, self.number(_loaded(line(row))["record"]))
+        return np.array(self._of_kernel, np.int32)[kinds]
 
 
 def _digested(kernel: LineDigests, chunk: bytes, names: _Names) -> tuple[U64, I32]:
@@ -342,18 +342,33 @@ def _common_prefix(a: U64, b: U64) -> int:
 
 def _surplus(a: U64, b: U64) -> tuple[I64, I64]:
     """Return for each side the positions of the last occurrences that the other side lacks."""
-    orders = [np.argsort(each, kind="stable") for each in (a, b)]
-    a, b = a[orders[0]], b[orders[1]]
+    places = _unlike(a, b)
+    pair = [each[at] for each, at in zip((a, b), places, strict=True)]
+    orders = [np.argsort(each, kind="stable") for each in pair]
+    a, b = (each[order] for each, order in zip(pair, orders, strict=True))
     found = []
-    for mine, theirs, order in ((a, b, orders[0]), (b, a, orders[1])):
-        parts = [np.zeros(0, np.int64)]
-        for at in range(0, mine.size, PIECE):
-            piece = mine[at : at + PIECE]
-            number = np.arange(at, at + piece.size) - np.searchsorted(mine, piece)
-            available = np.searchsorted(theirs, piece, "right") - np.searchsorted(theirs, piece)
-            parts.append(order[at : at + PIECE][number >= available])
-        found.append(np.sort(np.concatenate(parts)))
+    for mine, theirs, order, at in ((a, b, orders[0], places[0]), (b, a, orders[1], places[1])):
+        number = np.arange(mine.size) - np.searchsorted(mine, mine)
+        available = np.searchsorted(theirs, mine, "right") - np.searchsorted(theirs, mine)
+        found.append(np.sort(at[order[number >= available]]))
     return found[0], found[1]
+
+
+def _unlike(a: U64, b: U64) -> tuple[I64, I64]:
+    """Return the positions of the digests of each side that may not all be on the other side.
+
+    Those with the same low bits are all on both sides if their sums are the same, as surely as two
+    digests differ.
+    """
+    buckets = 1 << max(8, max(a.size, b.size).bit_length() - 2)
+    low = np.uint64(buckets - 1)
+    sums = np.zeros(buckets, np.uint64)
+    for side, mix in ((a, np.add), (b, np.subtract)):
+        for at in range(0, side.size, PIECE):
+            piece = side[at : at + PIECE]
+            mix.at(sums, (piece & low).astype(np.int64), piece)
+    unlike = sums != 0
+    return np.flatnonzero(unlike[a & low]), np.flatnonzero(unlike[b & low])
 
 
 def _records_at(
