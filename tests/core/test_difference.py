@@ -215,6 +215,14 @@ def test_digests_are_those_of_the_contents(shown: list[tuple[dict[str, Any], boo
     assert len(set(found)) == len(set(contents))
 
 
+def test_a_kind_whose_first_line_has_blanks_does_not_disturb_the_next() -> None:
+    names = difference._Names()
+    lines = b'{"record":"a","x": 1}\n{"record":"b","x":2}\n{"record":"a","x":1}\n{"record":"b"}\n'
+    digests, kinds = difference._digested(difference.LineDigests(), lines, names)
+    assert [names.names[kind] for kind in kinds.tolist()] == ["a", "b", "a", "b"]
+    assert digests[0] == digests[2]
+
+
 def test_objects_are_made_of_what_differs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
     loaded = difference._loaded

@@ -233,7 +233,7 @@ class _Names:
     def __init__(self) -> None:
         self.names: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._of_kernel = [-1]  # the last one is of kind -1
+        self._of_kernel: dict[int, int] = {}
 
     def number(self, name: str) -> int:
         """Return the number of a kind."""
@@ -247,14 +247,15 @@ class _Names:
         return [self._numbers[name] for name in names if name in self._numbers]
 
     def of_kernel(self, kinds: I32, line: Callable[[int], bytes]) -> I32:
-        """Return the numbers for those of the kernel; ``line`` gives the line of a row.
-
-        The kernel numbers kinds in order of first mention, and gives -1 for one it cannot tell.
-        """
-        for kind in range(len(self._of_kernel) - 1, int(kinds.max(initial=-1)) + 1):
-            row = int(np.flatnonzero(kinds == kind)[0])
-            self._of_kernel.insert(kind, self.number(_loaded(line(row))["record"]))
-        return np.array(self._of_kernel, np.int32)[kinds]
+        """Return the numbers for those of the kernel; ``line`` gives the line of a row."""
+        present = np.bincount(kinds + 1)[1:]
+        table = np.full(present.size + 1, -1, np.int32)
+        for kind in np.flatnonzero(present).tolist():
+            if kind not in self._of_kernel:
+                row = int(np.argmax(kinds == kind))
+                self._of_kernel[kind] = self.number(_loaded(line(row))["record"])
+            table[kind] = self._of_kernel[kind]
+        return table[kinds]  # the last one is that of -1
 
 
 def _digested(kernel: LineDigests, chunk: bytes, names: _Names) -> tuple[U64, I32]:
