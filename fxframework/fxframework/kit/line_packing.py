@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from fxframework.errors import FxError
+from fxframework.kernels.hashing import FIRST
 from fxframework.kernels.line_shapes import LineShapes
 
 __all__ = ["LinePacker", "Packed"]
@@ -212,10 +213,16 @@ class _Shape:
         self.plan: _Plan | None = None
         self.names: Sequence[int] = ()
         """Strings that are not in the bytes, but may decide about them."""
-        self.parts: dict[bytes, _Shape] = {}
+        self.parts: dict[int, _Shape] = {}
         self._columns: list[_Columns] = []
         self._texts: list[U8] = []
         self._encoded: list[bytes] = []
+
+    def names_of(self, columns: _Columns) -> U64:
+        """Return for each line a number of its names; shape (lines,)."""
+        numbers = columns.numbers[:, self.names]
+        powers = np.cumprod(np.full(numbers.shape[1], FIRST, np.uint64))
+        return np.asarray(numbers @ powers, np.uint64)
 
     def add(self, columns: _Columns, text: U8, encoded: Sequence[bytes]) -> None:
         """Add examples, and learn from all."""
@@ -520,14 +527,14 @@ class LinePacker:
         pieces: list[tuple[I64, U8]],
     ) -> Iterator[I64]:
         """Pack lines with different names apart, since their bytes may differ in more."""
-        names = np.ascontiguousarray(columns.numbers[:, shape.names])
-        found, inverse = np.unique(names, axis=0, return_inverse=True)
-        order = np.argsort(inverse.ravel(), kind="stable")
-        ends = np.cumsum(np.bincount(inverse.ravel(), minlength=len(found)))
-        for name, rows in zip(found, np.split(order, ends[:-1]), strict=True):
-            part = shape.parts.get(name.tobytes())
+        names = shape.names_of(columns)
+        order = np.argsort(names, kind="stable")
+        changes = np.flatnonzero(names[order][1:] != names[order][:-1]) + 1
+        for rows in np.split(order, changes):
+            name = int(names[rows[0]])
+            part = shape.parts.get(name)
             if part is None:
-                part = shape.parts[name.tobytes()] = _Shape(shape.values, part=True)
+                part = shape.parts[name] = _Shape(shape.values, part=True)
             yield from self._pack_shape(part, columns[rows], group[rows], chunk, pieces)
 
     def _learn_again(self, shape: _Shape, group: I64, chunk: _Chunk) -> None:
@@ -536,10 +543,10 @@ class LinePacker:
         if not shape.parts:
             self._correct(shape, columns, group, chunk)
             return
-        names = np.ascontiguousarray(columns.numbers[:, shape.names])
-        for name in np.unique(names, axis=0):
-            same = (names == name).all(axis=1)
-            part = shape.parts.get(name.tobytes())
+        names = shape.names_of(columns)
+        for name in np.unique(names).tolist():
+            same = names == name
+            part = shape.parts.get(name)
             if part is not None:
                 self._correct(part, columns[same], group[same], chunk)
 
