@@ -340,16 +340,16 @@ def log_kernels(data: bytes) -> None:
     octets = _exact(data, "u1")
     whole = octets[: octets.size // 8 * 8]
     if way == 1:
-        reading = read_packets(octets, -1, Pool(), BOUND, {})
+        reading = read_packets(octets, -1, StringPool(), BOUND, {})
     elif way == 2:
-        reading = read_packets(octets, 0, Pool(), BOUND, {})
+        reading = read_packets(octets, 0, StringPool(), BOUND, {})
     elif way == 3 and whole.size >= 16:
         start = int(octets[0]) * 8 % whole.size
         used = min(int(octets[1]) * 8 + 8, whole.size)
-        reading = read_ring(whole, (0, start, used), Pool(), BOUND, {"printf": True})
+        reading = read_ring(whole, (0, start, used), StringPool(), BOUND, {"printf": True})
     else:
         options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
-        reading = read_logs(octets, Pool(), BOUND, options)
+        reading = read_logs(octets, StringPool(), BOUND, options)
     while not reading.scan.done:
         reading.scan.run()
 

@@ -83,15 +83,15 @@ def test_compiled_and_plain_agree(name: str) -> None:
 
 def everything(format: str, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
     """All that is read of a file, as plain values."""
-    from fx_log.read.capture import open_legacy, open_log, open_ring, open_stream
+    from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
 
     open = {
-        "log": open_log,
-        "log-legacy": open_legacy,
-        "log-legacy-stream": open_stream,
-        "log-ring": open_ring,
+        "log": LogCapture,
+        "log-legacy": LegacyCapture,
+        "log-legacy-stream": StreamCapture,
+        "log-ring": RingCapture,
     }[format]
     capture = open(Source.open(data), OpenRequest(options=options))
     summary = capture.summary()

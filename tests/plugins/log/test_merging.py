@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from fx_log import format as wire
-from fx_log.read.capture import open_log, open_ring, open_stream
+from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
 from fx_log.read.records import LegacyPacket
 from fx_log.write.convert import structured
 from fx_log.write.merge import open_merge, open_stream_merge
@@ -55,7 +55,7 @@ FULL = log(
 
 
 def opened(data: bytes, form: str = "log") -> Capture:
-    by_form = {"log": open_log, "log-ring": open_ring, "log-legacy-stream": open_stream}
+    by_form = {"log": LogCapture, "log-ring": RingCapture, "log-legacy-stream": StreamCapture}
     return by_form[form](Source.open(data), REQUEST)
 
 
@@ -327,9 +327,9 @@ def test_verbosities_of_packets_become_severities_as_they_do_record_by_record(
     data = stream([packet("m", severity=severity)])
     request = OpenRequest(options={**REQUEST.options, "severity_era": "2022"})
     (by_record,) = structured(decode(data, "log-legacy-stream")[0], Counter(), era="2022")
-    after, _ = merged(open_stream(Source.open(data), request))
+    after, _ = merged(StreamCapture(Source.open(data), request))
     assert decode(after)[0] == [by_record]
-    after, _ = merged(open_stream(Source.open(data), request), to=open_stream_merge)
+    after, _ = merged(StreamCapture(Source.open(data), request), to=open_stream_merge)
     assert decode(after, "log-legacy-stream")[0][1].severity == by_record.severity
 
 

@@ -10,7 +10,7 @@ import fxframework as fxf
 from fx_log import format as wire
 from fx_log.read import capture as captures
 from fx_log.read import scan_pass
-from fx_log.read.capture import LogCapture, open_legacy, open_log, open_ring, open_stream
+from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
 from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
@@ -21,10 +21,10 @@ from fxframework.model.capture import OpenRequest
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 
 Row = dict[str, Any]
-OPEN = {"log": open_log, "log-ring": open_ring, "log-legacy-stream": open_stream}
+OPEN = {"log": LogCapture, "log-ring": RingCapture, "log-legacy-stream": StreamCapture}
 
 
-def opened(data: bytes, open: Any = open_log, **options: Any) -> LogCapture:
+def opened(data: bytes, open: Any = LogCapture, **options: Any) -> LogCapture:
     capture: LogCapture = open(Source.open(data), OpenRequest(options=options))
     return capture
 
@@ -137,7 +137,7 @@ def test_many_components_are_told_apart() -> None:
 @pytest.mark.parametrize("tail", [0, 65536 - 8, 65536 - 40, 3 * 65536 + 4096])
 def test_offsets_of_a_ring_are_places_in_its_image(tail: int) -> None:
     image = ring([entry(log(*FULL), tag=1 << 40), entry(text_log("two"))], tail=tail)
-    capture = opened(image, open_ring)
+    capture = opened(image, RingCapture)
     first, second = rows(capture)
     assert (first["log_tag"], second["log_tag"]) == (1 << 40, 7)
     assert (first["message"], second["message"]) == ("hello", "two")
@@ -151,7 +151,8 @@ def test_offsets_of_a_ring_are_places_in_its_image(tail: int) -> None:
 
 def test_packets_are_logs_of_pid_tid_and_tags() -> None:
     capture = opened(
-        stream([packet("one", "a", "b,c", severity=-5), packet("two", dropped_logs=2)]), open_stream
+        stream([packet("one", "a", "b,c", severity=-5), packet("two", dropped_logs=2)]),
+        StreamCapture,
     )
     first, second = rows(capture)
     assert (first["message"], first["tags"], first["pid"], first["tid"]) == ("one", "a,b,c", 1, 2)
@@ -162,7 +163,7 @@ def test_packets_are_logs_of_pid_tid_and_tags() -> None:
 
 def test_severities_of_2022() -> None:
     data = packet("m", severity=-5)
-    (row,) = rows(opened(data, open_legacy, severity_era="2022"))
+    (row,) = rows(opened(data, LegacyCapture, severity_era="2022"))
     assert (row["severity"], row["severity_name"], row["log_verbosity"]) == (0x20, "DEBUG", 3)
     verbose = log(("verbosity", "int64", 2), severity=0x30)
     assert [row["severity_name"] for row in rows(opened(verbose))] == ["INFO"]
@@ -246,10 +247,10 @@ def test_a_record_is_whole_with_its_suffix() -> None:
 def test_a_container_goes_on_with_its_header() -> None:
     whole = stream([packet("one")])
     for more in (b"", b"\1\0", stream([packet("two")])[16:-1]):
-        assert opened(whole + more, open_stream).resume() == (len(whole), whole[:16])
+        assert opened(whole + more, StreamCapture).resume() == (len(whole), whole[:16])
 
 
-@pytest.mark.parametrize("open", [open_legacy, open_ring])
+@pytest.mark.parametrize("open", [LegacyCapture, RingCapture])
 def test_what_cannot_grow_cannot_be_followed(open: Any) -> None:
     assert opened(packet("one"), open).resume() is None
 
@@ -257,14 +258,14 @@ def test_what_cannot_grow_cannot_be_followed(open: Any) -> None:
 def test_whole_tables_keep_to_the_memory_allowed() -> None:
     data = sample(20_000)
     request = OpenRequest(limits=Limits(max_memory=len(data)))
-    capture = open_log(Source.open(data), request)
+    capture = LogCapture(Source.open(data), request)
     with pytest.raises(LimitError):
         capture.table("logs")
     assert sum(len(batch) for batch in capture.batches("logs")) == capture.summary().rows["logs"]
 
 
 def test_strictness_stops_at_a_loss() -> None:
-    capture = open_log(Source.open(text_log("x") + b"junk"), OpenRequest(strict=True))
+    capture = LogCapture(Source.open(text_log("x") + b"junk"), OpenRequest(strict=True))
     with pytest.raises(StrictError):
         capture.scan()
 

@@ -46,10 +46,10 @@ class Tools:
         self.source = importlib.import_module("fxframework.io.source").Source
         self.request = importlib.import_module("fxframework.model.capture").OpenRequest
         self.open: dict[str, Callable[..., capture.LogCapture]] = {
-            "log": self.capture.open_log,
-            "log-ring": self.capture.open_ring,
-            "log-legacy": self.capture.open_legacy,
-            "log-legacy-stream": self.capture.open_stream,
+            "log": self.capture.LogCapture,
+            "log-ring": self.capture.RingCapture,
+            "log-legacy": self.capture.LegacyCapture,
+            "log-legacy-stream": self.capture.StreamCapture,
         }
 
     def opened(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, cast
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,15 +43,11 @@ from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import (
     Batch,
     Columns,
-    FirstPass,
     Note,
     ScannedCapture,
-    Timeline,
-    sketch,
     value_columns,
 )
 from fxframework.model.capture import OpenRequest, Record
@@ -64,10 +59,6 @@ __all__ = [
     "LogCapture",
     "RingCapture",
     "StreamCapture",
-    "open_legacy",
-    "open_log",
-    "open_ring",
-    "open_stream",
 ]
 
 AnyFramer = LogFramer | RingFramer | PacketFramer
@@ -86,82 +77,7 @@ LISTED = 1000
 """Most components and tags in a summary."""
 
 
-def open_log(source: Source, request: OpenRequest) -> LogCapture:
-    """Open a file of structured records. Reads nothing yet."""
-    return LogCapture(source, request)
-
-
-def open_ring(source: Source, request: OpenRequest) -> RingCapture:
-    """Open the image of a ring. Reads only its head and tail."""
-    return RingCapture(source, request)
-
-
-def open_legacy(source: Source, request: OpenRequest) -> LegacyCapture:
-    """Open a file that is one legacy packet. Reads nothing yet."""
-    return LegacyCapture(source, request)
-
-
-def open_stream(source: Source, request: OpenRequest) -> StreamCapture:
-    """Open a container of legacy packets. Reads nothing yet."""
-    return StreamCapture(source, request)
-
-
-@attrs.frozen
-class LogPart:
-    """Raw columns of consecutive records, and the pass that produced them."""
-
-    scanned: ScanPass
-    chunk: Chunk
-    pool: StringPool
-
-
-class LogPass(FirstPass[LogPart]):
-    """The counts of the first pass over a log."""
-
-    def __init__(self, scanned: ScanPass, whole: LogPart | None) -> None:
-        self.scanned = scanned
-        self.whole = whole
-
-    @property
-    def notes(self) -> tuple[Notes]:
-        """The notes of the scan."""
-        return (self.scanned.notes,)
-
-    @property
-    def records(self) -> int:
-        """Number of records in the file."""
-        return int(self.scanned.framer.record)
-
-    @property
-    def kinds(self) -> dict[str, int]:
-        """Number of records of each kind."""
-        return self.scanned.kinds()
-
-    @property
-    def rows(self) -> dict[str, int]:
-        """Number of rows of each table."""
-        return self.scanned.rows()
-
-    @property
-    def range(self) -> tuple[int | None, int | None]:
-        """The times of the first and last log, in ns; None without logs."""
-        totals = self.scanned.totals
-        if not totals.logs:
-            return None, None
-        return int(totals.first_ns), int(totals.final_ns)
-
-    @property
-    def timeline(self) -> Timeline:
-        """Number of logs per stretch of time, for each severity."""
-        first, last = self.range
-        if self.whole is None or first is None or last is None:
-            return ()
-        logs = self.whole.chunk.logs
-        labels = [(int(level), level.name) for level in reversed(Level)]
-        return sketch(logs["ns"], _LEVEL_OF[logs["severity"]], (first, last), labels)
-
-
-class LogCapture(ScannedCapture[LogPass, LogPart]):
+class LogCapture(ScannedCapture[ScanPass, Chunk]):
     """A capture of structured records."""
 
     format = "log"
@@ -254,27 +170,22 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
     # --- The pass over the whole file -------------------------------------------------------------
 
-    def _run_pass(self, *, whole: bool) -> LogPass:
+    def _run_pass(self, *, whole: bool) -> ScanPass:
         scanned = self._scan_pass()
-        part = None
         if whole:
-            part = LogPart(scanned, scanned.whole(self._release), self.strings)
+            scanned.keep(self._release)
         else:
             for _ in self._chunks(scanned):
                 pass
         self._finish(scanned)
-        return LogPass(scanned, part)
+        return scanned
 
-    def _parts(self, passed: LogPass) -> Iterator[LogPart]:  # noqa: ARG002 (the interface of FirstPass)
-        scanned = self._scan_pass()
-        for chunk in self._chunks(scanned):
-            yield LogPart(scanned, chunk, self.strings)
+    def _parts(self, passed: ScanPass) -> Iterator[Chunk]:  # noqa: ARG002 (the interface of FirstPass)
+        return self._chunks(self._scan_pass())
 
     def _scan_pass(self) -> ScanPass:
         """Return a pass from the beginning of the file, with the capture's string pool."""
-        return read_logs(
-            self.source.data, self.strings.pool, self.request.limits, self.request.options
-        )
+        return read_logs(self.source.data, self.strings, self.request.limits, self.request.options)
 
     def _finish(self, scanned: ScanPass) -> None:
         """Count the records after the part that was read."""
@@ -296,13 +207,12 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
             return self.strings[note.value]
         return note.value
 
-    def _batch(self, name: str, passed: LogPass, part: LogPart) -> Batch:  # noqa: ARG002
+    def _batch(self, name: str, passed: ScanPass, part: Chunk) -> Batch:  # noqa: ARG002
         count, columns = _TABLES[name](part)
-        return Batch(part.chunk.first[name], count, columns)
+        return Batch(part.first[name], count, columns)
 
-    def _facts(self, passed: LogPass) -> dict[str, Any]:
-        scanned = passed.scanned
-        totals = scanned.totals
+    def _facts(self, passed: ScanPass) -> dict[str, Any]:
+        totals = passed.totals
         clock = self.request.options.get("clock")
         offset = self.utc_offset_ns
         components = self._most(np.asarray(totals.by_component), "component")
@@ -310,12 +220,12 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         return {
             "clock": f"{clock} (stated)" if clock else self._unstated_clock,
             "utc_offset": "not known" if offset is None else offset,
-            "severities": scanned.levels(),
+            "severities": passed.levels,
             "components": components,
             "tags": tags,
             "dropped": totals.dropped,
             "rolled_out": totals.rolled_out,
-            "out_of_order": int(scanned.notes.count(rules.TIME_DECREASES)),
+            "out_of_order": int(passed.framer.notes.count(rules.TIME_DECREASES)),
         }
 
     _unstated_clock = "not stated: boot today, monotonic in older captures"
@@ -374,7 +284,7 @@ class RingCapture(LogCapture):
         return read_ring(
             self.source.data,
             (wire.RING_PAGE, self.start, used),
-            self.strings.pool,
+            self.strings,
             self.request.limits,
             self.request.options,
         )
@@ -441,7 +351,7 @@ class LegacyCapture(LogCapture):
     def _packets(self, start: int) -> ScanPass:
         """Return a pass over a container from byte ``start``, or (-1) of a single packet."""
         limits, options = self.request.limits, self.request.options
-        return read_packets(self.source.data, start, self.strings.pool, limits, options)
+        return read_packets(self.source.data, start, self.strings, limits, options)
 
 
 class StreamCapture(LegacyCapture):
@@ -492,14 +402,12 @@ def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
 
 # --- Columns of the tables ------------------------------------------------------------------------
 
-_LEVEL_OF = np.array(LEVELS, np.uint8)
 _LEVEL_CODES = np.array([len(WELL_KNOWN) + list(Level).index(level) for level in LEVELS], np.int32)
 """Code of the level's name, by severity byte."""
 _SHOWN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID | GIVEN_LINE
 
 
-def _logs(part: LogPart) -> tuple[int, Columns]:
-    chunk = part.chunk
+def _logs(chunk: Chunk) -> tuple[int, Columns]:
     logs = chunk.logs
     rows = int(logs["ns"].size)
 
@@ -521,7 +429,7 @@ def _logs(part: LogPart) -> tuple[int, Columns]:
         "tid": logs["tid"].view(np.uint64),
         "tags": logs["tags"],
         "component": logs["component"],
-        "message": lambda: _messages(part),
+        "message": lambda: _messages(chunk),
         "file": logs["file"],
         "line": logs["line"],
         "dropped": lambda: rare(RARE_DROPPED).view(np.uint64),
@@ -533,9 +441,8 @@ def _logs(part: LogPart) -> tuple[int, Columns]:
     }
 
 
-def _messages(part: LogPart) -> TextColumn:
+def _messages(chunk: Chunk) -> TextColumn:
     """Return the messages, with structured printfs rendered."""
-    chunk = part.chunk
     logs = chunk.logs
     plain = TextColumn.gather(chunk.data, logs["start"], logs["length"])
     rows = np.flatnonzero(logs["given"] & (IS_PRINTF | GIVEN_MESSAGE) == _RENDERED)
@@ -547,7 +454,9 @@ def _messages(part: LogPart) -> TextColumn:
     first = np.searchsorted(values["parent"], rows + chunk.first["logs"])
     last = np.searchsorted(values["parent"], rows + chunk.first["logs"], side="right")
     rendered = TextColumn.of(
-        render_printf(plain.bytes_of(row), [_value(part.pool, values, at) for at in range(*bounds)])
+        render_printf(
+            plain.bytes_of(row), [_value(chunk.pool, values, at) for at in range(*bounds)]
+        )
         for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
     )
     starts, lengths = plain.offsets[:-1].copy(), np.diff(plain.offsets)
@@ -575,17 +484,16 @@ def _value(pool: StringPool, values: Mapping[str, NDArray[Any]], at: int) -> Any
     return pool.bytes_of(value)
 
 
-def _args(part: LogPart) -> tuple[int, Columns]:
-    args = part.chunk.args
+def _args(chunk: Chunk) -> tuple[int, Columns]:
+    args = chunk.args
     rows = int(args["type"].size)
-    seen = int(part.scanned.totals.types_seen)
     return rows, {
         "offset": args["offset"],
         "table": np.broadcast_to(np.uint8(TABLE_CODES["logs"]), rows),
         "parent": args["parent"],
         "name": args["name"],
         "type": args["type"],
-        **value_columns(args["type"], args["value"], seen, _TEXTS, _INTEGERS),
+        **value_columns(args["type"], args["value"], chunk.types_seen, _TEXTS, _INTEGERS),
     }
 
 
@@ -594,8 +502,8 @@ _TEXTS = 0xFFFF & ~_INTEGERS & ~(1 << ArgType.DOUBLE | 1 << ArgType.NULL)
 """Types with values in the string pool, which include undefined types, kept as bytes."""
 
 
-def _log_tags(part: LogPart) -> tuple[int, Columns]:
-    tags = part.chunk.tags
+def _log_tags(chunk: Chunk) -> tuple[int, Columns]:
+    tags = chunk.tags
     return int(tags["name"].size), {
         "offset": tags["offset"],
         "parent": tags["parent"],
@@ -603,7 +511,7 @@ def _log_tags(part: LogPart) -> tuple[int, Columns]:
     }
 
 
-_TABLES: Mapping[str, Callable[[LogPart], tuple[int, Columns]]] = {
+_TABLES: Mapping[str, Callable[[Chunk], tuple[int, Columns]]] = {
     "logs": _logs,
     "args": _args,
     "log_tags": _log_tags,

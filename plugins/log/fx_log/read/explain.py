@@ -6,6 +6,7 @@ Fields are explained by their declarations in `format.py`; `decoder.py` finds th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import attrs
@@ -13,6 +14,7 @@ import numpy as np
 
 from fx_log import format as wire
 from fx_log.format import LegacyPacket
+from fx_log.plugin import FORMATS
 from fx_log.read.decoder import STATE, RecordDecoder
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
@@ -22,37 +24,18 @@ from fxframework.io.words import FieldView, view_of
 from fxframework.kernels.notes import Notes
 from fxframework.kit.explain import Explainer, check_offset
 
-__all__ = ["explain_legacy", "explain_log", "explain_ring", "explain_stream"]
+__all__ = ["explain", "explain_legacy", "explain_log", "explain_ring", "explain_stream"]
 
 FRAMES = 1 << 16
 """Frames that are looked at in one go."""
 
 
-def explain_log(source: Source, offset: int) -> list[FieldView]:
-    """Return the fields of the structured record that contains byte ``offset``, in file order.
+def explain(form: str, source: Source, offset: int) -> list[FieldView]:
+    """Return the fields of the record that contains byte ``offset``, in file order.
 
     For long stretches (padding, damage) only the words around the byte are returned. Raises
     UsageError if the file has no such byte.
     """
-    return _explain("log", source, offset)
-
-
-def explain_legacy(source: Source, offset: int) -> list[FieldView]:
-    """Return the fields of a bare packet around byte ``offset``, as ``explain_log`` does."""
-    return _explain("log-legacy", source, offset)
-
-
-def explain_stream(source: Source, offset: int) -> list[FieldView]:
-    """Return the fields of a packet of a container, or of its header, as ``explain_log`` does."""
-    return _explain("log-legacy-stream", source, offset)
-
-
-def explain_ring(source: Source, offset: int) -> list[FieldView]:
-    """Return the fields of a ring's entry, first page or unused space, as ``explain_log`` does."""
-    return _explain("log-ring", source, offset)
-
-
-def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
     check_offset(source, offset)
     distances = _Distances(source.size, ring=form == "log-ring")
     walk = RecordDecoder(form).walk(view_of(source.data), [])
@@ -69,6 +52,11 @@ def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
         attrs.evolve(view, offset=distances.after(record.offset, view.offset))
         for view in explainer.views(record)
     ]
+
+
+explain_log, explain_legacy, explain_stream, explain_ring = (
+    partial(explain, form) for form in FORMATS
+)
 
 
 def _frame_before(form: str, source: Source, offset: int) -> int:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from fx_log import rules
 from fx_log.read import tables
-from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
+from fx_log.read.columns import (
+    ArgColumns,
+    LogColumns,
+    PositionalColumns,
+    RareColumns,
+    TagColumns,
+    Totals,
+)
 from fx_log.read.framing import Framer
 from fxframework.kernels.annotations import Array, Fallible, flag, i64, status, u8
 from fxframework.kernels.buffers import room
@@ -36,6 +43,8 @@ class RowScan(Kernel):
     logs: LogColumns
     rare: RareColumns
     tags: TagColumns
+    args: ArgColumns
+    positional: PositionalColumns
     until: i64
     most: i64
     done: flag
@@ -73,6 +82,8 @@ class RowScan(Kernel):
         self.logs = LogColumns()
         self.rare = RareColumns()
         self.tags = TagColumns()
+        self.args = ArgColumns()
+        self.positional = PositionalColumns()
         self.until = tables.LATEST
         self.most = tables.LATEST
         self.done = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.read import tables
-from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
+from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
 from fx_log.read.row_scan import RowScan
 from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, status
@@ -38,8 +38,6 @@ class LogScan(RowScan):
     """Decodes the structured records that a framer finds."""
 
     words: View[i64]
-    args: ArgColumns
-    positional: PositionalColumns
     components: PairMap
     with_printf: flag
     with_limits: flag
@@ -82,8 +80,6 @@ class LogScan(RowScan):
     ) -> None:
         RowScan.__init__(self, framer, data, pool, notes, totals, 4200)
         self.words = memoryview(words)
-        self.args = ArgColumns()
-        self.positional = PositionalColumns()
         self.components = PairMap()
         self.with_printf = 0
         self.with_limits = 0

@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_log.format import KINDS
-from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
+from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.packets import PacketScan
 from fx_log.read.scan import LogScan
 from fx_log.rules import RULES
-from fx_log.severity import LEVELS
+from fx_log.severity import LEVELS, Level
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.pools import Pool
+from fxframework.kernels.rows import Rows
+from fxframework.kit.scanned import FirstPass, Timeline, sketch
+from fxframework.model.strings import StringPool
 
 __all__ = [
     "Chunk",
@@ -42,6 +44,7 @@ CHUNK: Final = 1 << 23
 ROOM: Final = 64
 """Initial room of a table, in rows."""
 ENDLESS: Final = (1 << 63) - 1
+LEVEL_OF: Final = np.array(LEVELS, np.uint8)
 NOTHING: Final = memoryview(bytes(8)).cast("q")
 
 
@@ -56,32 +59,23 @@ class Chunk:
     positional: Columns
     data: U8
     """The bytes that contain the messages."""
+    pool: StringPool
     first: Mapping[str, int]
     """Number of the chunk's first row, by table."""
+    types_seen: int
+    """The types of arguments so far, a bit each."""
 
 
-class ScanPass:
+class ScanPass(FirstPass[Chunk]):
     """Reads a file once from its beginning. ``unit`` is the bytes per position of the framer."""
 
-    def __init__(
-        self,
-        scan: LogScan | PacketScan,
-        framer: Framer,
-        notes: Notes,
-        totals: Totals,
-        data: U8,
-        unit: int,
-    ) -> None:
+    def __init__(self, scan: LogScan | PacketScan, data: U8, pool: StringPool, unit: int) -> None:
         self.scan = scan
-        self.framer = framer
-        self.notes = notes
-        self.totals = totals
+        self.framer = scan.framer
+        self.totals = scan.totals
         self.data = data
+        self.pool = pool
         self._unit = unit
-        if isinstance(scan, LogScan):
-            self._args, self._positional = scan.args, scan.positional
-        else:
-            self._args, self._positional = ArgColumns(), PositionalColumns()
 
     @property
     def position(self) -> int:
@@ -96,8 +90,8 @@ class ScanPass:
             self._run()
             yield self._take(ROOM)
 
-    def whole(self, release: Callable[[int, int], None]) -> Chunk:
-        """Read everything into one chunk; ``release(start, stop)`` gets the bytes read so far."""
+    def keep(self, release: Callable[[int, int], None]) -> None:
+        """Read everything into ``whole``; ``release(start, stop)`` gets the bytes read so far."""
         released = 0
         until = BEGINNING
         while not self.scan.done:
@@ -110,7 +104,7 @@ class ScanPass:
             released = position
             until = position + WINDOW
         release(released, self.data.size)
-        return self._take(ROOM)
+        self.whole = self._take(ROOM)
 
     def _run(self) -> None:
         self.scan.run()
@@ -120,27 +114,27 @@ class ScanPass:
     def _estimate(self, position: int) -> None:
         """Reserve room for a rest that is as dense as the beginning."""
         scale = 1.05 * self.data.size / max(position, 1)
-        for columns in (self.scan.logs, self.scan.tags, self._args):
+        for columns in (self.scan.logs, self.scan.tags, self.scan.args):
             rows = int(scale * columns.rows)
             if rows > columns.room:
                 columns.resize(rows)
 
     def _take(self, room: int) -> Chunk:
         """Return the rows filled since the last call."""
-        first = {
-            "logs": int(self.scan.logs.first),
-            "args": int(self._args.first),
-            "log_tags": int(self.scan.tags.first),
-        }
         return Chunk(
+            first={name: int(columns.first) for name, columns in self._tables().items()},
             logs=self.scan.logs.taken(room),
             rare=self.scan.rare.taken(room),
-            args=self._args.taken(room),
+            args=self.scan.args.taken(room),
             tags=self.scan.tags.taken(room),
-            positional=self._positional.taken(room),
+            positional=self.scan.positional.taken(room),
+            types_seen=int(self.totals.types_seen),
             data=self.data,
-            first=first,
+            pool=self.pool,
         )
+
+    def _tables(self) -> dict[str, Rows]:
+        return {"logs": self.scan.logs, "args": self.scan.args, "log_tags": self.scan.tags}
 
     # --- Counts -----------------------------------------------------------------------------------
 
@@ -151,30 +145,55 @@ class ScanPass:
 
     def note(self, rule: Rule, offset: int, value: int = 0) -> None:
         """Report a finding about the next record."""
-        self.notes.add(rule, offset, self.framer.record, value)
+        self.framer.notes.add(rule, offset, self.framer.record, value)
 
+    @property
+    def notes(self) -> tuple[Notes]:
+        """The notes of the scan."""
+        return (self.framer.notes,)
+
+    @property
+    def records(self) -> int:
+        """Number of records in the file."""
+        return int(self.framer.record)
+
+    @property
     def kinds(self) -> dict[str, int]:
-        """Return the number of records of each kind, by the names of record JSON."""
+        """Number of records of each kind."""
         counted = zip(KINDS, np.asarray(self.framer.kinds).tolist(), strict=True)
         return {name: count for name, count in counted if count}
 
+    @property
+    def rows(self) -> dict[str, int]:
+        """Number of rows of each table."""
+        return {name: int(table.first + table.rows) for name, table in self._tables().items()}
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The times of the first and last log, in ns; None without logs."""
+        if not self.totals.logs:
+            return None, None
+        return int(self.totals.first_ns), int(self.totals.final_ns)
+
+    @property
+    def timeline(self) -> Timeline:
+        """Number of logs per stretch of time, for each severity."""
+        first, last = self.range
+        if self.whole is None or first is None or last is None:
+            return ()
+        logs = self.whole.logs
+        labels = [(int(level), level.name) for level in reversed(Level)]
+        return sketch(logs["ns"], LEVEL_OF[logs["severity"]], (first, last), labels)
+
+    @property
     def levels(self) -> dict[str, int]:
-        """Return the number of logs by severity name, the most severe first."""
+        """Number of logs by severity name, the most severe first."""
         found: dict[str, int] = {}
         severities = np.asarray(self.totals.severities)
         for severity in np.flatnonzero(severities)[::-1].tolist():
             name = LEVELS[severity].name
             found[name] = found.get(name, 0) + int(severities[severity])
         return found
-
-    def rows(self) -> dict[str, int]:
-        """Return the rows of each table so far."""
-        logs, args, tags = self.scan.logs, self._args, self.scan.tags
-        return {
-            "logs": int(logs.first + logs.rows),
-            "args": int(args.first + args.rows),
-            "log_tags": int(tags.first + tags.rows),
-        }
 
 
 # --- Readings of each format ----------------------------------------------------------------------
@@ -194,38 +213,33 @@ def log_framer(
 
 
 def _scan(
-    framer: Framer,
-    data: U8,
-    pool: Pool,
-    notes: Notes,
-    options: Mapping[str, Any],
-    *,
-    in_entries: bool,
+    framer: Framer, data: U8, strings: StringPool, options: Mapping[str, Any], *, in_entries: bool
 ) -> ScanPass:
     """Return a reading of the structured records that a framer finds in ``data``."""
-    words = _words(data)
-    totals = Totals(pool.count)
-    scan = LogScan(framer, view(data, np.uint8), words, pool, notes, totals)
+    pool = strings.pool
+    octets = view(data, np.uint8)
+    scan = LogScan(framer, octets, _words(data), pool, framer.notes, Totals(pool.count))
     scan.configure(
         printf=bool(options.get("printf")),
         limits=bool(options.get("fidl_limits")),
         era_2022=options.get("severity_era") == "2022",
         in_entries=in_entries,
     )
-    return ScanPass(scan, framer, notes, totals, data, 8)
+    return ScanPass(scan, data, strings, 8)
 
 
-def read_logs(data: U8, pool: Pool, limits: Limits, options: Mapping[str, Any]) -> ScanPass:
+def read_logs(
+    data: U8, strings: StringPool, limits: Limits, options: Mapping[str, Any]
+) -> ScanPass:
     """Return a reading of a file of structured records."""
-    notes = Notes(RULES.numbers, limits.max_findings)
-    framer = log_framer(data, limits, options, notes)
-    return _scan(framer, data, pool, notes, options, in_entries=False)
+    framer = log_framer(data, limits, options, Notes(RULES.numbers, limits.max_findings))
+    return _scan(framer, data, strings, options, in_entries=False)
 
 
 def read_ring(
     image: U8,
     stretch: tuple[int, int, int],
-    pool: Pool,
+    strings: StringPool,
     limits: Limits,
     options: Mapping[str, Any],
 ) -> ScanPass:
@@ -242,17 +256,16 @@ def read_ring(
     notes = Notes(RULES.numbers, limits.max_findings)
     wrap = (ring.size - start) // 8
     framer = RingFramer(_words(line), notes, page + start, wrap, ring.size)
-    return _scan(framer, line, pool, notes, options, in_entries=True)
+    return _scan(framer, line, strings, options, in_entries=True)
 
 
 def read_packets(
-    data: U8, start: int, pool: Pool, limits: Limits, options: Mapping[str, Any]
+    data: U8, start: int, strings: StringPool, limits: Limits, options: Mapping[str, Any]
 ) -> ScanPass:
     """Return a reading of a container's packets from byte ``start``, or (-1) of one packet."""
-    notes = Notes(RULES.numbers, limits.max_findings)
     octets = view(data, np.uint8)
-    framer = PacketFramer(octets, notes, start)
-    totals = Totals(pool.count)
-    scan = PacketScan(framer, octets, pool, notes, totals)
+    framer = PacketFramer(octets, Notes(RULES.numbers, limits.max_findings), start)
+    pool = strings.pool
+    scan = PacketScan(framer, octets, pool, framer.notes, Totals(pool.count))
     scan.configure(era_2022=options.get("severity_era") == "2022")
-    return ScanPass(scan, framer, notes, totals, data, 1)
+    return ScanPass(scan, data, strings, 1)

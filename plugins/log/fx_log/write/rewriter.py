@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from fx_log import rules
+from fx_log.plugin import FORMATS
 from fx_log.read.records import Damaged, LogFileRecord, StreamHeader, from_json
 from fx_log.write.convert import AttributionConverter
 from fx_log.write.encoder import RecordEncoder
@@ -108,73 +110,30 @@ class LogRewriter(RecordRewriter):
             self.put(data)
 
 
-def open_writer(
-    sink: Sink,
-    options: Mapping[str, Any],
-    diagnostics: Diagnostics,
+def open_any_writer(
+    format: str, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
 ) -> LogRewriter:
-    """Open a writer of structured records.
+    """Open the writer of a log format; that of a ring assembles its image at the end.
 
-    The option ``attribution`` selects the place of attribution (keep, manifest, in_record, none),
-    ``redact_keys`` and ``redact_pattern`` the data to remove. Raises UsageError for an invalid
-    value.
+    ``redact_keys`` and ``redact_pattern`` select the data to remove; for structured records,
+    ``attribution`` the place of attribution (keep, manifest, in_record, none). Raises UsageError
+    for an invalid value.
     """
+    to = options.get("attribution") or "keep"
     return LogRewriter(
-        sink, "log", diagnostics, attribution=attribution_of(options), redactor=Redactor.of(options)
+        sink,
+        format,
+        diagnostics,
+        attribution=None if to == "keep" else AttributionConverter(to),
+        redactor=Redactor.of(options),
     )
 
 
-def open_legacy_writer(
-    sink: Sink,
-    options: Mapping[str, Any],
-    diagnostics: Diagnostics,
-) -> LogRewriter:
-    """Open a writer of one legacy packet as a file; its options are those of redaction."""
-    return LogRewriter(sink, "log-legacy", diagnostics, redactor=Redactor.of(options))
-
-
-def open_stream_writer(
-    sink: Sink,
-    options: Mapping[str, Any],
-    diagnostics: Diagnostics,
-) -> LogRewriter:
-    """Open a writer of a container of legacy packets; its options are those of redaction."""
-    return LogRewriter(sink, "log-legacy-stream", diagnostics, redactor=Redactor.of(options))
-
-
-def open_ring_writer(
-    sink: Sink,
-    options: Mapping[str, Any],
-    diagnostics: Diagnostics,
-) -> LogRewriter:
-    """Open a writer of a ring's image, which it assembles at the end.
-
-    Its options are those of redaction.
-    """
-    return LogRewriter(sink, "log-ring", diagnostics, redactor=Redactor.of(options))
+open_writer, open_legacy_writer, open_stream_writer, open_ring_writer = (
+    partial(open_any_writer, form) for form in FORMATS
+)
 
 
 def is_plain(options: Mapping[str, Any]) -> bool:
     """Return whether a writer's options leave records as they are."""
     return all(value in {"keep", "", True} for value in options.values())
-
-
-def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
-    """Return the converter for a writer's option ``attribution``; None for ``keep``."""
-    to = options.get("attribution") or "keep"
-    return None if to == "keep" else AttributionConverter(to)
-
-
-_OPEN = {
-    "log": open_writer,
-    "log-legacy": open_legacy_writer,
-    "log-legacy-stream": open_stream_writer,
-    "log-ring": open_ring_writer,
-}
-
-
-def open_any_writer(
-    format: str, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
-) -> LogRewriter:
-    """Open the writer of a log format."""
-    return _OPEN[format](sink, options, diagnostics)
