@@ -104,6 +104,10 @@ class Prediction:
         if len(loss.places) < PLACES:
             loss.places.append(Place(offset, record, detail))
 
+    def add_more(self, key: str, times: int) -> None:
+        """Count a quirk some more times, at places that are not kept."""
+        self._losses[key].count += times
+
     @property
     def has_counters(self) -> bool:
         """Whether the reader counts any of its losses."""

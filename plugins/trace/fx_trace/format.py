@@ -535,7 +535,6 @@ OBJECT_THREAD = int(ObjectType.THREAD)
 
 # --- Fields of words: "EVENT_NAME.get(word)" ------------------------------------------------------
 
-METADATA_KIND = METADATA_TYPE
 PROVIDER_NAME_LENGTH = _field(PROVIDER_INFO_WORD, "name_length")
 PROVIDER_EVENT_ID = _field(PROVIDER_EVENT_WORD, "event_id")
 TRACE_INFO_KIND = _field(TRACE_INFO_WORD, "trace_info_type")
@@ -554,7 +553,6 @@ OBJECT_OWNER = _field(USERSPACE_OBJECT, "process")
 """Of a userspace object its process, of a kernel object its type."""
 OBJECT_NAME = _field(KERNEL_OBJECT, "name")
 OBJECT_ARGS = _field(KERNEL_OBJECT, "arg_count")
-SCHED_KIND = SCHEDULING_TYPE
 SWITCH_ARGS = _field(CONTEXT_SWITCH, "arg_count")
 SWITCH_CPU = _field(CONTEXT_SWITCH, "cpu")
 SWITCH_STATE = _field(CONTEXT_SWITCH, "outgoing_state")
@@ -567,7 +565,6 @@ LEGACY_INCOMING_PRIORITY = _field(LEGACY_CONTEXT_SWITCH, "incoming_priority")
 TRACE_INFO_MAGIC = _field(TRACE_INFO_WORD, "magic")
 LOG_LENGTH = _field(LOG, "message_length")
 LOG_THREAD = _field(LOG, "thread")
-PROFILER_KIND = PROFILER_TYPE
 PROFILER_THREAD = _field(PROFILER, "thread")
 MODULE_ID = _field(PROFILER_MODULE_WORD, "module_id")
 MODULE_NAME_LENGTH = _field(PROFILER_MODULE_WORD, "name_length")
@@ -584,9 +581,6 @@ LARGE_THREAD = _field(LARGE_BLOB_METADATA_FORMAT, "thread")
 ARG_VALUE = _field(ARG_32, "value")
 ARG_STRING_REF = _field(ARG_STRING_WORD, "value")
 ARG_TRUTH = _field(ARG_BOOL_WORD, "value")
-ARG_KIND, ARG_WORDS = ARG_TYPE, ARG_SIZE
-RECORD_KIND = TYPE
-"""Of a reference: the index, or the bytes of the inline string."""
 
 SIZE_AT, ARG_NAME_AT, ARG_VALUE_AT = SIZE.low, ARG_NAME.low, ARG_VALUE.low
 STRING_REF_END, TRUTH_END = ARG_STRING_REF.high + 1, ARG_TRUTH.high + 1

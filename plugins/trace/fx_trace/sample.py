@@ -7,7 +7,7 @@ import numpy as np
 from fx_trace import format as wire
 from fx_trace.format import (
     ARG_NAME,
-    ARG_WORDS,
+    ARG_SIZE,
     EVENT_ARGS_AT,
     EVENT_CATEGORY,
     EVENT_KIND,
@@ -93,7 +93,7 @@ def _events(count: int) -> np.ndarray:
         some = arguments > place
         argument = at[some] + 2 + 2 * place
         name = 1 + CATEGORIES + NAMES + place
-        words[argument] = ArgType.INT64 | ARG_WORDS.put(2) | ARG_NAME.put(name)
+        words[argument] = ArgType.INT64 | ARG_SIZE.put(2) | ARG_NAME.put(name)
         words[argument + 1] = number[some]
     return words
 

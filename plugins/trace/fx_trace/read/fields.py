@@ -8,14 +8,14 @@ from fx_trace.format import (
     ARG_BLOB,
     ARG_DOUBLE,
     ARG_INT64,
-    ARG_KIND,
     ARG_KOID,
     ARG_NAME,
     ARG_POINTER,
+    ARG_SIZE,
     ARG_STRING,
     ARG_STRING_REF,
+    ARG_TYPE,
     ARG_VALUE,
-    ARG_WORDS,
     STRING_REF_INDEX,
 )
 from fx_trace.read.providers import Providers
@@ -242,8 +242,8 @@ class FieldReader(Kernel):
             if not self.fits(at + 1):
                 return -1
             word = self.words[at]
-            size = ARG_WORDS.get(word)
-            kind = ARG_KIND.get(word)
+            size = ARG_SIZE.get(word)
+            kind = ARG_TYPE.get(word)
             need = 1 + self.inline_words(ARG_NAME.get(word))
             if kind == ARG_STRING:
                 need += self.inline_words(ARG_STRING_REF.get(word))

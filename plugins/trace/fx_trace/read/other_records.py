@@ -27,7 +27,7 @@ from fx_trace.format import (
     LOG_LENGTH,
     LOG_THREAD,
     MAGIC,
-    METADATA_KIND,
+    METADATA_TYPE,
     MMAP_FLAGS,
     MODULE_BUILD_ID_LENGTH,
     MODULE_ID,
@@ -36,20 +36,20 @@ from fx_trace.format import (
     OBJECT_NAME,
     OBJECT_OWNER,
     PROFILER_BACKTRACE,
-    PROFILER_KIND,
     PROFILER_MMAP,
     PROFILER_MODULE,
     PROFILER_THREAD,
+    PROFILER_TYPE,
     PROVIDER_EVENT,
     PROVIDER_EVENT_ID,
     PROVIDER_ID,
     PROVIDER_INFO,
     PROVIDER_NAME_LENGTH,
     PROVIDER_SECTION,
-    SCHED_KIND,
     SCHED_LEGACY_SWITCH,
     SCHED_SWITCH,
     SCHED_WAKEUP,
+    SCHEDULING_TYPE,
     STATE_DEAD,
     STATE_RUNNING,
     STRING_INDEX,
@@ -111,7 +111,7 @@ class OtherRecords(FieldReader):
     def metadata(self, word: i64) -> status:
         """Read a metadata record."""
         offset = self.start * 8
-        kind = METADATA_KIND.get(word)
+        kind = METADATA_TYPE.get(word)
         number = PROVIDER_ID.get(word)
         self.subtype = kind
         after = self.start + 1
@@ -207,7 +207,7 @@ class OtherRecords(FieldReader):
 
     def scheduling(self, word: i64) -> status:
         """Read a context switch or a wakeup."""
-        kind = SCHED_KIND.get(word)
+        kind = SCHEDULING_TYPE.get(word)
         self.subtype = kind
         if kind > SCHED_WAKEUP:
             self.note(UNKNOWN_KIND, self.start * 8, kind)
@@ -422,7 +422,7 @@ class OtherRecords(FieldReader):
 
     def profiler_record(self, word: i64) -> status:
         """Read a module, a mapping or a backtrace of the CPU profiler."""
-        kind = PROFILER_KIND.get(word)
+        kind = PROFILER_TYPE.get(word)
         self.subtype = kind
         if kind > PROFILER_BACKTRACE:
             self.note(UNKNOWN_KIND, self.start * 8, kind)

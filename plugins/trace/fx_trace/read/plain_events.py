@@ -11,13 +11,13 @@ from fx_trace.format import (
     ARG_DOUBLE,
     ARG_INT32,
     ARG_INT64,
-    ARG_KIND,
     ARG_NAME,
     ARG_NULL,
+    ARG_SIZE,
     ARG_STRING,
+    ARG_TYPE,
     ARG_UINT32,
     ARG_VALUE_AT,
-    ARG_WORDS,
     BLOB_DATA,
     BLOB_KIND,
     BLOB_LENGTH,
@@ -30,7 +30,6 @@ from fx_trace.format import (
     MAX_STRING_BYTES,
     RECORD_BLOB,
     RECORD_EVENT,
-    RECORD_KIND,
     RECORD_STRING,
     RECORD_THREAD,
     SIZE,
@@ -38,6 +37,7 @@ from fx_trace.format import (
     STRING_LENGTH,
     STRING_REF_INDEX,
     THREAD_INDEX,
+    TYPE,
     UNUSED_BLOB,
     UNUSED_STRING,
     UNUSED_THREAD,
@@ -242,7 +242,7 @@ class PlainEvents(Kernel):
     def record(self, at: i64) -> Fallible[flag]:
         """Write the line of the record at a word, and go behind it; False if it is not plain."""
         header = self.words[at]
-        kind = RECORD_KIND.get(header)
+        kind = TYPE.get(header)
         if kind == RECORD_EVENT:
             return self.event(header, at)
         if kind == RECORD_BLOB:
@@ -459,9 +459,9 @@ class PlainEvents(Kernel):
         if at >= stop:
             return -1
         word = self.words[at]
-        kind = ARG_KIND.get(word)
+        kind = ARG_TYPE.get(word)
         name = ARG_NAME.get(word)
-        end = at + ARG_WORDS.get(word)
+        end = at + ARG_SIZE.get(word)
         if end > stop:
             return -1
         plain = word & NAMELESS

@@ -8,24 +8,24 @@ from fx_trace.format import (
     ARG_BLOB,
     ARG_DOUBLE,
     ARG_INT64,
-    ARG_KIND,
     ARG_KOID,
     ARG_NAME,
     ARG_POINTER,
+    ARG_SIZE,
     ARG_STRING,
     ARG_STRING_REF,
+    ARG_TYPE,
     ARG_VALUE,
-    ARG_WORDS,
     LARGE_SIZE,
     MAX_ARGS,
     MINIMUM_WORDS,
     OWN_FIELDS_AT,
-    RECORD_KIND,
     RECORD_LARGE,
     RECORD_METADATA,
     SIZE,
     SOUND_RUN,
     STRING_REF_INDEX,
+    TYPE,
 )
 from fx_trace.read.framing import (
     BYTES,
@@ -72,13 +72,13 @@ class RecordBounds:
         self.least = view([_LEAST.get(kind, 0) for kind in range(16)], "i8")
         self.forms = view(FLAT_FORMS, "i8")
         self.first_form = view(
-            [sum(RECORD_KIND.get(form.value) < kind for form in FORMS) for kind in range(17)], "i8"
+            [sum(TYPE.get(form.value) < kind for form in FORMS) for kind in range(17)], "i8"
         )
 
     @public
     def size_of(self, word: i64) -> i64:
         """Return the number of words of the record with this header."""
-        if RECORD_KIND.get(word) == RECORD_LARGE:
+        if TYPE.get(word) == RECORD_LARGE:
             return LARGE_SIZE.get(word)
         return SIZE.get(word)
 
@@ -97,7 +97,7 @@ class RecordBounds:
             return 0
         word = self.words[at]
         size = self.size_of(word)
-        least = self.least[RECORD_KIND.get(word)]
+        least = self.least[TYPE.get(word)]
         if word == 0 or least == 0 or size < least or size > self.total - at:
             return 0
         return size
@@ -113,8 +113,8 @@ class RecordBounds:
         record follows, or three of sound sizes. A header of a type and a size alone, which may
         be any small number, has to be followed by another record that is filled exactly.
         """
-        form = self.first_form[RECORD_KIND.get(self.words[at])]
-        while form < self.first_form[(RECORD_KIND.get(self.words[at])) + 1]:
+        form = self.first_form[TYPE.get(self.words[at])]
+        while form < self.first_form[(TYPE.get(self.words[at])) + 1]:
             end = self.contents_end(at, form)
             if end and (end == self.total or self.is_exact(end)):
                 return end
@@ -135,7 +135,7 @@ class RecordBounds:
             size = self.size_of(word)
             if word == 0:
                 end = self.zeros_end(at)
-            elif size == 0 or size > self.total - at or size < self.least[RECORD_KIND.get(word)]:
+            elif size == 0 or size > self.total - at or size < self.least[TYPE.get(word)]:
                 end = self.resume(at)
             else:
                 end = at + size
@@ -168,7 +168,7 @@ class RecordBounds:
 
     def form_of(self, at: i64, end: i64) -> i64:
         """Return the form whose contents fill the record from word ``at`` to ``end``; or -1."""
-        kind = RECORD_KIND.get(self.words[at])
+        kind = TYPE.get(self.words[at])
         form = self.first_form[kind]
         while form < self.first_form[kind + 1]:
             if self.contents_end(at, form) == end:
@@ -206,7 +206,7 @@ class RecordBounds:
         while count > 0:
             if end >= self.total:
                 return 0
-            size = ARG_WORDS.get(self.words[end])
+            size = ARG_SIZE.get(self.words[end])
             if size == 0 or size != self.argument_words(self.words[end]):
                 return 0
             end += size
@@ -241,7 +241,7 @@ class RecordBounds:
         while at < end:
             word = self.words[at]
             size = self.sound_size(at)
-            if word and size and RECORD_KIND.get(word) == RECORD_METADATA:
+            if word and size and TYPE.get(word) == RECORD_METADATA:
                 if max_record == 0 or size * 8 <= max_record:
                     break
             if word == 0:
@@ -256,7 +256,7 @@ class RecordBounds:
     def is_framed(self, at: i64) -> flag:
         """Return whether a record of a type that is not defined has a size that fits."""
         size = self.size_of(self.words[at])
-        return self.least[RECORD_KIND.get(self.words[at])] == 0 and 0 < size <= self.total - at
+        return self.least[TYPE.get(self.words[at])] == 0 and 0 < size <= self.total - at
 
     def metadata_in(self, at: int, end: int, max_record: int) -> list[int]:
         """Return the words from ``at`` to ``end`` at which metadata records begin."""
@@ -277,7 +277,7 @@ class RecordBounds:
 
         0 for types that are not defined.
         """
-        kind = ARG_KIND.get(word)
+        kind = ARG_TYPE.get(word)
         if kind > ARG_BLOB:
             return 0
         words = 1 + self.inline_words(ARG_NAME.get(word))

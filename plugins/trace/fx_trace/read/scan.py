@@ -14,17 +14,17 @@ from fx_trace.format import (
     ARG_DOUBLE,
     ARG_INT32,
     ARG_INT64,
-    ARG_KIND,
     ARG_KOID,
     ARG_NAME,
     ARG_POINTER,
+    ARG_SIZE,
     ARG_STRING,
     ARG_STRING_REF,
     ARG_TRUTH,
+    ARG_TYPE,
     ARG_UINT32,
     ARG_VALUE,
     ARG_VALUE_AT,
-    ARG_WORDS,
     EVENT_ARGS,
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
@@ -49,7 +49,6 @@ from fx_trace.format import (
     RECORD_EVENT,
     RECORD_INITIALIZATION,
     RECORD_KERNEL_OBJECT,
-    RECORD_KIND,
     RECORD_LOG,
     RECORD_METADATA,
     RECORD_PROFILER,
@@ -69,6 +68,7 @@ from fx_trace.format import (
     TABLE_INSTANTS,
     TABLE_SLICES,
     TRUTH_END,
+    TYPE,
     UNUSED_STRING,
 )
 from fx_trace.read.other_records import OtherRecords
@@ -207,7 +207,7 @@ class Scan(OtherRecords):
         self.full = False
         while self.pos < self.limit and not self.full:
             word = self.words[self.pos]
-            kind = RECORD_KIND.get(word)
+            kind = TYPE.get(word)
             if kind == RECORD_EVENT:
                 if self.providers.ready and self.plain_event(word):
                     continue
@@ -238,7 +238,7 @@ class Scan(OtherRecords):
         category = self.providers.strings[STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))]
         name = self.providers.strings[STRING_REF_INDEX.get(EVENT_NAME.get(word))]
         start = self.pos
-        end = start + (ARG_WORDS.get(word))
+        end = start + (ARG_SIZE.get(word))
         nargs = EVENT_ARGS.get(word)
         args_at = start + 2
         # What is inline, unknown so far, or to be reported.
@@ -336,14 +336,14 @@ class Scan(OtherRecords):
             if at >= end:
                 return False
             head = self.words[at]
-            kind = ARG_KIND.get(head)
+            kind = ARG_TYPE.get(head)
             second = self.plain_types[SECOND_WORD + kind]
             name = self.providers.strings[STRING_REF_INDEX.get(ARG_NAME.get(head))]
             text = self.providers.strings[STRING_REF_INDEX.get(ARG_STRING_REF.get(head))]
             text_bits = self.plain_types[TEXT_BITS + kind]
             wide = self.words[at + 1]
             value = wide if second else head >> ARG_VALUE_AT
-            size = ARG_WORDS.get(head)
+            size = ARG_SIZE.get(head)
             odd |= (
                 (head & self.plain_types[ODD_BITS + kind])
                 | (size ^ (1 + second))
@@ -375,7 +375,7 @@ class Scan(OtherRecords):
     def plain_string(self, word: i64) -> Fallible[i64]:
         """Read a string record; False, with nothing done, where there is something to report."""
         start = self.pos
-        size = ARG_WORDS.get(word)
+        size = ARG_SIZE.get(word)
         index = STRING_INDEX.get(word)
         length = STRING_LENGTH.get(word)
         rest = 8 * (length % 8)
@@ -422,11 +422,11 @@ class Scan(OtherRecords):
         found = 0
         while at < stop and found < AHEAD:
             word = self.words[at]
-            size = ARG_WORDS.get(word)
+            size = ARG_SIZE.get(word)
             length = STRING_LENGTH.get(word)
             if size == 0:
                 break
-            if RECORD_KIND.get(word) == RECORD_STRING and at + 1 + (length + 7) // 8 <= stop:
+            if TYPE.get(word) == RECORD_STRING and at + 1 + (length + 7) // 8 <= stop:
                 self.ahead[found] = at
                 self.ahead_tags[found] = self.pool.hash_of(at + 1, length)
                 found += 1
@@ -446,7 +446,7 @@ class Scan(OtherRecords):
         """The record, or the stretch of zero words or damage, that begins with this word."""
         start = self.pos
         offset = start * 8
-        kind = RECORD_KIND.get(word)
+        kind = TYPE.get(word)
         size = self.bounds.size_of(word)
         least = self.bounds.least[kind]
         self.providers.record = self.record
@@ -679,9 +679,9 @@ class Scan(OtherRecords):
         while count > 0:
             word = self.words[self.at]
             here = self.at * 8
-            end = self.at + (ARG_WORDS.get(word))
+            end = self.at + (ARG_SIZE.get(word))
             row = self.args.rows
-            type = ARG_KIND.get(word)
+            type = ARG_TYPE.get(word)
             name_ref = ARG_NAME.get(word)
             self.dirty = 0
             name = self.string(name_ref, self.at + 1, here, NOT_UTF8)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,30 +11,23 @@ from numpy.typing import NDArray
 from fx_trace.format import (
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
+    EVENT_ASYNC_INSTANT,
     EVENT_DURATION_BEGIN,
     EVENT_DURATION_END,
     EVENT_FLOW_BEGIN,
     EVENT_FLOW_END,
     EVENT_FLOW_STEP,
 )
-from fxframework.kernels.annotations import (
-    Array,
-    Column,
-    Fallible,
-    View,
-    flag,
-    i64,
-    public,
-    status,
-    with_gil,
-)
+from fx_trace.references import quirks
+from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, status, with_gil
 from fxframework.kernels.buffers import full, grown, room, view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
-from fxframework.kernels.rows import Rows
+from fxframework.kernels.notes import Notes
 
-__all__ = ["ANY", "KIND_BITS", "LOSSES", "NONE", "OPEN", "LossRows", "Nesting", "Tracks"]
+__all__ = ["KIND_BITS", "Nesting", "Tracks"]
 
+I64 = NDArray[np.int64]
 OPEN = -1
 """The length of a slice that has not ended."""
 ANY = -1
@@ -43,24 +37,16 @@ MAX_DEPTH = 512
 KIND_BITS = 4
 KIND_MASK = 15
 FEW = 64
-(
-    NONE, OVERLAP, TOO_DEEP, END_STRAY, TRUNCATED, FLOW_OUTSIDE, FLOW_TWICE, FLOW_STEP_STRAY,
-    FLOW_END_STRAY,
-) = range(9)  # fmt: skip
-LOSSES = (
-    "", "overlap", "too-deep", "end-stray", "truncated", "flow-outside", "flow-twice",
-    "flow-step-stray", "flow-end-stray",
-)  # fmt: skip
-"""The quirk for each number of a loss."""
+NONE = -1
+"""No loss."""
 
 
 @final
 class Tracks:
     """The open slices of tracks, each of a thread or of asynchronous operations that share a row.
 
-    ``truncated`` counts slices with a length that were passed, in the last call, while one inside
-    them was open. A slice knows the one ``below`` it; ``ended`` counts those of a track with a
-    length.
+    ``truncated`` counts slices with a length that were passed while one inside them was open. A
+    slice knows the one ``below`` it; ``ended`` counts those of a track with a length.
     """
 
     tops: Array[i64]
@@ -74,10 +60,10 @@ class Tracks:
     free: i64
     truncated: i64
 
-    def __init__(self) -> None:
-        self.tops = full(FEW, "i8", -1)
-        self.depths = full(FEW, "i8")
-        self.ended = full(FEW, "i8")
+    def __init__(self, tracks: int) -> None:
+        self.tops = full(tracks, "i8", -1)
+        self.depths = full(tracks, "i8")
+        self.ended = full(tracks, "i8")
         self.begins = room(FEW, "i8")
         self.lengths = room(FEW, "i8")
         self.keys = room(FEW, "i8")
@@ -85,23 +71,6 @@ class Tracks:
         self.used = 0
         self.free = -1
         self.truncated = 0
-
-    @public
-    @with_gil
-    def reserve(self, track: i64) -> status:
-        """Make room for a track of this number."""
-        size = len(self.tops)
-        if track >= size:
-            more = 2 * track + 1
-            self.tops = grown(self.tops, more, size)
-            self.depths = grown(self.depths, more, size)
-            self.ended = grown(self.ended, more, size)
-            while size < more:
-                self.tops[size] = -1
-                self.depths[size] = 0
-                self.ended[size] = 0
-                size += 1
-        return 0
 
     @with_gil
     def grow(self) -> status:
@@ -151,14 +120,12 @@ class Tracks:
             one = below
         return True
 
-    @public
     def begin(self, track: i64, ts: i64, length: i64, key: i64) -> Fallible[i64]:
         """Add a slice, or one without an end (OPEN); return the loss that costs it its place."""
-        self.truncated = 0
         if self.tops[track] >= 0 and not self.close(track, ts, length):
-            return OVERLAP
+            return quirks.OVERLAP
         if self.depths[track] >= MAX_DEPTH:
-            return TOO_DEEP
+            return quirks.TOO_DEEP
         one = self.free
         if one >= 0:
             self.free = self.below[one]
@@ -176,12 +143,10 @@ class Tracks:
         self.ended[track] += length != OPEN
         return NONE
 
-    @public
     def end(self, track: i64, ts: i64, key: i64) -> i64:
         """End the innermost open slice, of this key unless that is ANY; return the loss."""
-        self.truncated = 0
         if self.tops[track] < 0:
-            return END_STRAY
+            return quirks.END_STRAY
         self.close(track, ts, OPEN)
         one = self.tops[track]
         while one >= 0:
@@ -193,95 +158,92 @@ class Tracks:
                     self.ended[track] += 1
                 return NONE
             one = self.below[one]
-        return END_STRAY
-
-
-class LossRows(Rows):
-    """A row per loss: the index of the event, the number of the loss, and how often it is."""
-
-    event: Column[i64]
-    loss: Column[i64]
-    times: Column[i64]
+        return quirks.END_STRAY
 
 
 class Nesting(Kernel):
-    """Nests the events of threads, and binds flows: ``losses`` has what has no place.
+    """Nests events, and binds flows: ``notes`` takes what has no place, by number of its quirk.
 
-    ``order`` (int64) has the indexes of the events by time; ``ts``, ``what`` and ``word`` (int64)
-    are theirs: the time; the number of the track above the type of event; the length, or the id of
-    a flow. Asynchronous events are stepped over.
+    ``order`` (int64) has the indexes of the events by time; ``ts``, ``what``, ``word``, ``offset``
+    and ``record`` (int64) are theirs, as in ``EventRows``. ``rows`` has the tracks of asynchronous
+    events, in that order; ``tracks`` is the number of all.
     """
 
     order: View[i64]
     ts: View[i64]
     what: View[i64]
     word: View[i64]
+    offset: View[i64]
+    record: View[i64]
+    rows: View[i64]
+    row: i64
     tracks: Tracks
     flows: PairMap
-    losses: LossRows
+    notes: Notes
 
     def __init__(
-        self,
-        order: NDArray[np.int64],
-        ts: NDArray[np.int64],
-        what: NDArray[np.int64],
-        word: NDArray[np.int64],
-        tracks: Tracks,
+        self, order: I64, events: Mapping[str, NDArray[Any]], rows: I64, tracks: int, notes: Notes
     ) -> None:
         self.order = view(order, "i8")
-        self.ts = view(ts, "i8")
-        self.what = view(what, "i8")
-        self.word = view(word, "i8")
-        self.tracks = tracks
+        self.ts = view(events["ts"], "i8")
+        self.what = view(events["what"], "i8")
+        self.word = view(events["word"], "i8")
+        self.offset = view(events["offset"], "i8")
+        self.record = view(events["record"], "i8")
+        self.rows = view(rows, "i8")
+        self.row = 0
+        self.tracks = Tracks(tracks)
         self.flows = PairMap()
-        self.losses = LossRows()
+        self.notes = notes
 
     def step(self) -> Fallible[i64]:
         """Take all events."""
         at = 0
         while at < len(self.order):
             event = self.order[at]
-            kind = self.what[event] & KIND_MASK
-            track = self.what[event] >> KIND_BITS
-            ts = self.ts[event]
-            if not EVENT_ASYNC_BEGIN <= kind <= EVENT_ASYNC_END:
-                if EVENT_FLOW_BEGIN <= kind <= EVENT_FLOW_END:
-                    loss = self.flow(kind, track, self.word[event])
-                else:
-                    if kind == EVENT_DURATION_END:
-                        loss = self.tracks.end(track, ts, ANY)
-                    else:
-                        length = OPEN if kind == EVENT_DURATION_BEGIN else self.word[event]
-                        loss = self.tracks.begin(track, ts, length, 0)
-                    if self.tracks.truncated:
-                        self.lose(event, TRUNCATED, self.tracks.truncated)
-                if loss != NONE:
-                    self.lose(event, loss, 1)
+            loss = self.take(event, self.what[event] & KIND_MASK, self.what[event] >> KIND_BITS)
+            if self.tracks.truncated:
+                self.note(event, quirks.TRUNCATED, self.tracks.truncated)
+                self.tracks.truncated = 0
+            if loss != NONE:
+                self.note(event, loss, 1)
             at += 1
         return 0
+
+    def take(self, event: i64, kind: i64, track: i64) -> Fallible[i64]:
+        """Give an event its place; return the loss that costs it that."""
+        ts = self.ts[event]
+        if EVENT_FLOW_BEGIN <= kind <= EVENT_FLOW_END:
+            return self.flow(kind, track, self.word[event])
+        key = ANY
+        if EVENT_ASYNC_BEGIN <= kind <= EVENT_ASYNC_END:
+            key = track
+            track = self.rows[self.row]
+            self.row += 1
+        if kind in (EVENT_DURATION_END, EVENT_ASYNC_END):
+            return self.tracks.end(track, ts, key)
+        length = self.word[event]
+        if kind in (EVENT_DURATION_BEGIN, EVENT_ASYNC_BEGIN):
+            length = OPEN
+        elif kind == EVENT_ASYNC_INSTANT:
+            length = 0
+        return self.tracks.begin(track, ts, length, key)
 
     def flow(self, kind: i64, track: i64, number: i64) -> Fallible[i64]:
         """Begin, go on with or end a flow in what came last on a track; return the loss."""
         if self.tracks.tops[track] < 0:
-            return FLOW_OUTSIDE
+            return quirks.FLOW_OUTSIDE
         begun = self.flows.get(number, 0) > 0
-        if kind == EVENT_FLOW_BEGIN:
-            self.flows.put(number, 0, 1)
-            return FLOW_TWICE if begun else NONE
         if kind == EVENT_FLOW_STEP:
-            return NONE if begun else FLOW_STEP_STRAY
-        if begun:
-            self.flows.put(number, 0, 0)
-            return NONE
-        return FLOW_END_STRAY
+            return NONE if begun else quirks.FLOW_STEP_STRAY
+        begins = kind == EVENT_FLOW_BEGIN
+        if begun == begins:
+            return quirks.FLOW_TWICE if begins else quirks.FLOW_END_STRAY
+        self.flows.put(number, 0, begins)
+        return NONE
 
-    def lose(self, event: i64, loss: i64, times: i64) -> status:
-        """Note a loss."""
-        if self.losses.rows == self.losses.room:
-            self.losses.grow()
-        row = self.losses.rows
-        self.losses.event[row] = event
-        self.losses.loss[row] = loss
-        self.losses.times[row] = times
-        self.losses.rows = row + 1
+    def note(self, event: i64, quirk: i64, times: i64) -> status:
+        """Note that an event is lost, or that others are because of it."""
+        self.notes.add(quirk, self.offset[event], self.record[event], 0)
+        self.notes.totals[quirk] += times - 1
         return 0

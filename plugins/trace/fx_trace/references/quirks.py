@@ -78,6 +78,15 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
            "as such; what is lost of what is in them is not predicted"),
 )  # fmt: skip
 
+(
+    NO_MAGIC, SIZE_ZERO, PACKET, CPU, SHORT, PROVIDER, STRING_REF, THREAD_NAME_REF, TIME,
+    BACKWARDS, NOT_A_NUMBER, ARG_TYPE, OVERLAP, FLOW_OUTSIDE, FLOW_TWICE, FLOW_STEP_STRAY,
+    FLOW_END_STRAY, TRUNCATED, CUT, ODD_BYTES, LARGE, RECORD_TYPE, OBJECT_TYPE, BLOB_TYPE,
+    EVENT_TYPE, BUFFER_FULL, INDEX_ZERO, END_STRAY, FLOW_ARGS, SCOPE, TOO_DEEP, ARG_VALUE,
+    SIGNED, REPEATED, THREAD_REF, KOID, BASE_TICK, PACKETS,
+) = range(38)  # fmt: skip
+"""Places of the quirks in the table."""
+
 
 def quirks() -> tuple[Quirk, ...]:
     """Return the table."""

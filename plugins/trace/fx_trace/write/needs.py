@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fx_trace.format import (
-    ARG_KIND,
     ARG_KOID,
     ARG_NAME,
     ARG_POINTER,
+    ARG_SIZE,
     ARG_STRING,
     ARG_STRING_REF,
-    ARG_WORDS,
+    ARG_TYPE,
     BLOB_NAME,
     EVENT_ARGS,
     EVENT_CATEGORY,
@@ -31,17 +31,17 @@ from fx_trace.format import (
     LEGACY_INCOMING,
     LEGACY_OUTGOING,
     LOG_THREAD,
-    METADATA_KIND,
+    METADATA_TYPE,
     MODULE_BUILD_ID_LENGTH,
     MODULE_NAME_LENGTH,
     OBJECT_ARGS,
     OBJECT_NAME,
     OBJECT_OWNER,
     PROFILER_BACKTRACE,
-    PROFILER_KIND,
     PROFILER_MMAP,
     PROFILER_MODULE,
     PROFILER_THREAD,
+    PROFILER_TYPE,
     PROVIDER_ID,
     PROVIDER_INFO,
     PROVIDER_NAME_LENGTH,
@@ -50,7 +50,6 @@ from fx_trace.format import (
     RECORD_EVENT,
     RECORD_INITIALIZATION,
     RECORD_KERNEL_OBJECT,
-    RECORD_KIND,
     RECORD_LARGE,
     RECORD_LOG,
     RECORD_METADATA,
@@ -59,10 +58,10 @@ from fx_trace.format import (
     RECORD_STRING,
     RECORD_THREAD,
     RECORD_USERSPACE_OBJECT,
-    SCHED_KIND,
     SCHED_LEGACY_SWITCH,
     SCHED_SWITCH,
     SCHED_WAKEUP,
+    SCHEDULING_TYPE,
     SIGN,
     STRING_INDEX,
     STRING_LENGTH,
@@ -70,6 +69,7 @@ from fx_trace.format import (
     SWITCH_ARGS,
     THREAD_INDEX,
     TRACE_INFO,
+    TYPE,
 )
 from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.rows import LargeRows, LinkRows
@@ -158,7 +158,7 @@ class Needs(Kernel):
         pos = 0
         while pos < self.total:
             word = self.words[pos]
-            kind = RECORD_KIND.get(word)
+            kind = TYPE.get(word)
             size = self.records.size_of(word)
             least = self.records.least[kind]
             if word == 0:
@@ -271,14 +271,14 @@ class Needs(Kernel):
         while count > 0:
             word = self.words[at]
             name = ARG_NAME.get(word)
-            kind = ARG_KIND.get(word)
+            kind = ARG_TYPE.get(word)
             self.refer_string(name)
             if kind == ARG_STRING:
                 self.refer_string(ARG_STRING_REF.get(word))
             elif kind == ARG_POINTER or kind == ARG_KOID:
                 value = self.words[at + 1 + self.inline_words(name)]
                 self.refer(self.objects.get(0 if kind == ARG_KOID else pid ^ SIGN, value))
-            at += ARG_WORDS.get(word)
+            at += ARG_SIZE.get(word)
             count -= 1
         return 0
 
@@ -290,7 +290,7 @@ class Needs(Kernel):
             if at >= self.end:
                 return -1
             word = self.words[at]
-            size = ARG_WORDS.get(word)
+            size = ARG_SIZE.get(word)
             need = self.records.argument_words(word)
             if size == 0 or size > self.end - at or need > size:
                 return -1
@@ -364,7 +364,7 @@ class Needs(Kernel):
 
     def metadata(self, word: i64) -> status:
         """Handle a metadata record, which is kept."""
-        kind = METADATA_KIND.get(word)
+        kind = METADATA_TYPE.get(word)
         number = PROVIDER_ID.get(word)
         length = PROVIDER_NAME_LENGTH.get(word)
         if kind == PROVIDER_INFO and self.start + 1 + ((length + 7) // 8) > self.end:
@@ -399,7 +399,7 @@ class Needs(Kernel):
 
     def scheduling(self, word: i64) -> status:
         """Handle a scheduling record."""
-        kind = SCHED_KIND.get(word)
+        kind = SCHEDULING_TYPE.get(word)
         if kind > SCHED_WAKEUP:
             if self.everything:
                 self.mark[self.start] = 1
@@ -448,7 +448,7 @@ class Needs(Kernel):
 
     def profiler(self, word: i64) -> status:
         """Handle a profiler record: keep modules, mappings, and backtraces by time and thread."""
-        kind = PROFILER_KIND.get(word)
+        kind = PROFILER_TYPE.get(word)
         thread = PROFILER_THREAD.get(word)
         keep = self.profiles and self.profiler_fits(kind, word)
         if keep and kind == PROFILER_BACKTRACE:

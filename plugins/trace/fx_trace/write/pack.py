@@ -36,9 +36,9 @@ from fx_trace.format import (
     RECORD_EVENT,
     RECORD_LOG,
     RECORD_SCHEDULING,
-    SCHED_KIND,
     SCHED_SWITCH,
     SCHED_WAKEUP,
+    SCHEDULING_TYPE,
     SIZE_AT,
     STRING_REF_INDEX,
     SWITCH_ARGS_AT,
@@ -495,7 +495,7 @@ class Pack(Kernel):
             number = SCHED_SWITCH
             self.out[self.at] = self.prev[row]
             self.at += 1
-        self.head |= SCHED_KIND.put(number)
+        self.head |= SCHEDULING_TYPE.put(number)
         self.out[self.at] = self.next[row]
         self.at += 1
         return 0

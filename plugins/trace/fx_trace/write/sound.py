@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from fx_trace.format import (
-    ARG_KIND,
     ARG_NAME,
+    ARG_SIZE,
     ARG_STRING,
     ARG_STRING_REF,
-    ARG_WORDS,
+    ARG_TYPE,
     MAX_ARGS,
-    METADATA_KIND,
+    METADATA_TYPE,
     PROVIDER_ID,
     PROVIDER_INFO,
     PROVIDER_NAME_LENGTH,
     PROVIDER_SECTION,
-    RECORD_KIND,
     RECORD_METADATA,
     RECORD_STRING,
     RECORD_THREAD,
     STRING_INDEX,
     STRING_LENGTH,
     THREAD_INDEX,
+    TYPE,
 )
 from fx_trace.read.framing import (
     FIELD_WIDTH,
@@ -83,7 +83,7 @@ class SoundRecords(Kernel):
                 self.stopped = 0
                 break
             word = self.words[self.pos]
-            kind = RECORD_KIND.get(word)
+            kind = TYPE.get(word)
             size = self.records.sound_size(self.pos)
             if size == 0 or kind == RECORD_METADATA:
                 break
@@ -132,10 +132,10 @@ class SoundRecords(Kernel):
                 word = self.words[end]
                 if not self.has_string(ARG_NAME.get(word)):
                     return False
-                if ARG_KIND.get(word) == ARG_STRING:
+                if ARG_TYPE.get(word) == ARG_STRING:
                     if not self.has_string(ARG_STRING_REF.get(word)):
                         return False
-                end += ARG_WORDS.get(word)
+                end += ARG_SIZE.get(word)
                 count -= 1
         return True
 
@@ -146,7 +146,7 @@ class SoundRecords(Kernel):
     def enter(self, at: i64) -> status:
         """Enter what a record registers, as ``register`` does."""
         word = self.words[at]
-        kind = RECORD_KIND.get(word)
+        kind = TYPE.get(word)
         end = at + self.records.size_of(word)
         if kind == RECORD_STRING:
             index = STRING_INDEX.get(word)
@@ -158,7 +158,7 @@ class SoundRecords(Kernel):
             if index and at + 3 <= end:
                 self.registrations.register_thread(index, at)
         elif kind == RECORD_METADATA:
-            kind = METADATA_KIND.get(word)
+            kind = METADATA_TYPE.get(word)
             words = ((PROVIDER_NAME_LENGTH.get(word)) + 7) // 8
             if kind == PROVIDER_SECTION or (kind == PROVIDER_INFO and at + 1 + words <= end):
                 self.registrations.switch(kind, PROVIDER_ID.get(word))

@@ -22,11 +22,11 @@ from fx_trace import rules
 from fx_trace.format import (
     ARG_NAME,
     ARG_NAME_AT,
+    ARG_SIZE,
     ARG_STRING_REF,
     ARG_TRUTH,
     ARG_VALUE,
     ARG_VALUE_AT,
-    ARG_WORDS,
     EVENT_ARGS,
     EVENT_ARGS_AT,
     EVENT_CATEGORY,
@@ -84,9 +84,9 @@ from fxframework.model.target import Clock, TimestampCounter
 
 __all__ = ["Arguments", "Destination", "TraceWriter"]
 
-_INT32 = int(ArgType.INT32) | ARG_WORDS.put(1)
-_STRING = int(ArgType.STRING) | ARG_WORDS.put(1)
-_DOUBLE_OF_2 = int(ArgType.DOUBLE) | ARG_WORDS.put(2)
+_INT32 = int(ArgType.INT32) | ARG_SIZE.put(1)
+_STRING = int(ArgType.STRING) | ARG_SIZE.put(1)
+_DOUBLE_OF_2 = int(ArgType.DOUBLE) | ARG_SIZE.put(2)
 """Beginnings of the headers of arguments of one word, and of two."""
 
 _SCOPES = {name: number for number, name in wire.SCOPES.items()}
@@ -683,7 +683,7 @@ class TraceWriter:
             raise refusal(
                 rules.TOO_LARGE, f"{what}: needs {size} words; at most {wire.MAX_RECORD_WORDS} fit"
             )
-        words[at] = header | ARG_WORDS.put(size) | kind
+        words[at] = header | ARG_SIZE.put(size) | kind
 
     # --- Slots ----------------------------------------------------------------------------------
 
