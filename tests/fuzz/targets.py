@@ -26,6 +26,7 @@ from fxframework.errors import FxError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
+from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
 from fxframework.kit.record_lines import LineKernel
 from fxframework.model.selection import Selection
@@ -306,7 +307,6 @@ def trace_kernels(data: bytes) -> None:
     """Scan; for one input in 32 all tables."""
     from fx_trace.read.scan import Scan
     from fx_trace.rules import RULES
-    from fxframework.kernels.notes import Notes
 
     words = _exact(data, "<i8")
     if _choice(data, 32) == 0:
@@ -356,27 +356,27 @@ def log_kernels(data: bytes) -> None:
 
 def log_lines(data: bytes) -> None:
     """Write record JSON of plain records; from each one that is not plain, go on behind it."""
+    from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
     from fx_log.read.jsonlines import JsonLines
     from fx_log.read.packet_lines import PacketLines
+    from fx_log.rules import RULES
 
     octets = _exact(data, "u1")
     whole = octets[: octets.size // 8 * 8]
-    lines = JsonLines(
-        view(whole.view("<i8"), np.int64),
-        view(octets, np.uint8),
-        view(whole.view("<f8"), np.float64),
-        1 << 15,
-        1 << 12,
+    words, notes = view(whole.view("<i8"), np.int64), Notes(RULES.numbers, 1)
+    records = LogFramer(words, octets.size, notes, 1 << 15, 0)
+    entries = RingFramer(words, notes, 24, whole.size // 16, 4096)
+    for framer in (records, entries):
+        doubles = view(whole.view("<f8"), np.float64)
+        in_ring = int(framer is entries)
+        lines = JsonLines(framer, words, view(octets, np.uint8), doubles, 1 << 12, in_ring)
+        for _ in range(4):
+            lines.run()
+            lines.pos = min(lines.pos + 1, whole.size // 8)
+        lines.out.take()
+    packets = PacketLines(
+        PacketFramer(view(octets, np.uint8), notes, 16), view(octets, np.uint8), 1 << 12
     )
-    for _ in range(4):
-        lines.run()
-        lines.pos = min(lines.pos + 1, whole.size // 8)
-    lines.in_ring(16, 8, 4096)
-    for start in range(4):
-        lines.pos = start
-        lines.run()
-    lines.out.take()
-    packets = PacketLines(view(octets, np.uint8), 1 << 12)
     for start in range(16, min(octets.size, 24)):
         packets.pos = start
         packets.run()
@@ -532,7 +532,6 @@ def xray_kernels(data: bytes) -> None:
     from fx_xray.read.log import BasicLog, FdrLog
     from fx_xray.read.record_lines import program_of
     from fxframework.io.source import Source
-    from fxframework.kernels.notes import Notes
     from fxframework.kernels.pools import Pool
     from fxframework.wire.programs import CODES
 

@@ -149,6 +149,15 @@ def test_offsets_of_a_ring_are_places_in_its_image(tail: int) -> None:
     assert codes(capture) == ["FXL0206"]
 
 
+@pytest.mark.parametrize("length", [1 << 63, (1 << 63) - 1, (1 << 63) - 8, 65_537, 65_521])
+def test_an_entry_that_claims_too_many_bytes_is_damage(length: int) -> None:
+    image = bytearray(ring([entry(text_log("one")), entry(text_log("two"))]))
+    image[wire.RING_PAGE + 8 : wire.RING_PAGE + 16] = length.to_bytes(8, "little")
+    capture = opened(bytes(image), RingCapture)
+    assert not len(capture.table("logs"))
+    assert "FXL0803" in codes(capture)
+
+
 def test_packets_are_logs_of_pid_tid_and_tags() -> None:
     capture = opened(
         stream([packet("one", "a", "b,c", severity=-5), packet("two", dropped_logs=2)]),

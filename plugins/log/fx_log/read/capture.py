@@ -15,7 +15,7 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import ArgType
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
-from fx_log.read.record_lines import LINES
+from fx_log.read.record_lines import LINES, lines_of
 from fx_log.read.records import StreamHeader
 from fx_log.read.scan_pass import (
     Chunk,
@@ -128,7 +128,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
         if self.format not in LINES or self.request.options.get("suffix"):
             return super().records_json()
         self.first_pass(whole=False)  # it reports the findings
-        return self.checked_pieces(LINES[self.format](self.source, self.request))
+        return self.checked_pieces(lines_of(self.format, self.source, self.request))
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return the offset after the last whole record, and the control records before it.

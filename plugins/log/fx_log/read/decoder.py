@@ -15,15 +15,16 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import Argument, Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
 from fx_log.read.entries import Meaning
-from fx_log.read.framing import FrameList, LogFramer
+from fx_log.read.framing import FRAME, NextFrame, PacketFramer, RingFramer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
+from fx_log.read.scan_pass import log_framer
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD, padding, view_of
+from fxframework.io.words import WORD, view_of
 from fxframework.kernels.notes import Notes
+from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.diagnostics import Diagnostics, Found
-from fxframework.wire.cursor import ShortError
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:
@@ -46,29 +47,15 @@ STATE = State()
 _ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
 """Rules that are reported once per record, behind all others."""
 _MESSAGE = b"message"
+Noted = tuple[Rule, int, int]
+"""A finding of a framer: rule, offset, and a value."""
 
-# --- Framing: where records begin and end ---------------------------------------------------------
+# --- Decoder --------------------------------------------------------------------------------------
 
 
 def word_at(view: memoryview, at: int) -> int:
     """Return the word at byte ``at``."""
     return int.from_bytes(view[at : at + WORD], "little")
-
-
-def _zeros_end(view: memoryview, at: int) -> int:
-    """Return the end of the run of zero words at byte ``at``."""
-    whole = len(view) // WORD * WORD
-    piece = 1 << 12
-    while at < whole:
-        chunk = view[at : min(at + piece, whole)].tobytes()
-        left = len(chunk.lstrip(b"\0"))
-        at += (len(chunk) - left) // WORD * WORD
-        if left:
-            return at
-    return at
-
-
-# --- Decoder --------------------------------------------------------------------------------------
 
 
 def in_place(offset: int) -> int:
@@ -124,17 +111,40 @@ class RecordDecoder:
 
 
 class Walk:
-    """Base of the walks through a file. ``found`` receives the findings of the next record."""
+    """Base of the walks through a file. ``found`` receives the findings of the next record.
+
+    ``framer`` finds where records begin and end.
+    """
+
+    framer: Any
 
     def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
         self.view = view
         self.found = found
         self.at = 0
         """Where the records begin that are read."""
-        self.max_record = decoder.limits.max_record
+        self.limits = decoder.limits
         self.suffix = bool(decoder.options.get("suffix"))
         self.fidl_limits = bool(decoder.options.get("fidl_limits"))
         self.tagged = False
+
+    def follow(self, framer: Any) -> None:
+        """Set the framer."""
+        self.framer = framer
+        self._next = NextFrame(framer)
+
+    def frame(self, pos: int) -> tuple[bool, list[Noted]]:
+        """Move the framer over the stretch at ``pos``, in its unit.
+
+        Return whether it is a record, and the findings about it.
+        """
+        notes = self.framer.notes
+        self.framer.pos, notes.used = pos, 0
+        is_record = self._next.run() == FRAME
+        if not notes.used:
+            return is_record, []
+        noted = notes.findings.reshape(-1, FINDING_FIELDS).tolist()
+        return is_record, [(RULES.numbered(rule), at, value) for rule, at, _, value in noted]
 
     def find(self, rule: Rule, offset: int, value: object = None) -> None:
         """Add a finding about the next record."""
@@ -194,28 +204,6 @@ class Walk:
             if nbytes > wire.FIDL_NAME_BYTES:
                 self.find(rules.LONG_NAME, argument.offset, nbytes)
 
-    def packet(self, at: int, start: int, end: int) -> LegacyPacket | Damaged:
-        """Return the packet in bytes ``start`` to ``end``; its record begins at ``at``."""
-        size = end - start
-        if size < wire.MIN_PACKET:
-            return self.damaged(rules.PACKET_TOO_SHORT, at, end, size)
-        if self.view[end - 1]:
-            return self.damaged(rules.PACKET_NOT_TERMINATED, at, end)
-        try:
-            packet, c = LegacyPacket.unpack(self.view, start, end, STATE)
-        except ShortError as problem:
-            return self.damaged(RULES.numbered(problem.number), at, end)
-        if size > wire.MAX_PACKET:
-            self.find(rules.OVER_A_DATAGRAM, at, size)
-        if c.at < end:
-            self.find(rules.TRAILING_BYTES, at, end - c.at)
-        for number, value in {number: value for number, _, value in c.notes}.items():
-            self.find(RULES.numbered(number), at, value)
-        packet.offset, packet.nbytes, packet.raw = at, end - at, None
-        if c.at < end or size > wire.MAX_PACKET:
-            packet.raw = self.view[at:end].tobytes()
-        return packet
-
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
         raise NotImplementedError
@@ -248,7 +236,10 @@ def _name(view: memoryview, at: int) -> bytes:
 class LogWalk(Walk):
     """A file of structured records."""
 
-    _frames: FrameList | None = None
+    def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
+        super().__init__(view, found, decoder)
+        octets = np.frombuffer(view, np.uint8)
+        self.follow(log_framer(octets, decoder.limits, {}, Notes(RULES.numbers, 0)))
 
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
@@ -268,39 +259,15 @@ class LogWalk(Walk):
 
     def record(self, at: int) -> LogFileRecord:
         """Return the record at byte ``at``."""
-        view = self.view
-        left = len(view) - at
-        if left < WORD:
-            return self.damaged(rules.ODD_BYTES, at, len(view), left)
-        header = word_at(view, at)
-        size = WORD * wire.SIZE.get(header)
-        if not header:
-            end = _zeros_end(view, at)
-            self.find(rules.ZERO_WORDS, at, (end - at) // WORD)
-            return Padding(offset=at, nbytes=end - at)
-        rule, value = None, size // WORD
-        if wire.TYPE.get(header) != wire.RECORD_TYPE:
-            rule, value = rules.NOT_A_RECORD, wire.TYPE.get(header)
-        elif left < 2 * WORD:
-            rule = rules.TIME_TRUNCATED
-        elif size < WORD * wire.MIN_RECORD_WORDS:
-            rule = rules.RECORD_TOO_SMALL
-        elif size > left:
-            rule = rules.RECORD_TRUNCATED
-        if rule is not None:
-            return self.damaged(rule, at, self._resume(at), value)
-        if self.max_record and size > self.max_record:
-            return self.damaged(rules.OVER_MAX_RECORD, at, at + size, size)
-        return self.log(view, at, at + size)
-
-    def _resume(self, at: int) -> int:
-        """Return where to continue after damage at byte ``at``: at the next frame, or the end."""
-        if self._frames is None:
-            words = np.frombuffer(self.view[: len(self.view) // WORD * WORD], "<i8")
-            framer = LogFramer(words.data, len(self.view), Notes(RULES.numbers, 1), 0, 0)
-            self._frames = FrameList(framer, 1)
-        self._frames.framer.pos = at // WORD
-        return int(self._frames.begins[0]) if self._frames.run() else len(self.view)
+        is_record, noted = self.frame(at // WORD)
+        end = min(WORD * int(self.framer.pos), len(self.view))
+        if is_record:
+            return self.log(self.view, at, end)
+        rule, _, value = noted[0]
+        if rule != rules.ZERO_WORDS:
+            return self.damaged(rule, at, end, value)
+        self.find(rule, at, value)
+        return Padding(offset=at, nbytes=end - at)
 
     def attribution(self, at: int) -> Attribution | None:
         """Return the suffix at byte ``at``; None if there is no room for one."""
@@ -316,40 +283,51 @@ class LogWalk(Walk):
 
 
 class PacketWalk(Walk):
-    """A file that is one packet."""
+    """A file that is one packet; ``START`` of others is the byte at which packets begin."""
+
+    START = -1
+
+    def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
+        super().__init__(view, found, decoder)
+        self.follow(PacketFramer(view, Notes(RULES.numbers, 0), self.START))
 
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
-        if len(self.view):
-            yield self.packet(0, 0, len(self.view))
-
-
-class StreamWalk(Walk):
-    """A container of packets: a header, and packets with their lengths."""
-
-    def records(self) -> Iterator[LogFileRecord]:
-        """Yield every record, in reading order."""
-        view = self.view
-        if not len(view):
-            return
         at = self.at
-        if not at:
-            yield self.header()
-            at = min(wire.STREAM_HEADER, len(view))
-        while at < len(view):
-            record = self.framed(at)
+        while at < len(self.view):
+            record = self.packet(at)
             yield record
             at += record.nbytes
 
-    def framed(self, at: int) -> LegacyPacket | Damaged:
-        """Return the packet whose length is at byte ``at``."""
-        start, size = at + wire.STREAM_LENGTH, len(self.view)
-        if start > size:
-            return self.damaged(rules.PACKET_TRUNCATED, at, size)
-        nbytes = wire.PacketLength.unpack(self.view, at, start, STATE)[0].length
-        if nbytes > size - start:
-            return self.damaged(rules.PACKET_TRUNCATED, at, size)
-        return self.packet(at, start, start + nbytes)
+    def packet(self, at: int) -> LogFileRecord:
+        """Return the packet, with its length if it has one, at byte ``at``."""
+        is_record, noted = self.frame(at)
+        end = int(self.framer.pos)
+        if not is_record:
+            rule, _, value = noted[0]
+            return self.damaged(rule, at, end, value)
+        packet, c = LegacyPacket.unpack(self.view, int(self.framer.start), end, STATE)
+        size = int(self.framer.size)
+        if size > wire.MAX_PACKET:
+            self.find(rules.OVER_A_DATAGRAM, at, size)
+        if c.at < end:
+            self.find(rules.TRAILING_BYTES, at, end - c.at)
+        for number, value in {number: value for number, _, value in c.notes}.items():
+            self.find(RULES.numbered(number), at, value)
+        packet.offset, packet.nbytes, packet.raw = at, end - at, None
+        if c.at < end or size > wire.MAX_PACKET:
+            packet.raw = self.view[at:end].tobytes()
+        return packet
+
+
+class StreamWalk(PacketWalk):
+    """A container of packets: a header, and packets with their lengths."""
+
+    START = wire.STREAM_HEADER
+
+    def packet(self, at: int) -> LogFileRecord:
+        """Return the packet whose length is at byte ``at``; the header at byte 0."""
+        return super().packet(at) if at else self.header()
 
     def header(self) -> LogFileRecord:
         """Return the header, or damage in its place."""
@@ -376,7 +354,7 @@ class RingWalk(Walk):
         yield from opening
         at = 0
         while at < used:
-            record = self.entry(self.line, at, used, self.place)
+            record = self.entry(at)
             yield record
             at += record.nbytes
         yield from self.rest(used)
@@ -403,8 +381,16 @@ class RingWalk(Walk):
             return [header, lost][: 1 + bool(capacity)], 0
         self.start = start = tail % capacity if capacity else 0
         # A copy that starts at the tail, so that nothing wraps.
-        self.line = memoryview(ring[start:].tobytes() + ring[:start].tobytes()) if start else ring
+        line = memoryview(ring[start:].tobytes() + ring[:start].tobytes()) if start else ring
+        self.read(line, head - tail)
         return [header], head - tail
+
+    def read(self, line: memoryview, used: int) -> None:
+        """Read entries in the first ``used`` bytes of ``line``, which is once around the ring."""
+        self.line = line
+        words = np.frombuffer(line[:used], "<i8")
+        base, wrap = wire.RING_PAGE + self.start, (len(line) - self.start) // WORD
+        self.follow(RingFramer(words.data, Notes(RULES.numbers, 0), base, wrap, len(line)))
 
     def place(self, at: int) -> int:
         """Return the offset in the file of a byte of ``line``."""
@@ -416,36 +402,26 @@ class RingWalk(Walk):
             return []
         return [self.unused(self.line[used:], self.place(used))]
 
-    def entry(
-        self, line: memoryview, at: int, used: int, place: Callable[[int], int]
-    ) -> RingEntry | Damaged:
-        """Return the entry at ``at``; damage up to the head if there is none."""
-        left = used - at
-        if left < wire.RING_ENTRY:
-            return self.lost(rules.ENTRY_TOO_SMALL, line[at:used], place(at))
+    def entry(self, at: int) -> RingEntry | Damaged:
+        """Return the entry at byte ``at`` of ``line``; damage up to the head if there is none."""
+        line = self.line
+        is_record, noted = self.frame(at // WORD)
+        end = WORD * int(self.framer.pos)
+        for rule, offset, value in noted:
+            if rule in (rules.ENTRY_TOO_SMALL, rules.ENTRY_TOO_LONG):
+                return self.lost(rule, line[at:end], offset, value)
+        frame, _ = wire.RingFrame.unpack(line, at, end, STATE)
+        entry = RingEntry(offset=self.place(at), nbytes=end - at, tag=frame.tag)
         start = at + wire.RING_ENTRY
-        length = word_at(line, start - WORD)
-        size = wire.RING_ENTRY + length + padding(length)
-        if size > left or size > wire.RING_MAX_ENTRY:
-            return self.lost(rules.ENTRY_TOO_LONG, line[at:used], place(at), length)
-        frame, c = wire.RingFrame.unpack(line, at, at + size, STATE)
-        entry = RingEntry(offset=place(at), nbytes=size, tag=frame.tag)
-        end = start + length
-        record_end = start
-        if length >= 2 * WORD:
-            header = word_at(line, start)
-            nbytes = WORD * wire.SIZE.get(header)
-            if wire.TYPE.get(header) == wire.RECORD_TYPE and 2 * WORD <= nbytes <= length:
-                record_end = start + nbytes
-                entry.log = self.log(line, start, record_end, place)
-        if entry.log is None:
-            self.find(rules.ENTRY_WITHOUT_RECORD, place(at), length)
-        elif record_end < end:
-            self.find(rules.ENTRY_TRAILING_BYTES, place(at), end - record_end)
-        entry.payload = line[record_end:end].tobytes()
-        if c.notes:
-            self.find(rules.ENTRY_PADDING_NOT_ZERO, place(at))
-            entry.raw = line[at : at + size].tobytes()
+        entry.payload = frame.payload
+        if is_record:
+            nbytes = WORD * int(self.framer.size)
+            entry.log = self.log(line, start, start + nbytes, self.place)
+            entry.payload = frame.payload[nbytes:]
+        for rule, offset, value in noted:
+            self.find(rule, offset, value)
+            if rule == rules.ENTRY_PADDING_NOT_ZERO:
+                entry.raw = line[at:end].tobytes()
         return entry
 
     def lost(self, rule: Rule, data: memoryview, offset: int, value: object = None) -> Damaged:

@@ -1,8 +1,8 @@
 """Framing: where the records of a file begin and end, for the scan.
 
-A framer moves to the next record each time ``advance`` is called. It counts kinds of records and
-reports damage. Its fields then describe the record it found. Positions are words, of packets
-bytes.
+A framer moves over one stretch (a record, padding or damage) each time ``next`` is called, and to
+the next record with ``advance``. It counts kinds of records and reports damage. Its fields then
+describe the record it found. Positions are words, of packets bytes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,20 @@ from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 
-__all__ = ["FrameList", "Framer", "LogFramer", "PacketFramer", "RingFramer"]
+__all__ = [
+    "ArgumentWalk",
+    "FrameList",
+    "Framer",
+    "LogFramer",
+    "NextFrame",
+    "PacketFramer",
+    "RingFramer",
+]
 
 NOWHERE = -1
+SIGN = 0x80
+LAST, FRAME, OTHER = range(3)
+"""What a framer finds: the end of the file, a record, or what is not one."""
 
 
 class Framer:
@@ -65,9 +76,16 @@ class Framer:
         self.capacity = 0
 
     @virtual
+    def next(self) -> status:
+        """Move over the next stretch. Return FRAME, OTHER, or LAST at the end of the file."""
+        return LAST
+
     def advance(self) -> status:
         """Move to the next record. Return 1, or 0 at the end of the file."""
-        return 0
+        found = self.next()
+        while found == OTHER:
+            found = self.next()
+        return found
 
     def place(self, word: i64) -> i64:
         """Return the byte offset in the file of a word of the framed stretch."""
@@ -83,10 +101,58 @@ class Framer:
         return 0
 
 
+class ArgumentWalk:
+    """Steps over the arguments of records; ``fault`` is the finding about the last one, or 0."""
+
+    words: View[i64]
+    fault: i64
+
+    def __init__(self, words: memoryview) -> None:
+        self.words = memoryview(words)
+        self.fault = 0
+
+    def after(self, at: i64, end: i64) -> i64:
+        """Return the word after the argument at word ``at`` of a record up to word ``end``.
+
+        Behind an argument that cannot be decoded, it is where its stated size ends.
+        """
+        word = self.words[at]
+        kind = wire.ARG_TYPE.get(word)
+        size = wire.ARG_SIZE.get(word)
+        self.fault = 0
+        after = self.after_string(wire.NAME_REF.get(word), at + 1, end)
+        if not self.fault:
+            if kind == wire.STRING:
+                after = self.after_string(wire.VALUE_REF.get(word), after, end)
+            elif wire.NUMBER_TYPES & (1 << kind):
+                if after >= end:
+                    self.fault = rules.NUMBER_MISSING
+                after += 1
+            elif not wire.ARGUMENT_TYPES & (1 << kind):
+                if not after - at <= size <= end - at:
+                    self.fault = rules.UNKNOWN_SIZE
+                after = at + size
+        if self.fault:
+            return at + size if 1 <= size <= end - at else end
+        return after
+
+    def after_string(self, ref: i64, at: i64, end: i64) -> i64:
+        """Return the word after the string of a reference, whose bytes are at word ``at``."""
+        if ref < wire.INLINE:
+            if ref:
+                self.fault = rules.RESERVED_REFERENCE
+            return at
+        after = at + (((ref & wire.MAX_STRING) + 7) // 8)
+        if after > end:
+            self.fault = rules.STRING_TRUNCATED
+        return after
+
+
 class LogFramer(Framer):
     """Structured records, one after another, in a file of ``nbytes`` bytes."""
 
     words: View[i64]
+    arguments: ArgumentWalk
     total: i64
     nbytes: i64
     max_record: i64
@@ -97,50 +163,50 @@ class LogFramer(Framer):
     ) -> None:
         Framer.__init__(self, notes)
         self.words = memoryview(words)
+        self.arguments = ArgumentWalk(words)
         self.total = len(words)
         self.nbytes = nbytes
         self.max_record = max_record
         self.suffixed = suffixed
 
-    def advance(self) -> status:
-        """Move to the next record. Return 1, or 0 at the end of the file."""
-        while 8 * self.pos < self.nbytes:
-            at = self.pos
-            if at == self.total:
-                self.damage(rules.ODD_BYTES, 8 * at, self.nbytes - 8 * at)
-                self.pos = at + 1
-                return 0
-            word = self.words[at]
-            if word == 0:
-                self.padding(at)
-                continue
-            size = wire.SIZE.get(word)
-            fault = self.fault(word, size, self.total - at)
-            if fault:
-                self.damage(
-                    fault, 8 * at, wire.TYPE.get(word) if fault == rules.NOT_A_RECORD else size
-                )
-                at = self.sound_after(at + 1)
-                # Odd bytes at the end belong to damage before them.
-                self.pos = at if at < self.total else at + 1
-                continue
-            self.pos = at + size
-            if 0 < self.max_record < 8 * size:
-                self.damage(rules.OVER_MAX_RECORD, 8 * at, 8 * size)
-                continue
-            self.start = at
-            self.size = size
-            self.offset = 8 * at
-            self.index = self.record
-            self.tag = wire.HEADER_TAG.get(word)
-            self.suffix = NOWHERE
-            self.kinds[tables.LOG] += 1
-            self.record += 1
-            if self.suffixed and self.pos + 2 <= self.total:
-                self.attribution()
-            self.end = 8 * self.pos
-            return 1
-        return 0
+    def next(self) -> status:
+        """Move over the next stretch. Return FRAME, OTHER, or LAST at the end of the file."""
+        at = self.pos
+        if 8 * at >= self.nbytes:
+            return LAST
+        if at == self.total:
+            self.damage(rules.ODD_BYTES, 8 * at, self.nbytes - 8 * at)
+            self.pos = at + 1
+            return OTHER
+        word = self.words[at]
+        if word == 0:
+            self.padding(at)
+            return OTHER
+        size = wire.SIZE.get(word)
+        fault = self.fault(word, size, self.total - at)
+        if fault:
+            value = wire.TYPE.get(word) if fault == rules.NOT_A_RECORD else size
+            self.damage(fault, 8 * at, value)
+            at = self.sound_after(at + 1)
+            # Odd bytes at the end belong to damage before them.
+            self.pos = at if at < self.total else at + 1
+            return OTHER
+        self.pos = at + size
+        if 0 < self.max_record < 8 * size:
+            self.damage(rules.OVER_MAX_RECORD, 8 * at, 8 * size)
+            return OTHER
+        self.start = at
+        self.size = size
+        self.offset = 8 * at
+        self.index = self.record
+        self.tag = wire.HEADER_TAG.get(word)
+        self.suffix = NOWHERE
+        self.kinds[tables.LOG] += 1
+        self.record += 1
+        if self.suffixed and self.pos + 2 <= self.total:
+            self.attribution()
+        self.end = 8 * self.pos
+        return FRAME
 
     def padding(self, at: i64) -> status:
         """Step over a run of zero words."""
@@ -203,26 +269,13 @@ class LogFramer(Framer):
         count = 0
         while at < end and count < wire.CHAIN:
             word = self.words[at]
-            size = self.argument_words(word)
-            if size == 0 or size != wire.ARG_SIZE.get(word):
+            after = self.arguments.after(at, end)
+            known = wire.ARGUMENT_TYPES & (1 << wire.ARG_TYPE.get(word))
+            if self.arguments.fault or not known or after - at != wire.ARG_SIZE.get(word):
                 return False
-            at += size
+            at = after
             count += 1
         return at == end and count > 0
-
-    def argument_words(self, word: i64) -> i64:
-        """Return the words of an argument by its header's type and strings; 0 if undefined."""
-        kind = wire.ARG_TYPE.get(word)
-        ref = wire.NAME_REF.get(word)
-        value = wire.VALUE_REF.get(word) if kind == wire.STRING else 0
-        if (
-            not wire.ARGUMENT_TYPES & (1 << kind)
-            or 0 < ref < wire.INLINE
-            or 0 < value < wire.INLINE
-        ):
-            return 0
-        words = 1 + ((ref & wire.MAX_STRING) + 7) // 8 + ((value & wire.MAX_STRING) + 7) // 8
-        return words + 1 if wire.NUMBER_TYPES & (1 << kind) else words
 
     def sound_after(self, start: i64) -> i64:
         """Return the first word from ``start`` at which reading can resume.
@@ -267,32 +320,25 @@ class RingFramer(Framer):
         self.wrap = wrap
         self.capacity = capacity
 
-    def advance(self) -> status:
-        """Move to the next entry with a record. Return 1, or 0 at the end of the ring."""
-        while self.pos < self.total:
-            at = self.pos
-            offset = self.place(at)
-            left = self.total - at
-            length = self.words[at + 1] if left >= wire.ENTRY_HEADER_WORDS else 0
-            size = wire.ENTRY_HEADER_WORDS + (length + 7) // 8
-            if (
-                left < wire.ENTRY_HEADER_WORDS
-                or length < 0
-                or size > left
-                or size > wire.MAX_ENTRY_WORDS
-            ):
-                short = left < wire.ENTRY_HEADER_WORDS
-                self.damage(
-                    rules.ENTRY_TOO_SMALL if short else rules.ENTRY_TOO_LONG, offset, length
-                )
-                self.pos = self.total
-                return 0
-            if self.entry(at, size, length, offset):
-                return 1
-        return 0
+    def next(self) -> status:
+        """Move over the next entry. Return FRAME, OTHER, or LAST at the end of the ring."""
+        at = self.pos
+        left = self.total - at
+        if left <= 0:
+            return LAST
+        offset = self.place(at)
+        short = left < wire.ENTRY_HEADER_WORDS
+        length = 0 if short else self.words[at + 1]
+        most = 8 * (min(left, wire.MAX_ENTRY_WORDS) - wire.ENTRY_HEADER_WORDS)
+        if short or not 0 <= length <= most:
+            self.damage(rules.ENTRY_TOO_SMALL if short else rules.ENTRY_TOO_LONG, offset, length)
+            self.pos = self.total
+            return OTHER
+        size = wire.ENTRY_HEADER_WORDS + (length + 7) // 8
+        return self.entry(at, size, length, offset)
 
     def entry(self, at: i64, size: i64, length: i64, offset: i64) -> status:
-        """Read an entry of ``size`` words and ``length`` bytes. Return 1 if it holds a record."""
+        """Read an entry of ``size`` words and ``length`` bytes. Return FRAME if it has a record."""
         start = at + wire.ENTRY_HEADER_WORDS
         self.pos = at + size
         self.index = self.record
@@ -311,14 +357,12 @@ class RingFramer(Framer):
             self.notes.add(rules.ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
         if length % 8 and self.words[self.pos - 1] >> (8 * (length % 8)):
             self.notes.add(rules.ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
-        if not found:
-            return 0
         self.start = start
         self.size = words
         self.offset = offset
         self.tag = self.words[at]
         self.end = 8 * self.pos
-        return 1
+        return FRAME if found else OTHER
 
 
 class PacketFramer(Framer):
@@ -336,32 +380,32 @@ class PacketFramer(Framer):
         self.pos = max(0, start)
         self.pos = min(self.pos, self.total)
 
-    def advance(self) -> status:
-        """Move to the next sound packet. Return 1, or 0 at the end of the file."""
-        while self.pos < self.total:
-            at = self.pos
-            start = at
-            size = self.total
-            if not self.single:
-                start = at + wire.STREAM_LENGTH
-                size = self.length(at) if start <= self.total else 0
-                if size > self.total - start:
-                    self.damage(rules.PACKET_TRUNCATED, at, size)
-                    self.pos = self.total
-                    return 0
-            self.pos = start + size
-            fault = self.fault(start, self.pos)
-            if fault:
-                self.damage(fault, at, size)
-                continue
-            self.start = start
-            self.size = size
-            self.offset = at
-            self.index = self.record
-            self.record += 1
-            self.end = self.pos
-            return 1
-        return 0
+    def next(self) -> status:
+        """Move over the next packet. Return FRAME, OTHER, or LAST at the end of the file."""
+        at = self.pos
+        if at >= self.total:
+            return LAST
+        start = at
+        size = self.total
+        if not self.single:
+            start = at + wire.STREAM_LENGTH
+            size = self.number(at, wire.STREAM_LENGTH) & tables.LOW32 if start <= self.total else 0
+            if size > self.total - start:
+                self.damage(rules.PACKET_TRUNCATED, at, size)
+                self.pos = self.total
+                return OTHER
+        self.pos = start + size
+        fault = self.fault(start, self.pos)
+        if fault:
+            self.damage(fault, at, size)
+            return OTHER
+        self.start = start
+        self.size = size
+        self.offset = at
+        self.index = self.record
+        self.record += 1
+        self.end = self.pos
+        return FRAME
 
     def fault(self, start: i64, end: i64) -> i64:
         """Return the finding about an unreadable packet; 0 for a sound one."""
@@ -386,13 +430,27 @@ class PacketFramer(Framer):
             at += size
         return rules.PAST_THE_END
 
-    def length(self, at: i64) -> i64:
-        """Return the u32 at byte ``at``."""
-        a = self.data[at]
-        b = self.data[at + 1]
-        c = self.data[at + 2]
-        d = self.data[at + 3]
-        return a + 256 * (b + 256 * (c + 256 * d))
+    def number(self, at: i64, nbytes: i64) -> i64:
+        """Return the signed little-endian number of ``nbytes`` bytes at byte ``at``."""
+        value = self.data[at + nbytes - 1]
+        if value >= SIGN:
+            value -= 2 * SIGN
+        for place in range(nbytes - 2, -1, -1):
+            value = 256 * value + self.data[at + place]
+        return value
+
+
+class NextFrame(Kernel):
+    """Moves a framer over one stretch with each ``run``, which returns what it is."""
+
+    framer: Framer
+
+    def __init__(self, framer: Framer) -> None:
+        self.framer = framer
+
+    def step(self) -> Fallible[i64]:
+        """Move over the next stretch. Return FRAME, OTHER or LAST."""
+        return self.framer.next()
 
 
 class FrameList(Kernel):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fx_log import format as wire
 from fx_log.read import tables
+from fx_log.read.framing import FRAME, Framer
 from fxframework.kernels.annotations import Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -34,48 +35,44 @@ EXPONENT = 0x7FF0000000000000
 
 
 class JsonLines(Kernel):
-    """Writes the lines of structured records from word ``pos`` on.
+    """Writes the lines of structured records, or of entries of a ring, from word ``pos`` on.
 
     ``run`` gives END at the last whole word, FULL once ``most`` bytes are written, and NOT_PLAIN at
     what is not a record whose arguments can all be decoded.
     """
 
+    framer: Framer
     words: View[i64]
     doubles: View[f64]
     utf8: Utf8
     out: Output
     total: i64
-    max_record: i64
     most: i64
     end: i64
-    base: i64
-    wrap: i64
-    capacity: i64
     pos: i64
+    in_ring: flag
     raw: flag
 
     def __init__(
-        self, words: memoryview, data: memoryview, doubles: memoryview, max_record: int, most: int
+        self,
+        framer: Framer,
+        words: memoryview,
+        data: memoryview,
+        doubles: memoryview,
+        most: int,
+        in_ring: int,
     ) -> None:
+        self.framer = framer
         self.words = memoryview(words)
         self.doubles = memoryview(doubles)
         self.utf8 = Utf8(data)
         self.out = Output(TEXTS, data)
         self.total = len(words)
-        self.max_record = max_record
         self.most = most
+        self.in_ring = in_ring
         self.pos = 0
         self.end = 0
         self.raw = 0
-        self.base = 0
-        self.wrap = 0
-        self.capacity = 0
-
-    def in_ring(self, page: int, start: int, capacity: int) -> None:
-        """Read the words as entries of a ring at byte ``page``, from its byte ``start`` on."""
-        self.base = page + start
-        self.wrap = (capacity - start) // 8
-        self.capacity = capacity
 
     def step(self) -> Fallible[i64]:
         """Write lines."""
@@ -83,29 +80,35 @@ class JsonLines(Kernel):
             if self.pos >= self.total:
                 return tables.END
             before = self.out.used
-            if not (self.entry(self.pos) if self.wrap else self.record(self.pos)):
+            self.framer.pos = self.pos
+            if self.framer.next() != FRAME or not self.record():
                 self.out.used = before
                 return tables.NOT_PLAIN
+            self.pos = self.framer.pos
         return tables.FULL
 
-    def record(self, at: i64) -> status:
-        """Write the record at word ``at``: 1, or 0 where it is not plain."""
-        word = self.words[at]
-        size = wire.SIZE.get(word)
-        if (
-            wire.TYPE.get(word) != wire.RECORD_TYPE
-            or size < wire.MIN_RECORD_WORDS
-            or size > self.total - at
-        ):
-            return 0
-        if 0 < self.max_record < 8 * size:
-            return 0
-        self.out.literal(RECORD_OFFSET)
-        self.out.signed(8 * at)
+    def record(self) -> status:
+        """Write the record that the framer found: 1, or 0 where it is not plain."""
+        start = self.framer.start
+        nbytes = 8 * self.framer.size
+        if self.in_ring:
+            if self.words[start - 1] != nbytes:
+                return 0
+            self.out.literal(ENTRY_OFFSET)
+        else:
+            self.out.literal(RECORD_OFFSET)
+        self.out.signed(self.framer.offset)
         self.out.literal(NBYTES)
-        self.out.signed(8 * size)
-        self.out.literal(TIMESTAMP)
-        return self.log(at, size)
+        self.out.signed(8 * (self.framer.pos - self.pos))
+        if self.in_ring:
+            self.out.literal(ENTRY_TAG)
+            self.out.natural(self.framer.tag)
+            self.out.literal(LENGTH)
+            self.out.signed(nbytes)
+            self.out.literal(OF_ENTRY)
+        else:
+            self.out.literal(TIMESTAMP)
+        return self.log(start, self.framer.size)
 
     def log(self, at: i64, size: i64) -> status:
         """Write the fields of the record at word ``at``: 1, or 0 where it is not plain."""
@@ -130,42 +133,10 @@ class JsonLines(Kernel):
             self.out.literal(RAW)
             self.out.hexadecimal(8 * at, 8 * size)
             self.out.literal(END_OF_RAW)
-        if self.wrap:
+        if self.in_ring:
             self.out.literal(END_OF_ARGUMENT)
         self.out.literal(END_OF_RECORD)
-        self.pos = self.end
         return 1
-
-    def entry(self, at: i64) -> status:
-        """Write the entry of a ring at word ``at``: 1, or 0 where it is not plain."""
-        if self.total - at <= wire.ENTRY_HEADER_WORDS:
-            return 0
-        length = self.words[at + 1]
-        start = at + wire.ENTRY_HEADER_WORDS
-        size = length // 8
-        if (
-            length % 8
-            or size < wire.MIN_RECORD_WORDS
-            or size > wire.MAX_ENTRY_WORDS - wire.ENTRY_HEADER_WORDS
-        ):
-            return 0
-        word = self.words[start]
-        if (
-            size > self.total - start
-            or wire.TYPE.get(word) != wire.RECORD_TYPE
-            or wire.SIZE.get(word) != size
-        ):
-            return 0
-        self.out.literal(ENTRY_OFFSET)
-        self.out.signed(8 * at + (self.base if at < self.wrap else self.base - self.capacity))
-        self.out.literal(NBYTES)
-        self.out.signed(8 * (wire.ENTRY_HEADER_WORDS + size))
-        self.out.literal(ENTRY_TAG)
-        self.out.natural(self.words[at])
-        self.out.literal(LENGTH)
-        self.out.signed(length)
-        self.out.literal(OF_ENTRY)
-        return self.log(start, size)
 
     def argument(self, at: i64) -> Fallible[i64]:
         """Write the argument at word ``at``; return the word behind it, or -1: it is not plain."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fx_log import format as wire
 from fx_log.read import tables
+from fx_log.read.framing import FRAME, PacketFramer
 from fxframework.kernels.annotations import Bytes, Fallible, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
@@ -24,8 +25,6 @@ TEXTS = (
     RECORD_OFFSET, NBYTES, PID_TEXT, TID_TEXT, TIMESTAMP, SEVERITY, RAW_SEVERITY, DROPPED, TAGS,
     COMMA, MESSAGE_TEXT, RAW, END_OF_RAW, END_OF_RECORD,
 ) = range(len(TEXTS))  # fmt: skip
-LENGTH = wire.STREAM_LENGTH
-FIRST = wire.STREAM_HEADER
 MOST_SEVERE = 255
 
 
@@ -36,6 +35,7 @@ class PacketLines(Kernel):
     the container's header and at a packet that is damaged, or not of UTF-8.
     """
 
+    framer: PacketFramer
     data: Bytes
     utf8: Utf8
     out: Output
@@ -43,7 +43,8 @@ class PacketLines(Kernel):
     most: i64
     pos: i64
 
-    def __init__(self, data: memoryview, most: int) -> None:
+    def __init__(self, framer: PacketFramer, data: memoryview, most: int) -> None:
+        self.framer = framer
         self.data = memoryview(data)
         self.utf8 = Utf8(data)
         self.out = Output(TEXTS, data)
@@ -57,86 +58,66 @@ class PacketLines(Kernel):
             if self.pos >= self.total:
                 return tables.END
             before = self.out.used
-            end = self.record(self.pos)
-            if not end:
+            self.framer.pos = self.pos
+            if self.pos < wire.STREAM_HEADER or self.framer.next() != FRAME or not self.packet():
                 self.out.used = before
                 return tables.NOT_PLAIN
-            self.pos = end
+            self.pos = self.framer.pos
         return tables.FULL
 
-    def number(self, at: i64, nbytes: i64) -> i64:
-        """Return the signed little-endian number of so many bytes."""
-        value = self.data[at + nbytes - 1]
-        if value >= 128:
-            value -= 256
-        for place in range(nbytes - 2, -1, -1):
-            value = 256 * value + self.data[at + place]
-        return value
-
-    def record(self, at: i64) -> Fallible[i64]:
-        """Write the packet with its length at byte ``at``; return its end, 0 if it is not plain."""
-        start = at + LENGTH
-        if at < FIRST or start > self.total:
-            return 0
-        size = self.number(at, 4) & tables.LOW32
-        end = start + size
-        if end > self.total or size < wire.MIN_PACKET or self.data[end - 1]:
-            return 0
+    def packet(self) -> status:
+        """Write the packet that the framer found: 1, or 0 where it is not plain."""
+        start = self.framer.start
+        size = self.framer.size
         self.out.literal(RECORD_OFFSET)
-        self.out.signed(at)
+        self.out.signed(self.framer.offset)
         self.out.literal(NBYTES)
-        self.out.signed(LENGTH + size)
+        self.out.signed(wire.STREAM_LENGTH + size)
         self.head(start)
-        message = self.tags(start + wire.PACKET_HEADER, end)
+        message = self.tags(start + wire.PACKET_HEADER)
         if not message:
             return 0
         stop = message
-        while stop < end and self.data[stop]:
+        while self.data[stop]:
             stop += 1
-        if stop == end or not self.utf8.valid(message, stop - message):
+        if not self.utf8.valid(message, stop - message):
             return 0
         self.out.literal(MESSAGE_TEXT)
         self.out.json_text(message, stop - message)
-        if stop + 1 < end or size > wire.MAX_PACKET:
+        if stop + 1 < start + size or size > wire.MAX_PACKET:
             self.out.literal(RAW)
-            self.out.hexadecimal(at, LENGTH + size)
+            self.out.hexadecimal(self.framer.offset, wire.STREAM_LENGTH + size)
             self.out.literal(END_OF_RAW)
         self.out.literal(END_OF_RECORD)
-        return end
+        return 1
 
     def head(self, start: i64) -> status:
         """Write the numbers of the packet that begins at byte ``start``."""
         self.out.literal(PID_TEXT)
-        self.out.natural(self.number(start, 8))
+        self.out.natural(self.framer.number(start, 8))
         self.out.literal(TID_TEXT)
-        self.out.natural(self.number(start + wire.PACKET_TID, 8))
+        self.out.natural(self.framer.number(start + wire.PACKET_TID, 8))
         self.out.literal(TIMESTAMP)
-        self.out.signed(self.number(start + wire.PACKET_TIME, 8))
-        severity = self.number(start + wire.PACKET_SEVERITY, 4)
+        self.out.signed(self.framer.number(start + wire.PACKET_TIME, 8))
+        severity = self.framer.number(start + wire.PACKET_SEVERITY, 4)
         self.out.literal(SEVERITY)
         self.out.signed(severity)
         self.out.literal(RAW_SEVERITY)
         self.out.signed(min(max(severity, 0), MOST_SEVERE))
         self.out.literal(DROPPED)
-        self.out.signed(self.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32)
+        self.out.signed(self.framer.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32)
         return 0
 
-    def tags(self, at: i64, end: i64) -> Fallible[i64]:
+    def tags(self, at: i64) -> Fallible[i64]:
         """Write the tags from byte ``at`` on; return the byte behind them, or 0: not plain."""
         self.out.literal(TAGS)
-        count = 0
-        while at < end:
+        first = at
+        while self.data[at]:
             size = self.data[at]
-            at += 1
-            if size == 0:
-                return at
-            if count == wire.MAX_TAGS or size > wire.MAX_TAG_BYTES or at + size > end:
+            if not self.utf8.valid(at + 1, size):
                 return 0
-            if not self.utf8.valid(at, size):
-                return 0
-            if count:
+            if at > first:
                 self.out.literal(COMMA)
-            self.out.json_text(at, size)
-            count += 1
-            at += size
-        return 0
+            self.out.json_text(at + 1, size)
+            at += 1 + size
+        return at + 1

@@ -9,7 +9,7 @@ from fx_log import format as wire
 from fx_log import rules
 from fx_log.read import tables
 from fx_log.read.columns import Totals
-from fx_log.read.framing import Framer
+from fx_log.read.framing import PacketFramer
 from fx_log.read.row_scan import RowScan
 from fx_log.severity import legacy_level
 from fxframework.kernels.annotations import Array, Bytes, Fallible, flag, i64, status, u8
@@ -21,7 +21,6 @@ __all__ = ["PacketScan"]
 
 LEAST = wire.LEGACY_SEVERITIES.start - 1
 MOST = 255
-SEVERITIES = MOST - LEAST + 1
 GIVEN = tables.GIVEN_MESSAGE | tables.GIVEN_PID | tables.GIVEN_TID
 
 
@@ -29,27 +28,30 @@ class PacketScan(RowScan):
     """Decodes the legacy packets that a framer finds; ``run`` stops as that of ``LogScan``."""
 
     data: Bytes
+    packets: PacketFramer
     sound: flag
     levels: Array[u8]
     verbosities: Array[u8]
 
     def __init__(
-        self, framer: Framer, data: memoryview, pool: Pool, notes: Notes, totals: Totals
+        self, framer: PacketFramer, data: memoryview, pool: Pool, notes: Notes, totals: Totals
     ) -> None:
         # Strings of packets are not aligned: they are copied to whole words.
         RowScan.__init__(self, framer, data, pool, notes, totals, 64)
         self.data = memoryview(data)
+        self.packets = framer
         self.sound = 1
-        self.levels = full(SEVERITIES, "u1")
-        self.verbosities = full(SEVERITIES, "u1")
+        self.levels = full(1, "u1")
+        self.verbosities = full(1, "u1")
 
     def configure(self, *, era_2022: bool) -> None:
         """Set the reader's option."""
-        for number in range(SEVERITIES):
-            severity = number + LEAST
-            level, verbosity = legacy_level(severity) if era_2022 else (max(severity, 0), 0)
-            self.levels[number] = level
-            self.verbosities[number] = verbosity
+        found = [
+            legacy_level(severity) if era_2022 else (max(severity, 0), 0)
+            for severity in range(LEAST, MOST + 1)
+        ]
+        self.levels = memoryview(bytearray(level for level, _ in found))
+        self.verbosities = memoryview(bytearray(verbosity for _, verbosity in found))
 
     def step(self) -> Fallible[i64]:
         """Decode packets up to the limits ``until`` and ``most``."""
@@ -65,15 +67,6 @@ class PacketScan(RowScan):
             self.packet(self.framer.start, self.framer.start + self.framer.size)
         return 0
 
-    def number(self, at: i64, nbytes: i64) -> i64:
-        """Return the signed little-endian number of ``nbytes`` bytes."""
-        value = self.data[at + nbytes - 1]
-        if value >= 128:
-            value -= 256
-        for place in range(nbytes - 2, -1, -1):
-            value = 256 * value + self.data[at + place]
-        return value
-
     def packet(self, start: i64, end: i64) -> status:
         """Decode the sound packet of bytes ``start`` to ``end``."""
         self.framer.kinds[tables.PACKET] += 1
@@ -88,16 +81,16 @@ class PacketScan(RowScan):
         while self.data[stop]:
             stop += 1
         self.message_bytes = stop - self.message_at
-        severity = self.number(start + wire.PACKET_SEVERITY, 4)
+        severity = self.packets.number(start + wire.PACKET_SEVERITY, 4)
         self.check(severity, end)
         number = min(max(severity, LEAST), MOST) - LEAST
         self.severity = self.levels[number]
         self.verbosity = self.verbosities[number]
         self.given = GIVEN
-        self.pid = self.number(start, 8)
-        self.tid = self.number(start + wire.PACKET_TID, 8)
-        self.dropped = self.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32
-        return self.row(self.number(start + wire.PACKET_TIME, 8), self.joined(first))
+        self.pid = self.packets.number(start, 8)
+        self.tid = self.packets.number(start + wire.PACKET_TID, 8)
+        self.dropped = self.packets.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32
+        return self.row(self.packets.number(start + wire.PACKET_TIME, 8), self.joined(first))
 
     def check(self, severity: i64, end: i64) -> status:
         """Report findings about the packet up to byte ``end``."""

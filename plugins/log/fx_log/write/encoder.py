@@ -9,7 +9,7 @@ import attrs
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.read.decoder import LogWalk, RecordDecoder, RingWalk, StreamWalk, in_place
+from fx_log.read.decoder import LogWalk, PacketWalk, RecordDecoder, RingWalk, StreamWalk
 from fx_log.read.records import (
     Attribution,
     Damaged,
@@ -78,20 +78,23 @@ class RecordEncoder:
         """Return the record that these bytes are; None unless exactly one."""
         view, decoder = memoryview(data), self._decoder
         found: LogFileRecord | None = None
+        if not data:
+            return None
         if isinstance(record, LogRecord):
             found = LogWalk(view, [], decoder).record(0)
         elif isinstance(record, Attribution):
             found = LogWalk(view, [], decoder).attribution(0)
         elif isinstance(record, LegacyPacket):
-            stream = StreamWalk(view, [], decoder)
-            framed = self.form == "log-legacy-stream"
-            found = stream.framed(0) if framed else stream.packet(0, 0, len(data))
+            walk = StreamWalk if self.form == "log-legacy-stream" else PacketWalk
+            found = PacketWalk.packet(walk(view, [], decoder), 0)
         elif isinstance(record, StreamHeader):
             found = StreamWalk(view, [], decoder).header()
         elif isinstance(record, RingHeader):
             found = next(RingWalk(view, [], decoder).records(), None)
         elif len(data) % WORD == 0:
-            found = RingWalk(view, [], decoder).entry(view, 0, len(data), in_place)
+            ring = RingWalk(view, [], decoder)
+            ring.read(view, len(data))
+            found = ring.entry(0)
         return found if found is not None and found.nbytes == len(data) else None
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fx_log import format as wire
-from fx_log import rules
-from fx_log.read.framing import Framer
+from fx_log.read.framing import ArgumentWalk, Framer
 from fxframework.kernels.annotations import (
     Array,
     Fallible,
@@ -104,16 +103,16 @@ class RecordStretches(Stretches):
     """
 
     words: View[i64]
+    arguments: ArgumentWalk
     before: i64
     suffixed: flag
-    fault: i64
 
     def __init__(self, framer: Framer, words: memoryview, before: int, suffixed: int) -> None:
         Stretches.__init__(self, framer, MADE + wire.MOST_ARGUMENTS + 8)
         self.words = memoryview(words)
         self.before = before
+        self.arguments = ArgumentWalk(words)
         self.suffixed = suffixed
-        self.fault = 0
 
     def frame(self) -> status:
         """Add the frame that the framer found."""
@@ -143,46 +142,10 @@ class RecordStretches(Stretches):
             return False
         at = start + wire.MIN_RECORD_WORDS
         while at < end:
-            at = self.argument(at, end)
-            if self.fault:
+            at = self.arguments.after(at, end)
+            if self.arguments.fault:
                 return False
         return True
-
-    def argument(self, at: i64, end: i64) -> i64:
-        """Return the word after the argument at word ``at``, and set ``fault``, 0 for none.
-
-        Reading continues behind the stated size of an argument that cannot be decoded.
-        """
-        word = self.words[at]
-        kind = wire.ARG_TYPE.get(word)
-        size = wire.ARG_SIZE.get(word)
-        self.fault = 0
-        after = self.after_string(wire.NAME_REF.get(word), at + 1, end)
-        if not self.fault:
-            if kind == wire.STRING:
-                after = self.after_string(wire.VALUE_REF.get(word), after, end)
-            elif wire.NUMBER_TYPES & (1 << kind):
-                if after >= end:
-                    self.fault = rules.NUMBER_MISSING
-                after += 1
-            elif not wire.ARGUMENT_TYPES & (1 << kind):
-                if not after - at <= size <= end - at:
-                    self.fault = rules.UNKNOWN_SIZE
-                after = at + size
-        if self.fault:
-            return at + size if 1 <= size <= end - at else end
-        return after
-
-    def after_string(self, ref: i64, at: i64, end: i64) -> i64:
-        """Return the word after the string of a reference, whose bytes are at word ``at``."""
-        if ref < wire.INLINE:
-            if ref:
-                self.fault = rules.RESERVED_REFERENCE
-            return at
-        after = at + (((ref & wire.MAX_STRING) + 7) // 8)
-        if after > end:
-            self.fault = rules.STRING_TRUNCATED
-        return after
 
     def mend(self, start: i64, end: i64) -> status:
         """Add the record without its damaged arguments; as an entry with nothing behind it."""
@@ -191,10 +154,11 @@ class RecordStretches(Stretches):
         self.keep(begin, start + wire.MIN_RECORD_WORDS)
         at = start + wire.MIN_RECORD_WORDS
         while at < end:
-            after = self.argument(at, end)
-            if self.fault:
+            after = self.arguments.after(at, end)
+            fault = self.arguments.fault
+            if fault:
                 place = self.framer.place(at)
-                self.framer.notes.add(self.fault, place, self.framer.index, 8 * (after - at))
+                self.framer.notes.add(fault, place, self.framer.index, 8 * (after - at))
             else:
                 self.keep(at, after)
             at = after
