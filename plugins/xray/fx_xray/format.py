@@ -8,16 +8,19 @@ known to have spoilt is shown as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Literal
 
 import attrs
 
+from fxframework.io.words import Bits
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord
 from fxframework.wire import declarations as wire
 from fxframework.wire.families import Place
+from fxframework.wire.fields import Integer
 from fxframework.wire.state import State
 
 FORMS: Final = ("xray", "xray-basic")
@@ -55,6 +58,7 @@ FREQUENCIES: Final = range(10**6, 10**12)
 OBJECT_SHIFT: Final = 24
 """From here on the bits of an id number the object, with -fxray-shared (LLVM 20). Of
 its eight bits the flight data recorder keeps four."""
+MAX_OBJECT: Final = 0xFF
 CUT_RECORD_JUMP: Final = 1 << 40
 """Ticks. A NewCPUId or TSCWrap that leads farther away may be one of which compiler-rt's rewinding
 overwrote the second half: the low bits of its time are then still sound."""
@@ -70,6 +74,8 @@ SECOND_IN_MICROS: Final = 1_000_000
 
 BUFFER_BYTES: Final = 16384
 """Of one buffer, where nothing else is said."""
+SMALLEST_BUFFER: Final = 128
+"""It holds a preamble and a record in every version."""
 BUFFERS: Final = 100
 THRESHOLD_US: Final = 5
 """Calls that take less are not kept."""
@@ -527,6 +533,58 @@ def class_of(kind: int, known: Mapping[Any, int]) -> type[wire.Record]:
     return found
 
 
+def bits(record: type[wire.Record], name: str) -> Bits:
+    """Return a field as bits of the first eight bytes of its record, in little-endian files."""
+    found = place(record, name)
+    low = 8 * found.offset + found.shift
+    return Bits(name, low, low + found.mask.bit_length() - 1)
+
+
+def mirrored(record: type[wire.Record], name: str) -> Bits:
+    """Return a field as bits of its word where they count from the most significant one."""
+    found = place(record, name)
+    low = found.shift_in(True)
+    return Bits(name, low, low + found.nbits - 1)
+
+
+IS_METADATA = bits(Fdr, "_type")
+METADATA_KIND = bits(Fdr, "_kind")
+FUNCTION_KIND = bits(Function, "kind")
+FUNCTION_ID = bits(Function, "function_id")
+DELTA = bits(Function, "delta")
+BIG_IS_METADATA = mirrored(Fdr, "_type")
+BIG_METADATA_KIND = mirrored(Fdr, "_kind")
+BIG_FUNCTION_KIND = mirrored(Function, "kind")
+BIG_FUNCTION_ID = mirrored(Function, "function_id")
+KIND_0, KIND_1, KIND_2 = (
+    Bits("kind", FUNCTION_KIND.low + number, FUNCTION_KIND.low + number) for number in range(3)
+)
+"""Bits of a function's kind: the first two differ in both kinds of exits, no kind has the third."""
+NOT_A_CALL: Final = IS_METADATA.mask | KIND_2.mask
+"""Bits that no function record has."""
+
+
+def first_byte(kind: int) -> int:
+    """Return the first byte of a metadata record of a kind, in little-endian files."""
+    return IS_METADATA.put(META) | METADATA_KIND.put(kind)
+
+
+def packer(record: type[wire.Record]) -> Callable[..., bytes]:
+    """Return a function that packs a metadata record, little-endian, from its numbers.
+
+    They are those behind the kind, in the order of the file. The payload of an event is not packed.
+    """
+    form, end = "<B", 1
+    for field, found in record.layout.places().items():
+        if found.offset and isinstance(field, Integer):
+            letter = "BHIQ"[found.nbytes.bit_length() - 1]
+            letter = letter.lower() if field.signed else letter
+            form, end = f"{form}{found.offset - end}x{letter}", found.end
+    first = first_byte(record.layout.kind[-1])
+    pack = struct.Struct(f"{form}{METADATA_BYTES - end}x").pack
+    return lambda *values: pack(first, *values)
+
+
 THREAD_AT: Final = place(NewBuffer, "thread").offset
 PROCESS_AT: Final = place(Pid, "process").offset
 SECONDS_AT: Final = place(WallTime, "seconds").offset
@@ -538,11 +596,23 @@ VALUE_AT: Final = place(CallArgument, "value").offset
 EXTENT_AT: Final = place(BufferExtents, "bytes").offset
 SIZE_AT: Final = place(CustomEvent, "_size").offset
 DELTA_AT: Final = place(TypedEvent, "delta").offset
+FUNCTION_DELTA_AT: Final = place(Function, "delta").offset
 TYPE_AT: Final = place(TypedEvent, "event_type").offset
 EVENT_TSC_AT: Final = place(TypedEventAt, "tsc").offset
 EVENT_TYPE_AT: Final = place(TypedEventAt, "event_type").offset
 EVENT_CPU_AT: Final = place(CustomEventOn, "cpu").offset
 """Where kernels find fields of metadata records; the last three are of events up to version 4."""
+BASIC_CPU_AT: Final = place(BasicFunction, "cpu").offset
+BASIC_KIND_AT: Final = place(BasicFunction, "kind").offset
+BASIC_ID_AT: Final = place(BasicFunction, "function_id").offset
+BASIC_TSC_AT: Final = place(BasicFunction, "tsc").offset
+BASIC_THREAD_AT: Final = place(BasicFunction, "thread").offset
+BASIC_ARGUMENT_THREAD_AT: Final = place(BasicArgument, "thread").offset
+BASIC_VALUE_AT: Final = place(BasicArgument, "value").offset
+BASIC_TYPE = bits(Basic, "_type")
+BASIC_CPU = bits(BasicFunction, "cpu")
+BASIC_KIND = bits(BasicFunction, "kind")
+"""Where kernels find fields of basic mode's records, and bits of the first word."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
 MAX_DELTA: Final = place(Function, "delta").mask
 
@@ -614,8 +684,11 @@ SIGN = -0x8000000000000000
 """The sign bit of an int64. A time is `biased` by it where it is compared: that makes the order of
 int64 the order of uint64."""
 LOW32 = 0xFFFFFFFF
+SIGN32 = 0x80000000
 LOW64 = 0xFFFFFFFFFFFFFFFF
 NOTHING = -1
+OF_LAST, OF_THIS = Bits("last kind", 8, 15), Bits("kind", 0, 7)
+"""In the value of a finding: the kind of the record before, and of this one."""
 
 # --- Kinds of events ---
 
@@ -634,6 +707,11 @@ DATA, EVENT_TYPE = -1, -2
     NEW_BUFFER, END_OF_BUFFER, NEW_CPU, TSC_WRAP, WALL_TIME, CUSTOM_EVENT, CALL_ARGUMENT,
     BUFFER_EXTENTS, TYPED_EVENT, PID,
 ) = (int(kind) for kind in MetadataKind)  # fmt: skip
+(
+    FIRST_NEW_BUFFER, FIRST_END_OF_BUFFER, FIRST_NEW_CPU, FIRST_TSC_WRAP, FIRST_WALL_TIME,
+    FIRST_CUSTOM_EVENT, FIRST_ARGUMENT, FIRST_EXTENTS, FIRST_TYPED_EVENT, FIRST_PID,
+) = map(first_byte, MetadataKind)  # fmt: skip
+"""First bytes of metadata records, in little-endian files."""
 FUNCTION, PADDING, UNKNOWN, DAMAGED, FILE_HEADER, START = range(10, 16)
 KIND_NAMES = (
     "new_buffer", "end_of_buffer", "new_cpu", "tsc_wrap", "wall_time", "custom_event",

@@ -67,9 +67,8 @@ def sniff(probe: Probe) -> Confidence:
         if version < wire.EXTENTS_VERSION
         else {wire.MetadataKind.BUFFER_EXTENTS, wire.MetadataKind.NEW_BUFFER}
     )
-    begins = {kind << 1 | 1 for kind in kinds}
-    if order == "big":
-        begins |= {0x80 | kind for kind in kinds}
+    dialects = [wire.Dialect(byte_order=each) for each in ("little", order)]
+    begins = {dialect.first_byte(kind) for dialect in dialects for kind in kinds}
     if first in begins:
         return Confidence.LIKELY
     return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.format import KIND_NAMES
+from fx_xray.format import KIND_NAMES, OF_LAST, OF_THIS
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
@@ -654,5 +654,5 @@ REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
 def kind_detail(rule: Rule, value: int) -> str:
     """Return what a finding says about kinds of records: OUT_OF_ORDER has two in its value."""
     names = (*KIND_NAMES, "nothing")
-    kind, last = names[value & 15], names[value >> 8 & 15]
+    kind, last = names[OF_THIS.get(value)], names[OF_LAST.get(value)]
     return f"{last} to {kind}" if rule == OUT_OF_ORDER else kind

@@ -97,7 +97,7 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
         else:
             id, kind = 1, FunctionKind.ENTER
             opened.append(id)
-        record = struct.pack("<II", kind << 1 | id << 4, delta)
+        record = struct.pack("<II", wire.FUNCTION_KIND.put(kind) | wire.FUNCTION_ID.put(id), delta)
         if kind == FunctionKind.ENTER_ARG:
             record += metadata(MetadataKind.CALL_ARGUMENT, struct.pack("<Q", ticks))
         parts.append(record)
@@ -107,7 +107,7 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
 
 def metadata(kind: MetadataKind, fields: bytes) -> bytes:
     """A metadata record of these fields."""
-    return (bytes([kind << 1 | 1]) + fields).ljust(wire.METADATA_BYTES, b"\0")
+    return (bytes([wire.first_byte(kind)]) + fields).ljust(wire.METADATA_BYTES, b"\0")
 
 
 def scenario() -> str:

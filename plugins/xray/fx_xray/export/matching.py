@@ -149,7 +149,7 @@ class CallMatch(Kernel):
         depth = self.open.depth[thread]
         stack = -1
         if depth:
-            stack = self.open.row[self.open.top[thread]] >> 1
+            stack = self.open.row[self.open.top[thread]] // 2
         if self.deepest <= 0 or depth <= self.deepest:
             before = self.stacks.rows
             below = stack
@@ -180,14 +180,14 @@ class CallMatch(Kernel):
                 self.inner.grow()
             self.inner.place[row] = place
             self.inner.function[row] = self.open.function[node]
-            self.inner.stack[row] = self.open.row[node] >> 1
-            self.inner.shown[row] = self.open.row[node] & 1
+            self.inner.stack[row] = self.open.row[node] // 2
+            self.inner.shown[row] = self.open.row[node] % 2
             self.inner.rows = row + 1
             self.open.pop(thread)
             node = self.open.top[thread]
         self.entered[place] = self.open.tsc[call]
-        self.stack[place] = self.open.row[call] >> 1
-        self.shown[place] = self.open.row[call] & 1
+        self.stack[place] = self.open.row[call] // 2
+        self.shown[place] = self.open.row[call] % 2
         self.ended[place] = 1
         self.open.pop(thread)
         self.depth[place] = self.open.depth[thread]

@@ -13,11 +13,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_xray import format as wire
 from fx_xray.export.matching import CallMatch
 from fx_xray.format import FunctionKind
 from fx_xray.read.capture import EventCapture
 from fx_xray.read.columns import Events
 from fxframework.errors import WriteRefusedError
+from fxframework.io.words import U64_MAX
 from fxframework.kernels.buffers import view
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, View
@@ -309,7 +311,7 @@ def in_time(batches: Callable[[], Iterable[Batch]]) -> Iterator[Batch]:
     earliest = [int(batch.tsc.min()) for batch in batches() if len(batch)]
     for place in range(len(earliest) - 2, -1, -1):
         earliest[place] = min(earliest[place], earliest[place + 1])
-    earliest.append(1 << 64)
+    earliest.append(U64_MAX + 1)
     held: list[Batch] = []
     for place, batch in enumerate(batch for batch in batches() if len(batch)):
         held.append(batch)
@@ -317,7 +319,7 @@ def in_time(batches: Callable[[], Iterable[Batch]]) -> Iterator[Batch]:
         if (ready.tsc[1:] < ready.tsc[:-1]).any():
             ready = ready.take(np.argsort(ready.tsc, kind="stable"))
         limit = earliest[place + 1]
-        stop = len(ready) if limit >> 64 else int(np.searchsorted(ready.tsc, limit, "right"))
+        stop = len(ready) if limit > U64_MAX else int(np.searchsorted(ready.tsc, limit, "right"))
         if stop == len(ready):
             held = []
             yield ready
@@ -390,7 +392,7 @@ def who(capture: Capture) -> list[tuple[int, int]]:
     """Return process and thread ids by the threads of events, truncated to 32 bits."""
     processes, threads = whole_of(capture).event_threads()
     return [
-        (int(process) & 0xFFFFFFFF, int(thread) & 0xFFFFFFFF)
+        (int(process) & wire.LOW32, int(thread) & wire.LOW32)
         for process, thread in zip(processes, threads, strict=True)
     ]
 

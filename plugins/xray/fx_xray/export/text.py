@@ -29,7 +29,7 @@ from fx_xray.export.presentation import (
     whole_of,
 )
 from fx_xray.export.session import EventExport
-from fx_xray.format import FUNCTION_NAMES, NO_CPU
+from fx_xray.format import FUNCTION_NAMES, LOW32, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, SIGNED, TEXT
@@ -41,6 +41,8 @@ from fxframework.model.clock import NS_PER_SECOND
 I64 = NDArray[np.int64]
 CPU_BITS, KIND_BITS = 16, 3
 """Bits of a CPU beside a thread, and of a kind beside a function, in one key."""
+LATE: Final = 1 << 62
+"""Nanoseconds from which on sums may not fit."""
 DEEPEST: Final = 40
 """Most levels of indentation."""
 INDENTS: Final = tuple("  " * depth for depth in range(DEEPEST + 1))
@@ -165,7 +167,7 @@ class _TextLines:
         odd |= (matched.depths > DEEPEST) | (tsc < 0) | (before < 0)
         odd[list(batch.args)] = True
         odd[matched.inner["place"]] = True
-        if lost or self._first >> 62:
+        if lost or self._first >= LATE:
             odd[:] = True
         plain = matched.shown & ~odd
         delta = tsc - before
@@ -279,7 +281,7 @@ class _TextLines:
 def _head(pids: U64, tids: U64, key: int) -> str:
     """Return process, thread and CPU of a key: the thread's id shifted by 16 bits, and the CPU."""
     thread, cpu = divmod(key, 1 << CPU_BITS)
-    pid, tid = (int(ids[thread]) & 0xFFFFFFFF for ids in (pids, tids))
+    pid, tid = (int(ids[thread]) & LOW32 for ids in (pids, tids))
     return f"{pid}/{tid} cpu{'?' if cpu == NO_CPU else cpu}"
 
 

@@ -397,7 +397,9 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         return {
             "offset": lambda: _first_offsets(log, ids),
             "id": ids.astype(np.uint32),
-            "object": lambda: column(np.uint8, lambda id: symbols.object(id) & 0xFF, objects),
+            "object": lambda: column(
+                np.uint8, lambda id: symbols.object(id) & wire.MAX_OBJECT, objects
+            ),
             "name": names.codes,
             "linkage_name": lambda: codes(symbols.linkage_name),
             "source": lambda: codes(symbols.source),

@@ -259,7 +259,7 @@ _SIZE: Final = wire.place(CustomEvent, "_size")
 
 def _signed(number: int) -> int:
     """Return a number of 32 bits as a signed one."""
-    return number - (number >> 31 << 32)
+    return number - 2 * (number & wire.SIGN32)
 
 
 # --- The flight data recorder ---------------------------------------------------------------------

@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_xray.format import LOW32
 from fx_xray.read.demangling import demangle
 from fx_xray.read.elf_stream import Stream
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
@@ -54,6 +55,11 @@ _SYMBOLS: Final = {
     32: [("name", "u4"), ("value", "u4"), ("size", "u4"), ("info", "u1"), ("other", "u1"),
          ("section", "u2")],
 }  # fmt: skip
+_SYMBOL_32: Final = 8
+_SYMBOL_64: Final = 32
+"""Of a relocation's info: the lowest bit of the number of its symbol."""
+_TYPE_BITS: Final = 0xF
+"""Of a symbol's info: its type."""
 _FUNCTION_TYPES: Final = (2, 10)
 """Of symbols: functions, and those that are resolved at run time."""
 
@@ -410,11 +416,11 @@ class _Elf:
     def _symbol(self, symbols: NDArray[Any], info: int, addend: int) -> tuple[int, int]:
         """Return the place that a relocation means: an address, and the section of its symbol."""
         if self._bits == 32:
-            index = info >> 8
+            index = info >> _SYMBOL_32
         elif self._machine == "EM_MIPS" and self._order == "<":
-            index = info & 0xFFFFFFFF
+            index = info & LOW32
         else:
-            index = info >> 32
+            index = info >> _SYMBOL_64
         if not 0 < index < symbols.size:
             return addend, 0
         symbol = symbols[index]
@@ -429,7 +435,8 @@ class _Elf:
                     continue
                 rows = self._rows(section, _SYMBOLS[self._bits])
                 names = [each for each in self._sections if each.number == section.link]
-                functions = np.isin(rows["info"] & 0xF, _FUNCTION_TYPES) & (rows["section"] != 0)
+                functions = np.isin(rows["info"] & _TYPE_BITS, _FUNCTION_TYPES)
+                functions &= rows["section"] != 0
                 if names and functions.any():
                     return self._table(rows[functions], self._bytes(names[0]))
         return self._table(np.zeros(0, np.dtype(_SYMBOLS[self._bits])), self._data[:0])

@@ -27,6 +27,7 @@ from fx_xray.rules import (
     UNMATCHED_EXIT,
     UNWOUND_CALL,
 )
+from fxframework.io.words import HIGH_HALF
 from fxframework.kernels.annotations import (
     Array,
     Column,
@@ -123,7 +124,7 @@ class OpenCalls(Rows):
         if depth >= DEEP:
             if depth == DEEP:
                 self.shallow[thread] = top
-            self.deep.add(thread << 32 | function, 1)
+            self.deep.add(HIGH_HALF.put(thread) | function, 1)
         self.top[thread] = node
         self.depth[thread] = depth + 1
         return 0
@@ -136,7 +137,7 @@ class OpenCalls(Rows):
         self.depth[thread] = depth
         if depth >= DEEP:
             function = self.function[node]
-            self.deep.add(thread << 32 | function, -1)
+            self.deep.add(HIGH_HALF.put(thread) | function, -1)
         if not self.adopted:
             self.below[node] = self.free
             self.free = node
@@ -145,7 +146,7 @@ class OpenCalls(Rows):
     def find(self, thread: i64, function: i64) -> i64:
         """The place of the innermost open call of a function on a thread; -1: there is none."""
         node = self.top[thread]
-        if self.depth[thread] > DEEP and self.deep.get(thread << 32 | function) <= 0:
+        if self.depth[thread] > DEEP and self.deep.get(HIGH_HALF.put(thread) | function) <= 0:
             node = self.shallow[thread]
         while node >= 0 and self.function[node] != function:
             node = self.below[node]

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from fx_xray.format import (
     BIG,
-    BUFFER_EXTENTS,
-    CALL_ARGUMENT,
+    BIG_FUNCTION_ID,
+    BIG_FUNCTION_KIND,
+    BIG_IS_METADATA,
+    BIG_METADATA_KIND,
     CUSTOM_EVENT,
-    NEW_BUFFER,
-    NEW_CPU,
-    PID,
-    TSC_WRAP,
+    FUNCTION_BYTES,
+    FUNCTION_DELTA_AT,
+    FUNCTION_ID,
+    FUNCTION_KIND,
+    IS_METADATA,
+    META,
+    METADATA_BYTES,
+    METADATA_KIND,
+    SIZE_AT,
     TYPED_EVENT,
-    WALL_TIME,
+    MetadataKind,
+    Now,
+    class_of,
 )
 from fx_xray.read.scan import Bytes
 from fx_xray.read.timeline import Stretches
+from fxframework.io.words import BYTE_0
 from fxframework.kernels.annotations import Array, Fallible, View, i64, u8, void
+from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 
 __all__ = ["Normalise"]
+
+BYTE = 8
+FIELDS = 4
+"""Numbers of a metadata record, at most, and one more."""
 
 
 class Normalise(Kernel):
@@ -32,9 +47,10 @@ class Normalise(Kernel):
     data: View[u8]
     out: Array[u8]
     stretches: Stretches
-    version: i64
     order: i64
     count: i64
+    offsets: Array[i64]
+    sizes: Array[i64]
 
     def __init__(
         self, data: memoryview, out: memoryview, stretches: Stretches, *, version: int, order: int
@@ -43,9 +59,15 @@ class Normalise(Kernel):
         self.data = self.bytes.data
         self.out = memoryview(out)
         self.stretches = stretches
-        self.version = version
         self.order = order
         self.count = len(stretches.start)
+        self.offsets = full(FIELDS * len(MetadataKind), "i8")
+        self.sizes = full(FIELDS * len(MetadataKind), "i8")
+        for kind in MetadataKind:
+            places = class_of(kind, {Now.VERSION: version}).layout.places().values()
+            fields = [place for place in places if place.offset]
+            for number, place in enumerate(fields, FIELDS * kind):
+                self.offsets[number], self.sizes[number] = place.offset, place.nbytes
 
     def step(self) -> Fallible[i64]:
         """Normalise all stretches."""
@@ -54,10 +76,12 @@ class Normalise(Kernel):
             at = self.stretches.start[row]
             while at < self.stretches.stop[row]:
                 first = self.data[at]
-                if (first >> 7 if self.order == BIG else first & 1) == 0:
+                big = self.order == BIG
+                if not (BIG_IS_METADATA.get(first) if big else IS_METADATA.get(first)):
                     at = self.function(at)
                 else:
-                    at = self.metadata(at, first & 0x7F if self.order == BIG else first >> 1)
+                    kind = BIG_METADATA_KIND.get(first) if big else METADATA_KIND.get(first)
+                    at = self.metadata(at, kind)
             row += 1
         return 0
 
@@ -72,37 +96,24 @@ class Normalise(Kernel):
         """Normalise a function record; return where the next one is."""
         word = self.bytes.number(at, 4)
         if self.order == BIG:
-            word = (word >> 28 & 7) << 1 | (word & 0xFFFFFFF) << 4
-        word &= ~1
+            kind = BIG_FUNCTION_KIND.get(word)
+            word = FUNCTION_KIND.put(kind) | FUNCTION_ID.put(BIG_FUNCTION_ID.get(word))
+        word &= ~IS_METADATA.put(META)
         index = 0
-        while index < 4:
-            self.out[at + index] = (word >> (8 * index)) & 0xFF
+        while index < FUNCTION_DELTA_AT:
+            self.out[at + index] = BYTE_0.get(word >> BYTE * index)
             index += 1
-        self.reverse(at + 4, 4)
-        return at + 8
+        self.reverse(at + FUNCTION_DELTA_AT, 4)
+        return at + FUNCTION_BYTES
 
     def metadata(self, at: i64, kind: i64) -> i64:
         """Normalise a metadata record; return where the next record is."""
-        self.out[at] = kind << 1 | 1
-        if kind in (NEW_BUFFER, PID):
-            self.reverse(at + 1, 4)
-        elif kind in (TSC_WRAP, CALL_ARGUMENT, BUFFER_EXTENTS):
-            self.reverse(at + 1, 8)
-        elif kind == NEW_CPU:
-            self.reverse(at + 1, 2)
-            self.reverse(at + 3, 8)
-        elif kind == WALL_TIME:
-            self.reverse(at + 1, 8)
-            self.reverse(at + 9, 4)
-        elif kind in (CUSTOM_EVENT, TYPED_EVENT):
-            self.reverse(at + 1, 4)
-            if self.version >= 5:
-                self.reverse(at + 5, 4)
-                if kind == TYPED_EVENT:
-                    self.reverse(at + 9, 2)
-            else:
-                self.reverse(at + 5, 8)
-                if kind == TYPED_EVENT or self.version == 4:
-                    self.reverse(at + 13, 2)
-            return at + 16 + self.bytes.number(at + 1, 4)
-        return at + 16
+        self.out[at] = IS_METADATA.put(META) | METADATA_KIND.put(kind)
+        field = kind * FIELDS
+        while self.sizes[field]:
+            self.reverse(at + self.offsets[field], self.sizes[field])
+            field += 1
+        at += METADATA_BYTES
+        if kind == CUSTOM_EVENT or kind == TYPED_EVENT:
+            at += self.bytes.number(at - METADATA_BYTES + SIZE_AT, 4)
+        return at

@@ -10,10 +10,17 @@ from __future__ import annotations
 from typing import final
 
 from fx_xray.format import (
+    BASIC_ARGUMENT_THREAD_AT,
     BASIC_BYTES,
+    BASIC_ID_AT,
+    BASIC_KIND_AT,
     BASIC_PID_VERSION,
     BASIC_TAIL_EXIT_VERSION,
+    BASIC_THREAD_AT,
     BIG,
+    BIG_FUNCTION_KIND,
+    BIG_IS_METADATA,
+    BIG_METADATA_KIND,
     BUFFER_EXTENTS,
     CALL_ARGUMENT,
     CLOCK_FOLLOWERS,
@@ -24,6 +31,7 @@ from fx_xray.format import (
     CUT_RECORD_JUMP,
     CUT_SHORT,
     DAMAGED,
+    DELTA,
     DELTA_AT,
     EARLY,
     END_OF_BUFFER,
@@ -35,20 +43,30 @@ from fx_xray.format import (
     FOREIGN_TYPED,
     FUNCTION,
     FUNCTION_BYTES,
+    FUNCTION_DELTA_AT,
+    FUNCTION_ID,
+    FUNCTION_KIND,
     GARBAGE_RUN,
     HAS_PID,
     HAS_THREAD,
     HEADER_BYTES,
     INHABITED,
+    IS_METADATA,
+    KIND_0,
+    KIND_1,
+    KIND_2,
     KIND_NAMES,
     LATEST,
     LITTLE,
-    LOW32,
     LOW64,
+    META,
     METADATA_BYTES,
+    METADATA_KIND,
     MICROS_AT,
     NEW_BUFFER,
     NEW_CPU,
+    NOT_A_CALL,
+    OF_LAST,
     ORPHAN,
     PADDING,
     PID,
@@ -58,12 +76,14 @@ from fx_xray.format import (
     SECONDS_AT,
     SETTLED,
     SIGN,
+    SIGN32,
     SIZE_AT,
     START,
     TAIL_EXIT,
     THREAD_AT,
     TIMELESS,
     TSC_WRAP,
+    TYPE_AT,
     TYPED_EVENT,
     UNKNOWN,
     WALL_TIME,
@@ -102,6 +122,7 @@ from fx_xray.rules import (
     TIME_JUMP,
     UNKNOWN_METADATA,
 )
+from fxframework.io.words import BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7, HIGH_HALF
 from fxframework.kernels.annotations import (
     Array,
     Fallible,
@@ -126,6 +147,7 @@ except ImportError:  # only who compiles needs Cython
 __all__ = ["BasicScan", "FdrScan"]
 
 ONE = 1
+BYTE, WORD_BITS = 8, 64
 
 
 @final
@@ -146,20 +168,16 @@ class Bytes:
         """Return the eight bytes from ``at`` on as a little-endian int64."""
         if not cython.compiled:
             return int.from_bytes(self.data[at : at + 8], "little", signed=True)
-        low: u64 = self.data[at]
-        low |= self.data[at + 1] << 8
-        low |= self.data[at + 2] << 16
-        byte: u64 = self.data[at + 3]
-        low |= byte << 24
-        byte = self.data[at + 4]
-        low |= byte << 32
-        byte = self.data[at + 5]
-        low |= byte << 40
-        byte = self.data[at + 6]
-        low |= byte << 48
-        byte = self.data[at + 7]
-        low |= byte << 56
-        return low
+        return (
+            self.data[at]
+            | BYTE_1.put(self.data[at + 1])
+            | BYTE_2.put(self.data[at + 2])
+            | BYTE_3.put(self.data[at + 3])
+            | BYTE_4.put(self.data[at + 4])
+            | BYTE_5.put(self.data[at + 5])
+            | BYTE_6.put(self.data[at + 6])
+            | BYTE_7.put(self.data[at + 7])
+        )
 
     @inline
     def number(self, at: i64, nbytes: i64) -> i64:
@@ -168,17 +186,17 @@ class Bytes:
         index = 0
         while index < nbytes:
             place = at + index if self.big else at + nbytes - 1 - index
-            value = value << 8 | self.data[place]
+            value = value << BYTE | self.data[place]
             index += 1
-        if not cython.compiled and value >> 63:
-            value -= 1 << 64
+        if not cython.compiled:
+            return wrapped(value)
         return value
 
     @inline
     def signed32(self, at: i64) -> i64:
         """Return the four bytes from ``at`` on as a signed number."""
         value = self.number(at, 4)
-        return value - ((value >> 31) << 32)
+        return value - 2 * (value & SIGN32)
 
 
 class FdrScan(Kernel):
@@ -267,7 +285,8 @@ class FdrScan(Kernel):
             if self.at == self.limit:
                 self.pass_limit()
             first = self.data[self.at]
-            metadata = first >> 7 if self.order == BIG else first & 1
+            big = self.order == BIG
+            metadata = BIG_IS_METADATA.get(first) if big else IS_METADATA.get(first)
             end = self.at + (METADATA_BYTES if metadata else FUNCTION_BYTES)
             lost = False
             while end > self.limit and not lost:
@@ -275,7 +294,7 @@ class FdrScan(Kernel):
             if lost:
                 continue
             if metadata:
-                self.metadata(first & 0x7F if self.order == BIG else first >> 1)
+                self.metadata(BIG_METADATA_KIND.get(first) if big else METADATA_KIND.get(first))
             else:
                 self.function()
         return 0
@@ -287,8 +306,8 @@ class FdrScan(Kernel):
         if at >= self.size:
             return False
         if self.order == BIG:
-            return self.data[at] == 0x80 | kind
-        return self.data[at] == kind << 1 | 1
+            return self.data[at] == BIG_IS_METADATA.put(META) | BIG_METADATA_KIND.put(kind)
+        return self.data[at] == IS_METADATA.put(META) | METADATA_KIND.put(kind)
 
     def sound_extents(self, at: i64) -> flag:
         """Return whether there are extents at ``at`` that do not run past the end of the file."""
@@ -494,7 +513,7 @@ class FdrScan(Kernel):
     def follow(self, kind: i64) -> status:
         """Compare a record with the one before it in the buffer."""
         if not self.may_follow(kind):
-            self.notes.add(OUT_OF_ORDER, self.at, self.record, self.last << 8 | kind)
+            self.notes.add(OUT_OF_ORDER, self.at, self.record, OF_LAST.put(self.last) | kind)
         self.last = kind
         self.last_offset = self.at
         return 0
@@ -530,18 +549,18 @@ class FdrScan(Kernel):
         if self.order != LITTLE:
             return LATEST
         word = self.bytes.word(self.at + 8)
-        if word & 1:
-            follows = (word >> 1) & 0x7F
+        if IS_METADATA.get(word):
+            follows = METADATA_KIND.get(word)
             sound = follows <= PID and CLOCK_FOLLOWERS & (ONE << follows) != 0
             if follows == END_OF_BUFFER:
                 sound = self.version < EXTENTS_VERSION
         else:
-            sound = word & 8 == 0 and (word & LOW32) >> 4 != 0
+            sound = FUNCTION_KIND.get(word) <= ENTER_ARG and FUNCTION_ID.get(word) != 0
         if not sound:
             return LATEST
-        bits = 40 if kind == NEW_CPU else 56
-        mask = (ONE << bits) - 1
-        low = (self.bytes.word(self.at) >> (64 - bits)) & mask
+        below = BYTE * (CPU_TSC_AT if kind == NEW_CPU else WRAP_TSC_AT)
+        mask = (ONE << (WORD_BITS - below)) - 1
+        low = (self.bytes.word(self.at) >> below) & mask
         ahead = (low - self.base) & mask  # the bias changes none of the low bits
         if ahead >> CUT_REACH_BITS or self.base > LATEST - ahead:
             return LATEST
@@ -580,14 +599,15 @@ class FdrScan(Kernel):
     def function(self) -> status:
         """Scan the function record, and those that follow it."""
         word = self.bytes.word(self.at)
-        delta = (word >> 32) & LOW32
+        delta = DELTA.get(word)
         if self.order != LITTLE:
-            delta = self.bytes.number(self.at + 4, 4)
+            delta = self.bytes.number(self.at + FUNCTION_DELTA_AT, 4)
             word = self.bytes.number(self.at, 4)
             if self.order == BIG:
-                word = (word >> 28 & 7) << 1
-        if word & 8:
-            return self.unsound(BAD_FUNCTION, self.at + 8, (word >> 1) & 7, DAMAGED)
+                word = FUNCTION_KIND.put(BIG_FUNCTION_KIND.get(word))
+        if KIND_2.get(word):
+            kind = FUNCTION_KIND.get(word)
+            return self.unsound(BAD_FUNCTION, self.at + FUNCTION_BYTES, kind, DAMAGED)
         self.open_block()
         self.follow(FUNCTION)
         self.settle()
@@ -598,10 +618,9 @@ class FdrScan(Kernel):
         self.garbage = 0
         self.called = True
         self.kinds[FUNCTION] += 1
-        # Bits 1 and 2 differ in the two kinds of exits.
-        self.entries += 1 - (((word >> 1) ^ (word >> 2)) & 1)
+        self.entries += 1 - (KIND_0.get(word) ^ KIND_1.get(word))
         self.record += 1
-        self.at += 8
+        self.at += FUNCTION_BYTES
         if self.order == LITTLE and self.timed:
             self.functions()
         return 0
@@ -611,20 +630,20 @@ class FdrScan(Kernel):
         at = self.at
         base = self.base
         exits = 0
-        stop = min(self.limit, self.until) - 8
+        stop = min(self.limit, self.until) - FUNCTION_BYTES
         while at <= stop:
             word = self.bytes.word(at)
-            if word & 9:
+            if word & NOT_A_CALL:
                 break
-            base += (word >> 32) & LOW32
-            exits += ((word >> 1) ^ (word >> 2)) & 1
-            at += 8
-        count = (at - self.at) >> 3
+            base += DELTA.get(word)
+            exits += KIND_0.get(word) ^ KIND_1.get(word)
+            at += FUNCTION_BYTES
+        count = (at - self.at) // FUNCTION_BYTES
         if not cython.compiled:
             base = wrapped(base)
         if count:
             self.base = base
-            self.last_offset = at - 8
+            self.last_offset = at - FUNCTION_BYTES
             self.kinds[FUNCTION] += count
             self.entries += count - exits
             self.record += count
@@ -766,7 +785,7 @@ class FdrScan(Kernel):
             self.advance(self.bytes.signed32(self.at + DELTA_AT))
             if kind == TYPED_EVENT:
                 self.typed += 1
-                if self.bytes.number(self.at + 11, 5):
+                if self.bytes.number(self.at + TYPE_AT + 2, 5):
                     self.blocks.flags[self.block] |= FOREIGN_TYPED
         if self.open < 0:
             self.open = self.at
@@ -861,14 +880,14 @@ class BasicScan(Kernel):
         type = self.bytes.number(at, 2)
         if type > 1:
             return self.unsound(BAD_TYPE, type)
-        kind = self.data[at + 3]
+        kind = self.data[at + BASIC_KIND_AT]
         if type == 0 and kind > ENTER_ARG:
             return self.unsound(BAD_KIND, kind)
-        function = self.bytes.number(at + 4, 4)
-        place = at + (8 if type else 16)
+        function = self.bytes.number(at + BASIC_ID_AT, 4)
+        place = at + (BASIC_ARGUMENT_THREAD_AT if type else BASIC_THREAD_AT)
         run = self.bytes.number(place, 4)
         if self.version >= BASIC_PID_VERSION:
-            run |= self.bytes.number(place + 4, 4) << 32
+            run |= HIGH_HALF.put(self.bytes.number(place + 4, 4))
             if not cython.compiled:
                 run = wrapped(run)
         flags = 0

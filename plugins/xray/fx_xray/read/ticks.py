@@ -20,7 +20,9 @@ NS_BITS = 29
 LARGEST_RATE = LATEST // NS_PER_SECOND
 """Ticks per second whose product with NS_PER_SECOND int64 holds."""
 FAST_RATE = 1 << 60
-REACH = 1 << 32
+FRACTION = 32
+"""Bits of the nanoseconds of a tick behind the point."""
+REACH = 1 << FRACTION
 """Ticks, at most, that are counted on from a division."""
 REST = 1 << 62
 
@@ -69,7 +71,7 @@ class Nanoseconds(Kernel):
         self.reach = 0
         self.factor = 0
         if 0 < rate < FAST_RATE:
-            self.factor = (NS_PER_SECOND << 32) // rate
+            self.factor = (NS_PER_SECOND << FRACTION) // rate
             self.reach = min(REACH, REST // max(self.factor, 1))
 
     def step(self) -> Fallible[i64]:
@@ -78,7 +80,7 @@ class Nanoseconds(Kernel):
         while row < self.count:
             tick = self.ticks[row]
             ahead = self.ahead_of(tick)
-            ns = (ahead * self.factor) >> 32
+            ns = (ahead * self.factor) >> FRACTION
             over = self.left + ahead * NS_PER_SECOND - ns * self.rate
             if ahead:
                 while over >= self.rate:
@@ -91,7 +93,7 @@ class Nanoseconds(Kernel):
                 if length < 0:
                     self.spans[row] = -1
                 elif length < self.near - ahead and over >= 0:
-                    ns = (length * self.factor) >> 32
+                    ns = (length * self.factor) >> FRACTION
                     over += length * NS_PER_SECOND - ns * self.rate
                     while over >= self.rate:
                         over -= self.rate
@@ -111,7 +113,7 @@ class Nanoseconds(Kernel):
         self.divide(tick)
         self.base = tick
         self.near = self.reach
-        if self.ns >= LATEST - (ONE << 31) or -(ONE << 32) <= tick < 0:
+        if self.ns >= LATEST - REACH // 2 or -REACH <= tick < 0:
             self.near = 0  # beyond it is what int64, or uint64, does not hold
         return 0
 
@@ -141,10 +143,10 @@ class Nanoseconds(Kernel):
             bit = 63
             while bit >= 0:
                 carry = left < 0
-                left = left << 1 | ((ticks >> bit) & 1)
+                left = 2 * left + ((ticks >> bit) & ONE)
                 if not cython.compiled:
                     left = wrapped(left)
-                whole = whole << 1
+                whole *= 2
                 if carry or left ^ SIGN >= rate ^ SIGN:
                     left -= rate
                     if not cython.compiled:
@@ -161,8 +163,8 @@ class Nanoseconds(Kernel):
             bit = NS_BITS
             while bit >= 0:
                 carry = left < 0
-                left = left << 1
-                fraction = fraction << 1
+                left *= 2
+                fraction *= 2
                 if not cython.compiled:
                     left = wrapped(left)
                 if carry or left ^ SIGN >= rate ^ SIGN:
@@ -170,7 +172,7 @@ class Nanoseconds(Kernel):
                     if not cython.compiled:
                         left = wrapped(left)
                     fraction += 1
-                if (NS_PER_SECOND >> bit) & 1:
+                if (NS_PER_SECOND >> bit) & ONE:
                     # Both are less than the rate.
                     space = rate - rest
                     if not cython.compiled:

@@ -10,21 +10,37 @@ from typing import final
 from fx_xray.format import (
     ARGUMENT,
     BACK,
+    BASIC_BYTES,
+    BASIC_CPU_AT,
+    BASIC_ID_AT,
+    BASIC_KIND_AT,
+    BASIC_TSC_AT,
+    BASIC_VALUE_AT,
     CALL_ARGUMENT,
     CPU_AT,
     CPU_TSC_AT,
     CUSTOM,
     CUSTOM_EVENT,
     CUT,
+    DELTA,
     DELTA_AT,
     ENTER,
     ENTER_ARG,
     EVENT_CPU_AT,
+    EVENT_CPU_VERSION,
+    EVENT_DELTA_VERSION,
     EVENT_TSC_AT,
     EVENT_TYPE_AT,
     FIRST,
+    FIRST_ARGUMENT,
+    FIRST_NEW_CPU,
+    FUNCTION_BYTES,
+    FUNCTION_ID,
+    FUNCTION_KIND,
+    IS_METADATA,
     LATEST,
-    LOW32,
+    METADATA_BYTES,
+    METADATA_KIND,
     NEW_CPU,
     NO_CPU,
     NOTHING,
@@ -38,6 +54,7 @@ from fx_xray.format import (
     WRAP_TSC_AT,
 )
 from fx_xray.read.scan import Bytes, wrapped
+from fxframework.io.words import BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7
 from fxframework.kernels.annotations import (
     Array,
     Column,
@@ -50,7 +67,6 @@ from fxframework.kernels.annotations import (
     u8,
     u16,
     u32,
-    u64,
     void,
 )
 from fxframework.kernels.buffers import full, grown
@@ -313,23 +329,23 @@ class FdrTimeline(Kernel):
             if at >= stop:
                 break
             word = self.word(at)
-            if word & 1:
+            if IS_METADATA.get(word):
                 break
-            kind = (word >> 1) & 3
+            kind = FUNCTION_KIND.get(word)
             self.events.offset[count] = at
-            at += 8
+            at += FUNCTION_BYTES
             head = SIGN
             if at < stop:
                 following = self.word(at)
-                if following & 1 == 0:
-                    head = time + ((following >> 32) & LOW32)
+                if not IS_METADATA.get(following):
+                    head = time + DELTA.get(following)
                     if not cython.compiled and head > LATEST:
                         head = wrapped(head)
-                elif kind == ENTER and following & 0xFF == CALL_ARGUMENT << 1 | 1:
+                elif kind == ENTER and METADATA_KIND.get(following) == CALL_ARGUMENT:
                     kind = ENTER_ARG
             if self.function_of[thread] < 0 and time < self.latest_of[thread]:
                 kind |= BACK
-            function = (word >> 4) & 0xFFFFFFF
+            function = FUNCTION_ID.get(word)
             self.events.tsc[count] = time ^ SIGN
             self.events.value[count] = 0
             self.events.function[count] = function
@@ -352,7 +368,7 @@ class FdrTimeline(Kernel):
             at = self.at_of[thread]
             if at >= self.stop_of[thread]:
                 state = self.next_stretch()
-            elif self.data[at] & 1 == 0:
+            elif not IS_METADATA.get(self.data[at]):
                 state = self.calls(at)
             else:
                 state = self.metadata(at)
@@ -385,7 +401,7 @@ class FdrTimeline(Kernel):
             self.cpu_of[thread] = NO_CPU
         if flags & CUT:
             self.base_of[thread] = self.stretches.base[place]
-            if self.data[at] == NEW_CPU << 1 | 1:
+            if self.data[at] == FIRST_NEW_CPU:
                 self.cpu_of[thread] = self.bytes.number(at + CPU_AT, 2)
             at = stop
         self.at_of[thread] = at
@@ -398,20 +414,16 @@ class FdrTimeline(Kernel):
         """As ``Bytes.word``, in this module, where the compiler can inline it."""
         if not cython.compiled:
             return int.from_bytes(self.data[at : at + 8], "little", signed=True)
-        low: u64 = self.data[at]
-        low |= self.data[at + 1] << 8
-        low |= self.data[at + 2] << 16
-        byte: u64 = self.data[at + 3]
-        low |= byte << 24
-        byte = self.data[at + 4]
-        low |= byte << 32
-        byte = self.data[at + 5]
-        low |= byte << 40
-        byte = self.data[at + 6]
-        low |= byte << 48
-        byte = self.data[at + 7]
-        low |= byte << 56
-        return low
+        return (
+            self.data[at]
+            | BYTE_1.put(self.data[at + 1])
+            | BYTE_2.put(self.data[at + 2])
+            | BYTE_3.put(self.data[at + 3])
+            | BYTE_4.put(self.data[at + 4])
+            | BYTE_5.put(self.data[at + 5])
+            | BYTE_6.put(self.data[at + 6])
+            | BYTE_7.put(self.data[at + 7])
+        )
 
     def calls(self, at: i64) -> i64:
         """Take function records, one after another."""
@@ -426,9 +438,9 @@ class FdrTimeline(Kernel):
         state = GO_ON
         while at < stop:
             word = self.word(at)
-            if word & 1:
+            if IS_METADATA.get(word):
                 break
-            time = base + ((word >> 32) & LOW32)
+            time = base + DELTA.get(word)
             if not cython.compiled and time > LATEST:
                 time = wrapped(time)
             if time > bound or count == most:
@@ -436,14 +448,14 @@ class FdrTimeline(Kernel):
                 state = PAUSE
                 break
             base = time
-            kind = (word >> 1) & 3
+            kind = FUNCTION_KIND.get(word)
             self.events.offset[count] = at
-            at += 8
-            if kind == ENTER and at < stop and self.data[at] == CALL_ARGUMENT << 1 | 1:
+            at += FUNCTION_BYTES
+            if kind == ENTER and at < stop and self.data[at] == FIRST_ARGUMENT:
                 kind = ENTER_ARG
             if function < 0 and time < self.latest_of[thread]:
                 kind |= BACK
-            function = (word >> 4) & 0xFFFFFFF
+            function = FUNCTION_ID.get(word)
             self.events.tsc[count] = base ^ SIGN
             self.events.value[count] = 0
             self.events.function[count] = function
@@ -461,7 +473,7 @@ class FdrTimeline(Kernel):
     def metadata(self, at: i64) -> i64:
         """Take the metadata record at ``at``."""
         thread = self.thread
-        kind = self.data[at] >> 1
+        kind = METADATA_KIND.get(self.data[at])
         if kind == CALL_ARGUMENT:
             return self.argument(at)
         self.leave_call()
@@ -472,7 +484,7 @@ class FdrTimeline(Kernel):
             self.base_of[thread] = self.bytes.number(at + CPU_TSC_AT, 8) ^ SIGN
         elif kind == TSC_WRAP:
             self.base_of[thread] = self.bytes.number(at + WRAP_TSC_AT, 8) ^ SIGN
-        self.at_of[thread] = at + 16
+        self.at_of[thread] = at + METADATA_BYTES
         return GO_ON
 
     def argument(self, at: i64) -> i64:
@@ -495,7 +507,7 @@ class FdrTimeline(Kernel):
         self.events.value[count] = self.bytes.number(at + VALUE_AT, 8)
         self.events.size[count] = -1 if function < 0 else 0
         self.events.rows = count + 1
-        self.at_of[thread] = at + 16
+        self.at_of[thread] = at + METADATA_BYTES
         return GO_ON
 
     def event(self, at: i64, kind: i64) -> i64:
@@ -505,7 +517,7 @@ class FdrTimeline(Kernel):
         cpu = NO_CPU
         what = 0
         base = self.base_of[thread]
-        if self.version >= 5:
+        if self.version >= EVENT_DELTA_VERSION:
             time = base + self.bytes.signed32(at + DELTA_AT)
             if not cython.compiled:
                 time = wrapped(time)
@@ -521,15 +533,15 @@ class FdrTimeline(Kernel):
                 order = time
             if kind == TYPED_EVENT:
                 what = self.bytes.number(at + EVENT_TYPE_AT, 2)
-            elif self.version == 4:
+            elif self.version == EVENT_CPU_VERSION:
                 cpu = self.bytes.number(at + EVENT_CPU_AT, 2)
         count = self.events.rows
         if order > self.threads.bound or count == self.events.room:
             return self.pause(order)
-        if self.version >= 5:
+        if self.version >= EVENT_DELTA_VERSION:
             self.base_of[thread] = time
-        self.at_of[thread] = at + 16 + size
-        if self.most and 16 + size > self.most:
+        self.at_of[thread] = at + METADATA_BYTES + size
+        if self.most and METADATA_BYTES + size > self.most:
             return GO_ON
         self.events.kind[count] = CUSTOM if kind == CUSTOM_EVENT else TYPED
         self.events.function[count] = what
@@ -537,7 +549,7 @@ class FdrTimeline(Kernel):
         self.events.cpu[count] = cpu
         self.events.thread[count] = thread
         self.events.offset[count] = at
-        self.events.value[count] = at + 16
+        self.events.value[count] = at + METADATA_BYTES
         self.events.size[count] = size
         self.events.rows = count + 1
         return GO_ON
@@ -646,17 +658,18 @@ class BasicTimeline(Kernel):
     def call(self) -> i64:
         """Take a function record."""
         at = self.at
-        time = self.bytes.number(at + 8, 8) ^ SIGN
+        time = self.bytes.number(at + BASIC_TSC_AT, 8) ^ SIGN
         if time > self.threads.bound or self.events.rows == self.events.room:
             return self.pause(time)
-        kind = self.data[at + 3]
-        if kind == ENTER and at + 32 < self.stop and self.bytes.number(at + 32, 2):
+        kind = self.data[at + BASIC_KIND_AT]
+        after = at + BASIC_BYTES
+        if kind == ENTER and after < self.stop and self.bytes.number(after, 2):
             kind = ENTER_ARG
         if time < self.base:
             kind |= BACK
         self.base = time
-        self.cpu = self.data[at + 2]
-        self.function = self.bytes.number(at + 4, 4)
+        self.cpu = self.data[at + BASIC_CPU_AT]
+        self.function = self.bytes.number(at + BASIC_ID_AT, 4)
         self.put(kind, 0, 0)
         return GO_ON
 
@@ -666,7 +679,7 @@ class BasicTimeline(Kernel):
             return self.pause(self.base)
         if self.events.rows == self.events.room:
             return self.pause(self.base if self.function < 0 else SIGN)
-        value = self.bytes.number(self.at + 16, 8)
+        value = self.bytes.number(self.at + BASIC_VALUE_AT, 8)
         self.put(ARGUMENT, value, -1 if self.function < 0 else 0)
         return GO_ON
 
@@ -682,4 +695,4 @@ class BasicTimeline(Kernel):
         self.events.value[count] = value
         self.events.size[count] = size
         self.events.rows = count + 1
-        self.at += 32
+        self.at += BASIC_BYTES

@@ -202,8 +202,8 @@ class _Loading:
                 self.records += 1
                 continue
             first = data[at]
-            if first & 1:
-                kind = first >> 1
+            if wire.IS_METADATA.get(first):
+                kind = wire.METADATA_KIND.get(first)
                 behind = self._metadata(at, kind)
                 if kind == MetadataKind.BUFFER_EXTENTS:
                     left = self._extents(at)
@@ -220,7 +220,7 @@ class _Loading:
                 if behind > size:
                     raise _Refused("cut", at, f"Invalid offset for a function record ({at}).")
                 word = u32(data, at)[0]
-                called = word >> 1 & 7
+                called = wire.FUNCTION_KIND.get(word)
                 if called > FunctionKind.ENTER_ARG:
                     said = f"Unknown function record type '{called}' at offset {at}."
                     raise _Refused("function-kind", at, said)
@@ -239,7 +239,7 @@ class _Loading:
 
     def _next_extents(self, at: int) -> tuple[int, int]:
         """Return the byte behind the next buffer extents record, and the bytes of that buffer."""
-        introducer = MetadataKind.BUFFER_EXTENTS << 1 | 1
+        introducer = wire.FIRST_EXTENTS
         end = self.size
         step = 1 << 16
         start = at

@@ -15,7 +15,6 @@ from fx_xray.format import ARGUMENT, LATEST, LOW64, NS_PER_SECOND, FileHeader
 from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_order, read_header
 from fx_xray.write.merge import (
-    LEAST_BUFFER,
     MOST_PADDED,
     WRITTEN_ORDER,
     Packing,
@@ -182,7 +181,11 @@ def _pack(
     dropped: Counter[str] = Counter()
     if asked and not basic:
         size = checked_size(form, version, asked)
-    elif version < wire.EXTENTS_VERSION and not basic and not LEAST_BUFFER <= size <= MOST_PADDED:
+    elif (
+        version < wire.EXTENTS_VERSION
+        and not basic
+        and not wire.SMALLEST_BUFFER <= size <= MOST_PADDED
+    ):
         size = wire.BUFFER_BYTES
         dropped["sizes of buffers"] += 1
     type = wire.BASIC if basic else wire.FDR

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import (
     BUFFER_BYTES,
@@ -30,11 +31,11 @@ from fx_xray.format import (
     MAX_FUNCTION_ID,
     METADATA_BYTES,
     PID_VERSION,
+    SMALLEST_BUFFER,
     THRESHOLD_US,
     WRAP_TICKS,
     FileHeader,
     FunctionKind,
-    MetadataKind,
 )
 from fx_xray.write.recorder import (
     CPU_MASK,
@@ -47,7 +48,7 @@ from fx_xray.write.recorder import (
 )
 from fxframework.errors import refusal
 from fxframework.io.memory import BytesMemory
-from fxframework.io.words import U64_MAX, WORD
+from fxframework.io.words import U64_MAX, WORD, Bits
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import Clock, Memory, TimestampCounter
 
@@ -55,13 +56,13 @@ __all__ = ["FdrThread", "FdrWriter", "buffers_of", "log_of", "slot_bytes"]
 
 SLOT_HEADER_BYTES: Final = 16
 """Two words: bytes of records, and number of the buffer with its bit of use."""
-LEAST_BUFFER: Final = 128
-"""Smallest buffer, which holds a preamble and a record in every version."""
 END_ROOM: Final = 40
 """Bytes that version 1 needs at the end of a buffer: EndOfBuffer, and a record as padding."""
 FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES
 """Bytes that a function record may need, including metadata before it."""
-_ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = (int(kind) << 1 for kind in FunctionKind)
+_ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = map(wire.FUNCTION_KIND.put, FunctionKind)
+_ID_AT, _DELTA_AT = wire.FUNCTION_ID.low, wire.DELTA.low
+_SLOT_NUMBER, _SLOT_USED = Bits("number", 1, 63), Bits("used", 0, 0)
 _MOST_I32 = (1 << 31) - 1
 _U16_MAX = (1 << 16) - 1
 
@@ -69,27 +70,19 @@ _FUNCTION = struct.Struct("<II").pack
 _NO_CPU = -1
 
 
-def _metadata(kind: MetadataKind, fields: str) -> Callable[..., bytes]:
-    """Return a function that packs a metadata record: its first byte, fields, and zero padding."""
-    form = struct.Struct(f"<B{fields}")
-    first = kind << 1 | 1
-    padding = bytes(METADATA_BYTES - form.size)
-    return lambda *values: form.pack(first, *values) + padding
-
-
-_NEW_BUFFER = _metadata(MetadataKind.NEW_BUFFER, "i")
-_END_OF_BUFFER = _metadata(MetadataKind.END_OF_BUFFER, "")()
-_NEW_CPU = _metadata(MetadataKind.NEW_CPU, "HQ")
-_TSC_WRAP = _metadata(MetadataKind.TSC_WRAP, "Q")
-_WALL_TIME = _metadata(MetadataKind.WALL_TIME, "qi")
-_ARGUMENT = _metadata(MetadataKind.CALL_ARGUMENT, "Q")
-_EXTENTS = _metadata(MetadataKind.BUFFER_EXTENTS, "Q")
-_PID = _metadata(MetadataKind.PID, "i")
-_CUSTOM = _metadata(MetadataKind.CUSTOM_EVENT, "ii")
-_CUSTOM_AT = _metadata(MetadataKind.CUSTOM_EVENT, "iQ")
-_CUSTOM_ON = _metadata(MetadataKind.CUSTOM_EVENT, "iQH")
-_TYPED = _metadata(MetadataKind.TYPED_EVENT, "iiH")
-_TYPED_AT = _metadata(MetadataKind.TYPED_EVENT, "iQH")
+_NEW_BUFFER = wire.packer(wire.NewBuffer)
+_END_OF_BUFFER = wire.packer(wire.EndOfBuffer)()
+_NEW_CPU = wire.packer(wire.NewCpu)
+_TSC_WRAP = wire.packer(wire.TscWrap)
+_WALL_TIME = wire.packer(wire.WallTime)
+_ARGUMENT = wire.packer(wire.CallArgument)
+_EXTENTS = wire.packer(wire.BufferExtents)
+_PID = wire.packer(wire.Pid)
+_CUSTOM = wire.packer(wire.CustomEvent)
+_CUSTOM_AT = wire.packer(wire.CustomEventAt)
+_CUSTOM_ON = wire.packer(wire.CustomEventOn)
+_TYPED = wire.packer(wire.TypedEvent)
+_TYPED_AT = wire.packer(wire.TypedEventAt)
 
 
 def slot_bytes(buffer_size: int) -> int:
@@ -149,7 +142,9 @@ def buffers_of(image: bytes, buffer_size: int) -> Iterator[bytes]:
     for slot in range(0, len(image) - step + 1, step):
         committed, state = struct.unpack_from("<QQ", image, slot)
         if committed:
-            found.append((state >> 1, slot + SLOT_HEADER_BYTES, min(committed, buffer_size)))
+            found.append(
+                (_SLOT_NUMBER.get(state), slot + SLOT_HEADER_BYTES, min(committed, buffer_size))
+            )
     for _, start, nbytes in sorted(found):
         yield image[start : start + nbytes]
 
@@ -200,7 +195,7 @@ class FdrWriter(Recorder["FdrThread"]):
             counter, version=version, process=process, threshold_us=threshold_us, check=check
         )
         self.buffer_size = whole_number("buffer_size", buffer_size, 0, U64_MAX)
-        if self.buffer_size < LEAST_BUFFER:
+        if self.buffer_size < SMALLEST_BUFFER:
             raise refusal(rules.BUFFER_TOO_SMALL, f"a buffer has {buffer_size} bytes")
         self.wrap_ticks = WRAP_TICKS[self.version]
         self.circular = circular
@@ -265,7 +260,7 @@ class FdrWriter(Recorder["FdrThread"]):
             number = self._taken
         # Clear it first, so that old bytes are not read as those of this buffer.
         self.memory.store_u64(slot, 0)
-        self.memory.store_u64(slot + WORD, number << 1 | 1)
+        self.memory.store_u64(slot + WORD, _SLOT_NUMBER.put(number) | _SLOT_USED.put(1))
         preamble = _NEW_BUFFER(tid) + _WALL_TIME(*self._wall())
         if self.version >= PID_VERSION:
             preamble += _PID(process)
@@ -274,7 +269,7 @@ class FdrWriter(Recorder["FdrThread"]):
     def release(self, slot: int) -> None:
         """Release a slot that a thread has finished."""
         state = self.memory.load_u64(slot + WORD)
-        self.memory.store_u64(slot + WORD, state & ~1)
+        self.memory.store_u64(slot + WORD, state & ~_SLOT_USED.mask)
         if self.circular:
             with self._lock:
                 self._free.append(slot)
@@ -341,7 +336,7 @@ class FdrThread(ThreadRecorder):
                 return False
             self._undoable.append((function_id, tsc, 0))
         else:
-            self._put(function_id << 4 | delta << 32)
+            self._put(function_id << _ID_AT | delta << _DELTA_AT)
             self._latest = tsc
             self._undoable.append((function_id, tsc, delta))
         if self._check:
@@ -415,7 +410,7 @@ class FdrThread(ThreadRecorder):
         metadata = self._before(METADATA_BYTES + size, tsc, aux & CPU_MASK)
         if metadata is not None:
             kind = _ENTER_ARG if self._version >= EVENT_CPU_VERSION else _ENTER
-            record = _FUNCTION(function_id << 4 | kind, tsc - self._latest)
+            record = _FUNCTION(function_id << _ID_AT | kind, tsc - self._latest)
             self._put_bytes(metadata + record + b"".join(map(_ARGUMENT, numbers)))
             self._latest = tsc
             self._undoable.clear()
@@ -449,7 +444,7 @@ class FdrThread(ThreadRecorder):
                 self._store(self._slot, self._at - self._start)
                 return True
             undoable.clear()
-        self._put(function_id << 4 | kind | delta << 32)
+        self._put(function_id << _ID_AT | kind | delta << _DELTA_AT)
         self._latest = tsc
         return True
 
@@ -516,7 +511,7 @@ class FdrThread(ThreadRecorder):
         metadata = self._before(FUNCTION_ROOM, tsc, cpu)
         if metadata is None:
             return False
-        self._put_bytes(metadata + _FUNCTION(function_id << 4 | kind, tsc - self._latest))
+        self._put_bytes(metadata + _FUNCTION(function_id << _ID_AT | kind, tsc - self._latest))
         self._latest = tsc
         self._undoable.clear()
         return True
@@ -525,15 +520,15 @@ class FdrThread(ThreadRecorder):
         """Store a record of 8 bytes, then the number of bytes."""
         at = self._at
         self._at = end = at + FUNCTION_BYTES
-        bits = (at & 7) << 3
+        word, odd = divmod(at, WORD)
         words = self._words
-        if words is not None and not bits:
-            words[at >> 3] = record
-            words[self._slot >> 3] = end - self._start
+        if words is not None and not odd:
+            words[word] = record
+            words[self._slot // WORD] = end - self._start
             return
-        if bits:
+        if odd:
             # After a payload: the word also holds committed bytes, which must not change.
-            low = at - (at & 7)
+            low, bits = at - odd, 8 * odd
             kept = self._memory.load_u64(low) & (1 << bits) - 1
             self._store(low, kept | record << bits & U64_MAX)
             self._store(low + WORD, record >> 64 - bits)
@@ -544,7 +539,7 @@ class FdrThread(ThreadRecorder):
     def _put_bytes(self, data: bytes) -> None:
         """Store records, then the number of bytes."""
         at = self._at
-        low = at & ~7
+        low = at - at % WORD
         whole = self._memory.read(low, at - low) + data
         self._memory.write(low, whole + bytes(-len(whole) % WORD))
         self._at = at + len(data)

@@ -29,6 +29,7 @@ from fx_xray.write.packer import BasicPacker, RecorderPacker
 from fx_xray.write.parts import chosen_events, picked, whole_of
 from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
 from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
@@ -40,10 +41,9 @@ WRITTEN_ORDER: Final = "write_byte_order"
 """Name of the option for the byte order of the output."""
 NAMES_LOST: Final = "names of functions (-o names=FILE keeps them in a file)"
 FREQUENCIES: Final = "counters of other frequencies, converted to that of the first capture"
+I32_END: Final = 1 << 31
 AT_ONCE: Final = 1 << 20
 """Events of other formats written at a time."""
-LEAST_BUFFER: Final = 128
-"""Smallest buffer, which holds its preamble and one record (BUFFER_TOO_SMALL)."""
 MOST_PADDED: Final = 1 << 26
 """Largest buffer of version 1, which is padded to its full size."""
 
@@ -74,7 +74,7 @@ class IdAllocator:
     def numbers(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> tuple[I64, I64]:
         """Return ids of processes and threads, int64 of shape (n,), for their koids."""
         if self._with_processes and not self._threads and not self._kept:
-            low, high = (0, 1 << 32) if self._basic else (-1 << 31, 1 << 31)
+            low, high = (0, 1 << 32) if self._basic else (-I32_END, I32_END)
             ids = pids.astype(np.uint64).view(np.int64), tids.astype(np.uint64).view(np.int64)
             if all(bool(((each >= low) & (each < high)).all()) for each in ids):
                 self._kept.append((pids, tids))
@@ -294,8 +294,8 @@ def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.
     """
     if given == wanted or not ticks.size:
         return ticks
-    most = (1 << 64) - 1
-    if given * wanted <= most >> 1 and int(ticks.max()) // given * wanted + wanted <= most:
+    most = U64_MAX
+    if given * wanted <= most // 2 and int(ticks.max()) // given * wanted + wanted <= most:
         whole, part = np.divmod(ticks, np.uint64(given))
         part = (part * np.uint64(wanted) + np.uint64(given // 2)) // np.uint64(given)
         return whole * np.uint64(wanted) + part
@@ -324,7 +324,7 @@ def checked_size(form: str, version: int, size: int) -> int:
     size = size or wire.BUFFER_BYTES
     if form == "xray-basic":
         return size
-    if not LEAST_BUFFER <= size < 1 << 63:
+    if not wire.SMALLEST_BUFFER <= size < 1 << 63:
         raise refusal(rules.BUFFER_TOO_SMALL, f"buffers of {size} bytes")
     if version < wire.EXTENTS_VERSION and size > MOST_PADDED:
         raise UsageError(

@@ -9,23 +9,55 @@ from typing import final
 
 from fx_xray.format import (
     ARGUMENT,
+    BASIC_ARGUMENT,
+    BASIC_CPU,
+    BASIC_KIND,
+    BASIC_MAX_CPU,
+    BASIC_PID_VERSION,
+    BASIC_TAIL_EXIT_VERSION,
+    CPU_AT,
+    CPU_TSC_AT,
     CUSTOM,
     CUT_REACH_BITS,
     CUT_RECORD_JUMP,
     DONE,
     ENTER_ARG,
+    EVENT_CPU_VERSION,
+    EVENT_DELTA_VERSION,
     EXIT,
+    EXTENTS_VERSION,
+    FIRST_ARGUMENT,
+    FIRST_CUSTOM_EVENT,
+    FIRST_END_OF_BUFFER,
+    FIRST_EXTENTS,
+    FIRST_NEW_BUFFER,
+    FIRST_NEW_CPU,
+    FIRST_PID,
+    FIRST_TSC_WRAP,
+    FIRST_TYPED_EVENT,
+    FIRST_WALL_TIME,
     FLUSH,
+    FUNCTION_BYTES,
+    FUNCTION_DELTA_AT,
+    FUNCTION_ID,
+    FUNCTION_KIND,
     GROW,
+    IS_METADATA,
+    KIND_2,
     LATEST,
     LOW32,
     MAX_FUNCTION_ID,
+    METADATA_BYTES,
     NO_CPU,
     NOTHING,
+    PID_VERSION,
     SIGN,
+    SIZE_AT,
     TAIL_EXIT,
     TYPED,
+    WRAP_TSC_AT,
 )
+from fxframework.io.words import BYTE_0, BYTE_1, BYTE_2, BYTE_3, HIGH_HALF, Bits
 from fxframework.kernels.annotations import (
     Array,
     Fallible,
@@ -43,18 +75,21 @@ from fxframework.kernels.kernel import Kernel
 
 __all__ = ["DROPPED", "BasicPack", "EventColumns", "FdrPack", "ThreadBuffers"]
 
-LOW40 = 0xFFFFFFFFFF
-LOW48 = 0xFFFFFFFFFFFF
-LOW56 = 0xFFFFFFFFFFFFFF
+ONE = 1
+BYTE, WORD_BITS = 8, 64
+LOW16 = 0xFFFF
+CPU_TSC_HIGH = Bits("tsc", WORD_BITS - BYTE * (CPU_TSC_AT - CPU_AT), WORD_BITS - 1)
+"""Of a time stamp: its last bits in a NewCPUId, behind the eight bytes after the first."""
+CPU_TSC_REST = Bits("tsc", WORD_BITS - BYTE * CPU_TSC_AT, WORD_BITS - 1)
+WRAP_TSC_REST = Bits("tsc", WORD_BITS - BYTE * WRAP_TSC_AT, WORD_BITS - 1)
+"""Of a time stamp: its bits in the second half of a NewCPUId, and of a TSCWrap."""
+WORDS = 4
+"""Bytes of a number of the arena's ``words``."""
 MAX_BASIC_FUNCTION = 0x7FFFFFFF
 """Basic mode's ids are signed."""
 HEADROOM = 160
 """Bytes that a record without payload takes at most, with all that may come before and behind it:
 extents, a preamble of 64, NewCPUId, a record of 16, and the end of a buffer."""
-NEW_BUFFER, END_OF_BUFFER, NEW_CPU, TSC_WRAP = 0x01, 0x03, 0x05, 0x07
-WALL_TIME, CUSTOM_EVENT, CALL_ARGUMENT, EXTENTS = 0x09, 0x0B, 0x0D, 0x0F
-TYPED_EVENT, PID = 0x11, 0x13
-"""First bytes of metadata records."""
 
 DROPPED = (
     "calls of functions with greater numbers than fit",
@@ -225,28 +260,30 @@ class FdrPack(Kernel):
         self.arena[at] = first
         index = 0
         while index < 8:
-            self.arena[at + 1 + index] = (low >> (8 * index)) & 0xFF
+            self.arena[at + 1 + index] = BYTE_0.get(low >> BYTE * index)
             index += 1
         index = 0
         while index < 7:
-            self.arena[at + 9 + index] = (high >> (8 * index)) & 0xFF
+            self.arena[at + 9 + index] = BYTE_0.get(high >> BYTE * index)
             index += 1
 
     def put_function(self, at: i64, word: i64, delta: i64) -> void:
         """Write the 8 bytes of a function record."""
-        if at & 3 == 0:
-            self.words[at >> 2] = word
-            self.words[(at >> 2) + 1] = delta
+        index = at // WORDS
+        if at == index * WORDS:
+            self.words[index] = word
+            self.words[index + 1] = delta
             return
         index = 0
         while index < 4:
-            self.arena[at + index] = (word >> (8 * index)) & 0xFF
-            self.arena[at + 4 + index] = (delta >> (8 * index)) & 0xFF
+            self.arena[at + index] = BYTE_0.get(word >> BYTE * index)
+            self.arena[at + FUNCTION_DELTA_AT + index] = BYTE_0.get(delta >> BYTE * index)
             index += 1
 
     def put_cpu(self, at: i64, cpu: i64, tsc: i64) -> void:
         """Write a NewCPUId."""
-        self.put_metadata(at, NEW_CPU, cpu | (tsc & LOW48) << 16, (tsc >> 48) & 0xFFFF)
+        below = BYTE * (CPU_TSC_AT - CPU_AT)
+        self.put_metadata(at, FIRST_NEW_CPU, cpu | tsc << below, CPU_TSC_HIGH.get(tsc))
 
     # --- Buffers ---
 
@@ -254,14 +291,15 @@ class FdrPack(Kernel):
         """Begin a buffer; its extents and its wall time are filled in at its end."""
         at = self.buffers.start[thread]
         if self.head:
-            self.put_metadata(at, EXTENTS, 0, 0)
-            at += 16
-        self.put_metadata(at, NEW_BUFFER, self.buffers.number[thread] & LOW32, 0)
-        self.put_metadata(at + 16, WALL_TIME, 0, 0)
-        at += 32
-        if self.version >= 3:
-            self.put_metadata(at, PID, self.buffers.process[thread] & LOW32, 0)
-            at += 16
+            self.put_metadata(at, FIRST_EXTENTS, 0, 0)
+            at += METADATA_BYTES
+        self.put_metadata(at, FIRST_NEW_BUFFER, self.buffers.number[thread] & LOW32, 0)
+        at += METADATA_BYTES
+        self.put_metadata(at, FIRST_WALL_TIME, 0, 0)
+        at += METADATA_BYTES
+        if self.version >= PID_VERSION:
+            self.put_metadata(at, FIRST_PID, self.buffers.process[thread] & LOW32, 0)
+            at += METADATA_BYTES
         self.put_cpu(at, cpu, tsc)
         self.buffers.fill[thread] = self.head + self.preamble
         self.buffers.base[thread] = tsc
@@ -275,28 +313,28 @@ class FdrPack(Kernel):
         """Output the first ``fill`` bytes of a buffer. Return False without room."""
         start = self.buffers.start[thread]
         at = self.written
-        nbytes = self.size if self.version < 2 else fill
+        nbytes = self.size if self.version < EXTENTS_VERSION else fill
         if self.made >= len(self.places) or at + nbytes > len(self.out):
             self.needed = nbytes
             return False
         if self.head:
-            self.put_metadata(start, EXTENTS, fill - 16, 0)
+            self.put_metadata(start, FIRST_EXTENTS, fill - METADATA_BYTES, 0)
         index = 0
         while index < fill:
             self.out[at + index] = self.arena[start + index]
             index += 1
-        if self.version < 2:
+        if self.version < EXTENTS_VERSION:
             while index < nbytes:
                 self.out[at + index] = 0
                 index += 1
-            self.out[at + fill] = END_OF_BUFFER
-            odd = (nbytes - fill) & 7
+            self.out[at + fill] = FIRST_END_OF_BUFFER
+            odd = (nbytes - fill) % FUNCTION_BYTES
             if odd:
                 # Readers since LLVM 7 take what follows for records: an event of `odd` bytes
                 # leaves as many whole ones as zeros make elsewhere.
-                self.out[at + fill + 16] = CUSTOM_EVENT
-                self.out[at + fill + 17] = odd
-        self.places[self.made] = at + self.head + 16
+                self.out[at + fill + METADATA_BYTES] = FIRST_CUSTOM_EVENT
+                self.out[at + fill + METADATA_BYTES + SIZE_AT] = odd
+        self.places[self.made] = at + self.head + METADATA_BYTES
         self.walls[self.made] = self.buffers.wall[thread]
         if self.buffers.rank[thread] == 0:
             self.ranks += 1
@@ -314,16 +352,17 @@ class FdrPack(Kernel):
             return DONE
         held = self.buffers.fill[thread] - call
         source = self.buffers.start[thread] + call
-        word = self.arena[source]
-        word |= self.arena[source + 1] << 8
-        word |= self.arena[source + 2] << 16
-        high = self.arena[source + 3]
-        word |= high << 24
+        word = (
+            self.arena[source]
+            | BYTE_1.put(self.arena[source + 1])
+            | BYTE_2.put(self.arena[source + 2])
+            | BYTE_3.put(self.arena[source + 3])
+        )
         if not self.end_buffer(thread, call):
             return FLUSH
         # The target precedes the source, so copying upwards is safe.
         target = self.buffers.start[thread] + begin
-        index = 8
+        index = FUNCTION_BYTES
         while index < held:
             self.arena[target + index] = self.arena[source + index]
             index += 1
@@ -353,7 +392,7 @@ class FdrPack(Kernel):
             return GROW
         tsc = self.events.tsc[row]
         cpu = self.events.cpu[row]
-        absolute = kind >= CUSTOM and self.version < 5
+        absolute = kind >= CUSTOM and self.version < EVENT_DELTA_VERSION
         no_cpu = kind >= CUSTOM and cpu == NO_CPU
         if no_cpu:
             cpu = self.buffers.cpu[thread]
@@ -365,12 +404,13 @@ class FdrPack(Kernel):
         moved = not own and cpu != self.buffers.cpu[thread]
         wraps = not own and not near
         clocked = moved or wraps
-        ends = fill - self.head + nbytes + (16 if clocked else 0) > self.limit
+        ends = fill - self.head + nbytes + (METADATA_BYTES if clocked else 0) > self.limit
         if fill and (ends or (clocked and self.looks_cut(base, tsc, moved))):
             if kind == ARGUMENT:
                 if self.carry_call(thread) == FLUSH:
                     return FLUSH
-                if self.version < 2 and self.buffers.fill[thread] + nbytes > self.limit:
+                fill = self.buffers.fill[thread]
+                if self.version < EXTENTS_VERSION and fill + nbytes > self.limit:
                     self.counts[D_MANY] += 1
                     self.row = row + 1
                     return DONE
@@ -386,12 +426,12 @@ class FdrPack(Kernel):
             self.buffers.cpu[thread] = cpu
             self.buffers.base[thread] = tsc
             self.buffers.skewed[thread] = 0
-            self.buffers.fill[thread] = fill + 16
+            self.buffers.fill[thread] = fill + METADATA_BYTES
         elif wraps:
-            self.put_metadata(self.buffers.start[thread] + fill, TSC_WRAP, tsc, 0)
+            self.put_metadata(self.buffers.start[thread] + fill, FIRST_TSC_WRAP, tsc, 0)
             self.buffers.base[thread] = tsc
             self.buffers.skewed[thread] = 0
-            self.buffers.fill[thread] = fill + 16
+            self.buffers.fill[thread] = fill + METADATA_BYTES
         self.put_event(row, kind, thread, cpu, no_cpu)
         self.buffers.fill[thread] += nbytes
         self.row = row + 1
@@ -409,36 +449,38 @@ class FdrPack(Kernel):
         apart = time - before if time >= before else before - time
         if 0 <= apart <= CUT_RECORD_JUMP:
             return False
-        half = (tsc >> 40) & 0xFFFFFF if moved else (tsc >> 56) & 0xFF
-        if half & 1:
-            first = half & 0xFF
+        # The bits of the time in the first half of the record; the second begins with the rest.
+        bits = WORD_BITS - BYTE * (CPU_TSC_AT if moved else WRAP_TSC_AT)
+        half = CPU_TSC_REST.get(tsc) if moved else WRAP_TSC_REST.get(tsc)
+        if IS_METADATA.get(half):
+            first = BYTE_0.get(half)
             sound = (
-                first == END_OF_BUFFER
-                or first == NEW_CPU
-                or first == TSC_WRAP
-                or first == CUSTOM_EVENT
-                or first == TYPED_EVENT
+                first == FIRST_END_OF_BUFFER
+                or first == FIRST_NEW_CPU
+                or first == FIRST_TSC_WRAP
+                or first == FIRST_CUSTOM_EVENT
+                or first == FIRST_TYPED_EVENT
             )
         else:
-            sound = half & 8 == 0 and half >> 4 != 0
-        mask = LOW40 if moved else LOW56
+            sound = KIND_2.get(half) == 0 and FUNCTION_ID.get(half) != 0
+        mask = (ONE << bits) - 1
         ahead = ((tsc & mask) - (base & mask)) & mask
         return sound and ahead >> CUT_REACH_BITS == 0 and before <= LATEST - ahead
 
     def needs(self, row: i64, kind: i64, thread: i64) -> i64:
         """Return the bytes of an event; count one that the version cannot hold, and return -1."""
         why = NOTHING
-        nbytes = 8
+        nbytes = FUNCTION_BYTES
         if kind == ARGUMENT:
-            nbytes = 16
+            nbytes = METADATA_BYTES
             if self.buffers.call[thread] < 0:
                 self.counts[D_ARGUMENT] += 1
                 return -1
         elif kind >= CUSTOM:
-            nbytes = 16 + self.events.size[row]
-            if kind == TYPED and self.version < 3:
+            nbytes = METADATA_BYTES + self.events.size[row]
+            if kind == TYPED and self.version < PID_VERSION:
                 why = D_TYPED
-            elif self.version < 2 and self.preamble + nbytes > self.limit:
+            elif self.version < EXTENTS_VERSION and self.preamble + nbytes > self.limit:
                 why = D_LARGE
         elif self.events.function[row] > MAX_FUNCTION_ID:
             why = D_FUNCTION
@@ -452,15 +494,15 @@ class FdrPack(Kernel):
         """Pack calls of one thread, until another record is needed. Return their number."""
         fill = self.buffers.fill[thread]
         at = self.buffers.start[thread] + fill
-        if at & 3 or self.buffers.skewed[thread]:
+        index = at // WORDS
+        if at != index * WORDS or self.buffers.skewed[thread]:
             return 0
         cpu = self.buffers.cpu[thread]
         base = self.buffers.base[thread]
         rest = min(self.head + self.limit, self.buffers.room[thread] - HEADROOM) - fill
         first = self.row
         row = first
-        bound = min(self.events.count, row + (rest >> 3))
-        index = at >> 2
+        bound = min(self.events.count, row + rest // FUNCTION_BYTES)
         while row < bound:
             kind = self.events.kind[row]
             tsc = self.events.tsc[row]
@@ -475,16 +517,16 @@ class FdrPack(Kernel):
                 or tsc - base > self.wrap
             ):
                 break
-            self.words[index] = function << 4 | kind << 1
+            self.words[index] = FUNCTION_ID.put(function) | FUNCTION_KIND.put(kind)
             self.words[index + 1] = tsc - base
             index += 2
             base = tsc
             row += 1
         if row > first:
-            fill += (row - first) << 3
+            fill += (row - first) * FUNCTION_BYTES
             self.buffers.fill[thread] = fill
             self.buffers.base[thread] = base
-            self.buffers.call[thread] = fill - 8
+            self.buffers.call[thread] = fill - FUNCTION_BYTES
             self.row = row
         return row - first
 
@@ -495,13 +537,14 @@ class FdrPack(Kernel):
         tsc = self.events.tsc[row]
         if kind == ARGUMENT:
             call = self.buffers.start[thread] + self.buffers.call[thread]
-            if self.version < 4 and fill == self.buffers.call[thread] + 8:
+            first = fill == self.buffers.call[thread] + FUNCTION_BYTES
+            if self.version < EVENT_CPU_VERSION and first:
                 # Up to version 3 it is an enter record, followed by its arguments.
-                if self.arena[call] & 0x0E == 0x06:
-                    self.arena[call] = self.arena[call] & 0xF0
-            self.put_metadata(at, CALL_ARGUMENT, self.events.value[row], 0)
+                if FUNCTION_KIND.get(self.arena[call]) == ENTER_ARG:
+                    self.arena[call] ^= FUNCTION_KIND.put(ENTER_ARG)
+            self.put_metadata(at, FIRST_ARGUMENT, self.events.value[row], 0)
         elif kind <= ENTER_ARG:
-            word = self.events.function[row] << 4 | kind << 1
+            word = FUNCTION_ID.put(self.events.function[row]) | FUNCTION_KIND.put(kind)
             self.put_function(at, word, (tsc - self.buffers.base[thread]) & LOW32)
             self.buffers.base[thread] = tsc
             self.buffers.call[thread] = fill
@@ -516,28 +559,29 @@ class FdrPack(Kernel):
         low = self.events.size[row]
         high = 0
         if kind == TYPED:
-            high = self.events.function[row] & 0xFFFF
-        if self.version >= 5:
-            low |= ((tsc - self.buffers.base[thread]) & LOW32) << 32
+            high = self.events.function[row] & LOW16
+        if self.version >= EVENT_DELTA_VERSION:
+            low |= HIGH_HALF.put((tsc - self.buffers.base[thread]) & LOW32)
             self.buffers.base[thread] = tsc
         else:
-            low |= (tsc & LOW32) << 32
-            if kind == CUSTOM and self.version == 4:
+            low |= HIGH_HALF.put(tsc & LOW32)
+            if kind == CUSTOM and self.version == EVENT_CPU_VERSION:
                 high = cpu
                 if no_cpu:
                     self.counts[D_NO_CPU] += 1
             elif not no_cpu:
                 self.counts[D_EVENT_CPU] += 1
-            high = (tsc >> 32) & LOW32 | high << 32
+            high = HIGH_HALF.get(tsc) | HIGH_HALF.put(high)
             if kind == TYPED:
                 # llvm-xray reads half of the time as a delta: force a TSCWrap that corrects it.
                 self.buffers.skewed[thread] = 1
-        self.put_metadata(at, TYPED_EVENT if kind == TYPED else CUSTOM_EVENT, low, high)
+        first = FIRST_TYPED_EVENT if kind == TYPED else FIRST_CUSTOM_EVENT
+        self.put_metadata(at, first, low, high)
         begin = self.events.value[row]
         size = self.events.size[row]
         index = 0
         while index < size:
-            self.arena[at + 16 + index] = self.events.payloads[begin + index]
+            self.arena[at + METADATA_BYTES + index] = self.events.payloads[begin + index]
             index += 1
 
 
@@ -586,6 +630,10 @@ class BasicPack(Kernel):
             self.row += 1
         return DONE
 
+    def process(self, thread: i64) -> i64:
+        """Return the number that a record has for the process of a thread."""
+        return self.processes[thread] & LOW32 if self.version >= BASIC_PID_VERSION else 0
+
     def argument(self) -> void:
         """Pack an argument of the call before it."""
         row = self.row
@@ -595,12 +643,14 @@ class BasicPack(Kernel):
             return
         value = self.events.value[row]
         at = self.written
-        self.out[at] = 1
+        self.out[at] = BASIC_ARGUMENT
         self.out[at + 1] = self.events.function[row]
         self.out[at + 2] = self.numbers[thread] & LOW32
-        self.out[at + 3] = self.processes[thread] & LOW32 if self.version >= 3 else 0
+        self.out[at + 3] = (
+            self.processes[thread] & LOW32 if self.version >= BASIC_PID_VERSION else 0
+        )
         self.out[at + 4] = value & LOW32
-        self.out[at + 5] = (value >> 32) & LOW32
+        self.out[at + 5] = HIGH_HALF.get(value)
         self.out[at + 6] = 0
         self.out[at + 7] = 0
         self.written = at + 8
@@ -618,19 +668,21 @@ class BasicPack(Kernel):
         if cpu == NO_CPU:
             self.counts[D_NO_CPU] += 1
             cpu = 0
-        elif cpu > 255:
+        elif cpu > BASIC_MAX_CPU:
             self.counts[D_CPU] += 1
-        if kind == TAIL_EXIT and self.version < 2:
+        if kind == TAIL_EXIT and self.version < BASIC_TAIL_EXIT_VERSION:
             self.counts[D_TAIL_EXIT] += 1
             kind = EXIT
         tsc = self.events.tsc[row]
         at = self.written
-        self.out[at] = (cpu & 0xFF) << 16 | kind << 24
+        self.out[at] = BASIC_CPU.put(cpu & BASIC_MAX_CPU) | BASIC_KIND.put(kind)
         self.out[at + 1] = function
         self.out[at + 2] = tsc & LOW32
-        self.out[at + 3] = (tsc >> 32) & LOW32
+        self.out[at + 3] = HIGH_HALF.get(tsc)
         self.out[at + 4] = self.numbers[thread] & LOW32
-        self.out[at + 5] = self.processes[thread] & LOW32 if self.version >= 3 else 0
+        self.out[at + 5] = (
+            self.processes[thread] & LOW32 if self.version >= BASIC_PID_VERSION else 0
+        )
         self.out[at + 6] = 0
         self.out[at + 7] = 0
         self.last_thread = thread

@@ -55,7 +55,7 @@ class RecorderPacker:
         self._sink = sink
         version = header.version
         size = header.buffer_size
-        if not wire.LEAST_BUFFER * 2 <= size < 1 << 62:  # an implausible size
+        if not wire.SMALLEST_BUFFER <= size < 1 << 62:  # an implausible size
             size = wire.BUFFER_BYTES
         self._frequency = header.cycle_frequency or NS_PER_SECOND
         self._pack = FdrPack(
@@ -72,8 +72,8 @@ class RecorderPacker:
         self._free: dict[int, list[int]] = {}
         """Free areas of the arena, by size."""
         self._out = np.empty(OUT, np.uint8)
-        self._places = np.empty(OUT >> 7, np.int64)
-        self._walls = np.empty(OUT >> 7, np.int64)
+        self._places = np.empty(OUT // wire.SMALLEST_BUFFER, np.int64)
+        self._walls = np.empty(OUT // wire.SMALLEST_BUFFER, np.int64)
         self._pack.out = self._out.data
         self._pack.places, self._pack.walls = self._places.data, self._walls.data
         sink.write(bytes(header.raw or header.pack()))

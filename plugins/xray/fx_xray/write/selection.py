@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fx_xray.format import (
     ARGUMENT,
+    BACK,
     ENTER,
     ENTER_ARG,
     EXIT,
@@ -66,7 +67,7 @@ class Selection(Kernel):
         self.kept = 0
         index = 0
         while index < self.events.rows:
-            kept = self.belongs(index, self.events.kind[index] & 7)
+            kept = self.belongs(index, self.events.kind[index] & (BACK - 1))
             self.keep[index] = kept
             self.kept += kept
             index += 1
