@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import final
 
+from fx_xray import rules
 from fx_xray.format import (
     BASIC_ARGUMENT_THREAD_AT,
     BASIC_BYTES,
@@ -91,37 +92,6 @@ from fx_xray.format import (
     WRAP_TSC_AT,
 )
 from fx_xray.read.blocks import Blocks, Losses, Stretches
-from fx_xray.rules import (
-    BAD_FUNCTION,
-    BAD_KIND,
-    BAD_SIZE,
-    BAD_TYPE,
-    BAD_WALL_TIME,
-    BASIC_ORPHAN,
-    BASIC_TAIL_EXIT,
-    CUT_RECORD,
-    EMPTY_EVENT,
-    END_RECORD,
-    ENDS_IN_PREAMBLE,
-    EXTENTS_OVERLAP,
-    EXTENTS_PAST_FILE,
-    GARBAGE,
-    LOST_TAIL,
-    NEWER_RECORD,
-    NO_END_RECORD,
-    NO_EXTENTS,
-    NO_THREAD,
-    NO_TIME,
-    ORPHAN_ARGUMENT,
-    OUT_OF_ORDER,
-    PARTIAL_RECORD,
-    PAST_BUFFER,
-    PAST_FILE,
-    RECORD_TOO_LARGE,
-    STALE_SPACE,
-    TIME_JUMP,
-    UNKNOWN_METADATA,
-)
 from fxframework.io.words import BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7, HIGH_HALF
 from fxframework.kernels.annotations import (
     Array,
@@ -334,7 +304,7 @@ class FdrScan(Kernel):
         end = self.limit if self.bounded else self.next_extents(self.at)
         if end <= self.at:
             return 0
-        self.lose(GARBAGE, self.at, end, end - self.at)
+        self.lose(rules.GARBAGE, self.at, end, end - self.at)
         return 1
 
     def unbind(self) -> void:
@@ -353,7 +323,7 @@ class FdrScan(Kernel):
         """Go on behind a limit."""
         if self.by_extents:
             if not self.begins(self.at, BUFFER_EXTENTS):
-                self.notes.add(NO_EXTENTS, self.at, self.record, 0)
+                self.notes.add(rules.NO_EXTENTS, self.at, self.record, 0)
             self.unbind()  # extents bound what follows them
         elif self.block < 0 or self.begins(self.at, NEW_BUFFER):
             self.close_block(self.at)
@@ -366,14 +336,14 @@ class FdrScan(Kernel):
         """Decide on a record that runs past the limit to ``end``: 1 lost, 0 the limit is new."""
         code = 0
         if self.limit == self.size:
-            code = PAST_FILE
+            code = rules.PAST_FILE
         elif not self.by_extents:
             if self.begins(self.limit, NEW_BUFFER):
-                code = PAST_BUFFER
+                code = rules.PAST_BUFFER
         elif self.sound_extents(self.limit):
-            code = PAST_BUFFER
+            code = rules.PAST_BUFFER
         elif not self.begins(self.at, BUFFER_EXTENTS):
-            self.notes.add(NO_EXTENTS, self.at, self.record, 0)
+            self.notes.add(rules.NO_EXTENTS, self.at, self.record, 0)
         else:
             self.overlap()
         if code:
@@ -386,7 +356,7 @@ class FdrScan(Kernel):
 
     def overlap(self) -> status:
         """Report extents that begin before those of the buffer before them end."""
-        self.notes.add(EXTENTS_OVERLAP, self.at, self.record, self.limit - self.at)
+        self.notes.add(rules.EXTENTS_OVERLAP, self.at, self.record, self.limit - self.at)
         return 0
 
     def buffer_end(self, end: i64) -> Fallible[i64]:
@@ -419,7 +389,7 @@ class FdrScan(Kernel):
             every |= self.data[place]
             place += 1
         if every:
-            self.notes.add(STALE_SPACE, at, self.record, end - at)
+            self.notes.add(rules.STALE_SPACE, at, self.record, end - at)
         self.garbage = 0
         self.kinds[PADDING] += 1
         self.record += 1
@@ -465,12 +435,12 @@ class FdrScan(Kernel):
         if self.block < 0:
             return 0
         if self.last == NEW_BUFFER or self.last == WALL_TIME or self.last == PID:
-            self.notes.add(ENDS_IN_PREAMBLE, self.last_offset, self.record - 1, self.last)
+            self.notes.add(rules.ENDS_IN_PREAMBLE, self.last_offset, self.record - 1, self.last)
         if self.last != START and not self.by_extents:
-            self.notes.add(NO_END_RECORD, self.last_offset, self.record - 1, 0)
+            self.notes.add(rules.NO_END_RECORD, self.last_offset, self.record - 1, 0)
         flags = self.blocks.flags[self.block]
         if self.by_extents and flags & FOREIGN_TYPED and not flags & CUT_SHORT:
-            self.notes.add(LOST_TAIL, self.last_offset, self.record - 1, 16 * self.typed)
+            self.notes.add(rules.LOST_TAIL, self.last_offset, self.record - 1, 16 * self.typed)
         self.leave_block(at)
         return 0
 
@@ -513,7 +483,7 @@ class FdrScan(Kernel):
     def follow(self, kind: i64) -> status:
         """Compare a record with the one before it in the buffer."""
         if not self.may_follow(kind):
-            self.notes.add(OUT_OF_ORDER, self.at, self.record, OF_LAST.put(self.last) | kind)
+            self.notes.add(rules.OUT_OF_ORDER, self.at, self.record, OF_LAST.put(self.last) | kind)
         self.last = kind
         self.last_offset = self.at
         return 0
@@ -523,7 +493,7 @@ class FdrScan(Kernel):
         flags = self.blocks.flags[self.block]
         if not flags & SETTLED:
             if not flags & HAS_THREAD:
-                self.notes.add(NO_THREAD, self.at, self.record, 0)
+                self.notes.add(rules.NO_THREAD, self.at, self.record, 0)
             self.blocks.flags[self.block] = flags | SETTLED
         return 0
 
@@ -536,7 +506,7 @@ class FdrScan(Kernel):
             if not cython.compiled:
                 self.base = wrapped(self.base)
         elif not self.blocks.flags[self.block] & TIMELESS:
-            self.notes.add(NO_TIME, self.at, self.record, 0)
+            self.notes.add(rules.NO_TIME, self.at, self.record, 0)
             self.blocks.flags[self.block] |= TIMELESS
         return 0
 
@@ -579,9 +549,9 @@ class FdrScan(Kernel):
                     apart = time - self.base
                     if not cython.compiled:
                         apart = wrapped(apart)
-                    self.notes.add(TIME_JUMP, self.at, self.record, apart)
+                    self.notes.add(rules.TIME_JUMP, self.at, self.record, apart)
                 else:
-                    self.notes.add(CUT_RECORD, self.at, self.record, mended ^ SIGN)
+                    self.notes.add(rules.CUT_RECORD, self.at, self.record, mended ^ SIGN)
                     self.cuts += 1
                     if self.mend:
                         time = mended
@@ -607,7 +577,7 @@ class FdrScan(Kernel):
                 word = FUNCTION_KIND.put(BIG_FUNCTION_KIND.get(word))
         if KIND_2.get(word):
             kind = FUNCTION_KIND.get(word)
-            return self.unsound(BAD_FUNCTION, self.at + FUNCTION_BYTES, kind, DAMAGED)
+            return self.unsound(rules.BAD_FUNCTION, self.at + FUNCTION_BYTES, kind, DAMAGED)
         self.open_block()
         self.follow(FUNCTION)
         self.settle()
@@ -652,14 +622,14 @@ class FdrScan(Kernel):
     def metadata(self, kind: i64) -> status:
         """Scan the metadata record, whose 16 bytes are there."""
         if kind > PID:
-            return self.unsound(UNKNOWN_METADATA, self.at + METADATA_BYTES, kind, UNKNOWN)
+            return self.unsound(rules.UNKNOWN_METADATA, self.at + METADATA_BYTES, kind, UNKNOWN)
         if kind == CUSTOM_EVENT or kind == TYPED_EVENT:
             return self.event(kind)
         self.garbage = 0
         if (self.version < EXTENTS_VERSION and kind == BUFFER_EXTENTS) or (
             self.version < PID_VERSION and kind == PID
         ):
-            self.notes.add(NEWER_RECORD, self.at, self.record, kind)
+            self.notes.add(rules.NEWER_RECORD, self.at, self.record, kind)
         if kind == CALL_ARGUMENT:
             return self.argument()
         if kind == END_OF_BUFFER:
@@ -684,7 +654,7 @@ class FdrScan(Kernel):
         elif kind == WALL_TIME:
             micros = self.bytes.signed32(self.at + MICROS_AT)
             if micros < 0 or micros >= SECOND_IN_MICROS:
-                self.notes.add(BAD_WALL_TIME, self.at, self.record, micros)
+                self.notes.add(rules.BAD_WALL_TIME, self.at, self.record, micros)
             if not flags & (WALLED | SETTLED):
                 self.blocks.seconds[block] = self.bytes.number(self.at + SECONDS_AT, 8)
                 self.blocks.micros[block] = micros
@@ -721,7 +691,7 @@ class FdrScan(Kernel):
             over = nbytes - left
             if not cython.compiled:
                 over = wrapped(over)
-            self.notes.add(EXTENTS_PAST_FILE, self.at, self.record, over)
+            self.notes.add(rules.EXTENTS_PAST_FILE, self.at, self.record, over)
             nbytes = left
         self.limit = self.at + METADATA_BYTES + nbytes
         return 0
@@ -730,7 +700,7 @@ class FdrScan(Kernel):
         """Scan the end record of a version-1 buffer; later versions have none."""
         end = self.at + METADATA_BYTES
         if self.version >= EXTENTS_VERSION:
-            self.notes.add(END_RECORD, self.at, self.record, 0)
+            self.notes.add(rules.END_RECORD, self.at, self.record, 0)
             self.end_stretch(self.at)
             self.called = False
         else:
@@ -754,7 +724,7 @@ class FdrScan(Kernel):
         self.follow(CALL_ARGUMENT)
         self.settle()
         if not self.called:
-            self.notes.add(ORPHAN_ARGUMENT, self.at, self.record, 0)
+            self.notes.add(rules.ORPHAN_ARGUMENT, self.at, self.record, 0)
         self.blocks.flags[self.block] |= INHABITED if self.timed else INHABITED | EARLY
         if self.open < 0:
             self.open = self.at
@@ -767,16 +737,16 @@ class FdrScan(Kernel):
         """Scan a custom or typed event with its payload."""
         size = self.bytes.signed32(self.at + SIZE_AT)
         if size < 0:
-            return self.lose(BAD_SIZE, self.at, self.limit, size)
+            return self.lose(rules.BAD_SIZE, self.at, self.limit, size)
         end = self.at + METADATA_BYTES + size
         while end > self.limit:
             if self.cross(end):
                 return 0
         self.garbage = 0
         if self.version < PID_VERSION and kind == TYPED_EVENT:
-            self.notes.add(NEWER_RECORD, self.at, self.record, kind)
+            self.notes.add(rules.NEWER_RECORD, self.at, self.record, kind)
         if size == 0:
-            self.notes.add(EMPTY_EVENT, self.at, self.record, 0)
+            self.notes.add(rules.EMPTY_EVENT, self.at, self.record, 0)
         self.open_block()
         self.follow(kind)
         self.settle()
@@ -791,8 +761,8 @@ class FdrScan(Kernel):
             self.open = self.at
         self.blocks.flags[self.block] |= INHABITED if self.timed else INHABITED | EARLY
         if self.most and end - self.at > self.most:
-            self.notes.add(RECORD_TOO_LARGE, self.at, self.record, end - self.at)
-            self.losses.add(self.at, end, RECORD_TOO_LARGE)
+            self.notes.add(rules.RECORD_TOO_LARGE, self.at, self.record, end - self.at)
+            self.losses.add(self.at, end, rules.RECORD_TOO_LARGE)
             self.kinds[DAMAGED] += 1
         else:
             self.kinds[kind] += 1
@@ -876,13 +846,13 @@ class BasicScan(Kernel):
         """Scan one record."""
         at = self.at
         if self.size - at < BASIC_BYTES:
-            return self.unsound(PARTIAL_RECORD, self.size - at)
+            return self.unsound(rules.PARTIAL_RECORD, self.size - at)
         type = self.bytes.number(at, 2)
         if type > 1:
-            return self.unsound(BAD_TYPE, type)
+            return self.unsound(rules.BAD_TYPE, type)
         kind = self.data[at + BASIC_KIND_AT]
         if type == 0 and kind > ENTER_ARG:
-            return self.unsound(BAD_KIND, kind)
+            return self.unsound(rules.BAD_KIND, kind)
         function = self.bytes.number(at + BASIC_ID_AT, 4)
         place = at + (BASIC_ARGUMENT_THREAD_AT if type else BASIC_THREAD_AT)
         run = self.bytes.number(place, 4)
@@ -894,7 +864,7 @@ class BasicScan(Kernel):
         if type == 0:
             self.kinds[FUNCTION] += 1
             if kind == TAIL_EXIT and self.version < BASIC_TAIL_EXIT_VERSION:
-                self.notes.add(BASIC_TAIL_EXIT, at, self.record, 0)
+                self.notes.add(rules.BASIC_TAIL_EXIT, at, self.record, 0)
             if kind == ENTER or kind == ENTER_ARG:
                 self.entries += 1
             self.called = True
@@ -902,7 +872,7 @@ class BasicScan(Kernel):
         else:
             self.kinds[CALL_ARGUMENT] += 1
             if not self.called or function != self.called_id or run != self.run_id:
-                self.notes.add(BASIC_ORPHAN, at, self.record, function)
+                self.notes.add(rules.BASIC_ORPHAN, at, self.record, function)
                 self.called = False
                 flags = ORPHAN
         if self.open < 0 or run != self.run_id or flags:
