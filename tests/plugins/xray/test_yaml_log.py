@@ -325,6 +325,7 @@ PLAIN = "\n".join(
     st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=6)), max_size=5),
     st.sampled_from(["\n", "\r\n", "\n\n", "\n...\n"]),
 )
+@example([(0.7151751587889054, b"\0")], "\n")
 def test_remembered_beginnings_change_nothing(edits: Any, end: str) -> None:
     data = bytearray((HEADER + f"{PLAIN}\n{PLAIN}{end}{PLAIN}{end}").encode())
     for place, put in edits:

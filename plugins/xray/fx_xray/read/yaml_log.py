@@ -66,6 +66,7 @@ _LINE: Final = re.compile(
 _ITEM: Final = re.compile(rb"^[ \t]*-[ \t]", re.MULTILINE)
 _END: Final = re.compile(rb"^(?:\.\.\.|---)(?:[ \t\r\n]|\Z)", re.MULTILINE)
 _FOLLOWING: Final = re.compile(_ITEM.pattern + rb"|" + _END.pattern, re.MULTILINE)
+_NEWLINE: Final = re.compile(rb"\n")
 _NOTHING: Final = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))*+")
 
 
@@ -163,7 +164,7 @@ class YamlCapture(EventCapture):
             at += record.nbytes
 
     def _item(self, at: int, most: int) -> YamlRecord:
-        """Return what begins here: blank lines, the end, or all up to the next item."""
+        """Return what begins here: blank lines, the end, a record, or all up to the next item."""
         data, size = self.source.data.data, self.source.size
         if _END.match(data, at):
             return self._stretch_of(at, size, "end")
@@ -172,9 +173,15 @@ class YamlCapture(EventCapture):
             return self._stretch_of(at, blank.end(), "padding")
         following = _FOLLOWING.search(data, at + 1)
         stop = following.start() if following else size
-        if stop - at > most:
+        ending = _NEWLINE.search(data, at, stop)
+        line = ending.end() if ending else stop
+        shown, why = _parsed(self.source.read(at, line - at)) if line - at <= most else ({}, "")
+        if shown:
+            stop = line
+        elif stop - at > most:
             return self._stretch_of(at, stop, "damaged", rules.RECORD_TOO_LARGE, stop - at)
-        shown, why = _parsed(self.source.read(at, stop - at))
+        elif line != stop:
+            shown, why = _parsed(self.source.read(at, stop - at))
         if not shown:
             return self._stretch_of(at, stop, "damaged", rules.INVALID_YAML_RECORD, why)
         rule = rules.PAYLOADS_CUT_SHORT if why else None
