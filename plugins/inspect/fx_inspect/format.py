@@ -120,8 +120,11 @@ GENERATION_AT: Final = 8
 ARRAY_FLAT: Final = 0
 ARRAY_LINEAR: Final = 1
 ARRAY_EXPONENTIAL: Final = 2
-ARRAY_FORMATS: Final[Mapping[int, str]] = {0: "flat", 1: "linear", 2: "exponential"}
-HISTOGRAM_LEAST: Final[Mapping[int, int]] = {ARRAY_LINEAR: 5, ARRAY_EXPONENTIAL: 6}
+ARRAY_FORMATS: Final[Mapping[int, str]] = {
+    ARRAY_FLAT: "flat", ARRAY_LINEAR: "linear", ARRAY_EXPONENTIAL: "exponential",
+}  # fmt: skip
+LINEAR_SLOTS: Final = 5
+EXPONENTIAL_SLOTS: Final = 6
 """Fewest slots of a histogram of each format: one bucket between underflow and overflow."""
 SLOT_BYTES: Final[Mapping[int, int]] = {
     BlockType.INT_VALUE: 8,
@@ -139,11 +142,13 @@ BUFFER_UTF8: Final = 0
 BUFFER_BYTES: Final = 1
 BUFFER_STRING_REFERENCE: Final = 2
 BUFFER_FORMATS: Final[Mapping[int, str]] = {
-    0: "utf8(0)",
-    1: "bytes(1)",
-    2: "string_reference(2)",
+    BUFFER_UTF8: "utf8(0)",
+    BUFFER_BYTES: "bytes(1)",
+    BUFFER_STRING_REFERENCE: "string_reference(2)",
 }
-DISPOSITIONS: Final[Mapping[int, str]] = {0: "child", 1: "inline"}
+CHILD: Final = 0
+INLINE: Final = 1
+DISPOSITIONS: Final[Mapping[int, str]] = {CHILD: "child", INLINE: "inline"}
 
 PAYLOAD_AT: Final[Mapping[int, int]] = {
     BlockType.FREE: 8,
@@ -360,31 +365,3 @@ def layout_of(head: bytes) -> str:
 UNKNOWN_BLOCK = 253
 PADDING = 254
 DAMAGED = 255
-
-# Types of properties, as tables.TYPES has them.
-IS_INT = 1
-IS_UINT = 2
-IS_DOUBLE = 3
-IS_BOOL = 4
-IS_STRING = 5
-IS_BYTES = 6
-IS_INTS = 7
-IS_UINTS = 8
-IS_DOUBLES = 9
-IS_STRINGS = 10
-
-# Formats of buffers.
-UTF8 = 0
-BYTES = 1
-STRING_REFERENCE = 2
-
-# Formats of arrays, and slots of the smallest histogram of each.
-FLAT = 0
-LINEAR = 1
-EXPONENTIAL = 2
-LINEAR_SLOTS = 5
-EXPONENTIAL_SLOTS = 6
-
-# Dispositions of links.
-CHILD = 0
-INLINE = 1

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from fx_inspect.format import ARRAY_FORMATS
 from fx_inspect.read.capture import InspectCapture, open_inspect
 from fx_inspect.read.decoder import RecordDecoder
-from fx_inspect.read.tables import FORMATS, TYPES
+from fx_inspect.read.tables import TYPES
 from fx_inspect.rules import RULES
 from fxframework.errors import Severity
 from fxframework.io.limits import Limits
@@ -34,7 +35,7 @@ from .streams import damaged, vmos
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "inspect"
 NUMBERS = {name: number for number, name in TYPES.items()}
-FORMAT_NUMBERS = {name: number for number, name in FORMATS.items()}
+FORMAT_NUMBERS = {name: number for number, name in ARRAY_FORMATS.items()}
 BUFFER_NUMBERS = {"utf8": 0, "bytes": 1, "string_reference": 2}
 DISPOSITIONS = {"child": 0, "inline": 1}
 CANONICAL_NAN = 0x7FF8 << 48

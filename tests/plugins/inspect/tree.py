@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Link", "Node", "Property", "Tree", "build", "read"]
 
+LEAST_SLOTS = {wire.ARRAY_LINEAR: wire.LINEAR_SLOTS, wire.ARRAY_EXPONENTIAL: wire.EXPONENTIAL_SLOTS}
 Array = tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
 
@@ -348,7 +349,7 @@ class _Builder:
         if format not in wire.ARRAY_FORMATS or (strings and format):
             self.find("FXI0215", index, f"format {format}")
             format = wire.ARRAY_FLAT
-        if count < wire.HISTOGRAM_LEAST.get(format, 0):
+        if count < LEAST_SLOTS.get(format, 0):
             self.find("FXI0214", index, f"{count} slots")
         slots: Array = self.strings(index, fields) if strings else fields["slots"]
         return Property(name, _ARRAYS[BlockType(entry)], slots, index, wire.ARRAY_FORMATS[format])

@@ -16,8 +16,9 @@ from fx_inspect.export.presentation import (
     quoted,
     string_list,
 )
+from fx_inspect.format import ARRAY_FORMATS
 from fx_inspect.read.histograms import Bound, Histogram
-from fx_inspect.read.tables import BYTES, DOUBLE, FORMATS, STRING, STRING_ARRAY, TYPES
+from fx_inspect.read.tables import BYTES, DOUBLE, STRING, STRING_ARRAY, TYPES
 from fx_inspect.read.walk import ARRAYS, EXPANDED, NOT_UTF8, Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
@@ -153,7 +154,9 @@ class TreeJsonExport(TreeExport):
         return numbers(values) or f"[{','.join(map(self._number, values))}]"
 
     def _array(self, type: str, slots: Sequence[Bound], format: int) -> str:
-        display = f',"display":"{FORMATS[format]}"' if format and format in FORMATS else ""
+        display = (
+            f',"display":"{ARRAY_FORMATS[format]}"' if format and format in ARRAY_FORMATS else ""
+        )
         return f'"{type}_array":{self._numbers(slots)}{display}'
 
     def _histogram(self, one: Histogram) -> str:

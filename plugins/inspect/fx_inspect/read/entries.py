@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from fx_inspect.read.tables import FORMATS, TYPES
+from fx_inspect.format import ARRAY_FORMATS
+from fx_inspect.read.tables import TYPES
 from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Slots, Values, texts_of, walk
 from fxframework.kit.json_fields import special_double
 from fxframework.model.capture import Capture, Entry
@@ -117,7 +118,7 @@ def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
 def _type_name(number: int, format: int) -> str:
     """Return the name of a type; for a histogram ``int_linear_histogram`` and so on."""
     if number in ARRAYS and format:
-        return f"{ARRAY_TYPES[number]}_{FORMATS.get(format, format)}_histogram"
+        return f"{ARRAY_TYPES[number]}_{ARRAY_FORMATS.get(format, format)}_histogram"
     return TYPES.get(number, str(number))
 
 

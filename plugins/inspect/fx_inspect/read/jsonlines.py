@@ -10,16 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fx_inspect import format as wire
-from fx_inspect.format import (
-    ENTRY_TYPE,
-    HEADS,
-    MAX_ORDER,
-    ORDER,
-    SLOT_COUNT,
-    SLOT_STRING,
-    STRING_LENGTH,
-    UNIT,
-)
 from fxframework.io.words import WORD
 from fxframework.kernels.annotations import Bytes, Fallible, View, f64, flag, i64, status
 from fxframework.kernels.kernel import Kernel
@@ -57,7 +47,7 @@ AS_REAL = 2
 FIELD = 5
 
 ONE = 1
-LENGTH = HEADS["new"].name_length.limit
+LENGTH = wire.HEADS["new"].name_length.limit
 EXPONENT = 0x7FF0000000000000
 END = 0
 FULL = 1
@@ -139,10 +129,10 @@ class JsonLines(Kernel):
         """Write the block at a unit, and go behind it: 1, or 0 where it is not plain."""
         word = self.words[2 * unit]
         payload = self.words[2 * unit + 1]
-        order = ORDER.get(word)
+        order = wire.ORDER.get(word)
         type = (word >> self.type_at) & self.type_mask
         size = ONE << order
-        if order > MAX_ORDER or size > self.units - unit or UNIT * size > self.max_record:
+        if order > wire.MAX_ORDER or size > self.units - unit or wire.UNIT * size > self.max_record:
             return 0
         if unit == 0 or type >= self.types or type in (wire.HEADER, wire.RESERVED):
             return 0
@@ -152,12 +142,12 @@ class JsonLines(Kernel):
             return 0  # two units of zeros in a row are padding
         if type == wire.BOOL and payload not in (0, 1):
             return 0
-        start = UNIT * unit
-        end = start + UNIT * size
+        start = wire.UNIT * unit
+        end = start + wire.UNIT * size
         self.out.literal(OFFSET)
         self.out.natural(start)
         self.out.literal(NBYTES)
-        self.out.natural(UNIT * size)
+        self.out.natural(wire.UNIT * size)
         self.out.literal(INDEX)
         self.out.natural(unit)
         row = self.bounds[type]
@@ -176,7 +166,7 @@ class JsonLines(Kernel):
             behind += 1
         if raw != 0:
             self.out.literal(RAW)
-            self.out.hexadecimal(start, UNIT * size)
+            self.out.hexadecimal(start, wire.UNIT * size)
             self.out.literal(END_OF_RAW)
         else:
             self.out.literal(END_OF_RECORD)
@@ -213,7 +203,7 @@ class JsonLines(Kernel):
     def contents(self, type: i64, start: i64, end: i64) -> Fallible[i64]:
         """Write what a block holds behind its fields; return the byte behind it, or -1."""
         payload = self.words[start // WORD + 1]
-        at = start + UNIT
+        at = start + wire.UNIT
         if type == wire.NAME:
             at = start + 8
             nbytes = min((self.words[start // WORD] >> self.length_at) & LENGTH, end - at)
@@ -230,13 +220,13 @@ class JsonLines(Kernel):
             at = end
         elif type == wire.STRING:
             at = start + 12
-            nbytes = min(STRING_LENGTH.get(payload), end - at)
+            nbytes = min(wire.STRING_LENGTH.get(payload), end - at)
             self.out.literal(INLINE)
             self.out.hexadecimal(at, nbytes)
             self.out.literal(END_OF_BYTES)
             at += nbytes
         elif type == wire.ARRAY:
-            at = self.slots(ENTRY_TYPE.get(payload), SLOT_COUNT.get(payload), at, end)
+            at = self.slots(wire.ENTRY_TYPE.get(payload), wire.SLOT_COUNT.get(payload), at, end)
         return at
 
     def slots(self, entry: i64, count: i64, at: i64, end: i64) -> Fallible[i64]:
@@ -256,7 +246,7 @@ class JsonLines(Kernel):
             elif entry == wire.UINT:
                 self.out.natural(word)
             elif entry == wire.STRING:
-                self.out.natural(SLOT_STRING.get(word >> 8 * (at % WORD)))
+                self.out.natural(wire.SLOT_STRING.get(word >> 8 * (at % WORD)))
             elif not self.real(at // WORD):
                 return -1
             at += size

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect import rules
+from fx_inspect.format import CHILD, INLINE
 from fx_inspect.read import tables
 from fx_inspect.read.columns import RawColumns, arranged, tree_order
 from fx_inspect.read.order import TreeOrder
@@ -37,7 +38,6 @@ SUFFIXES = ("", ".inspect", ".vmo")
 MOST_ROWS = 1 << 22
 MOST_TIMES = 16
 """Most rows that links may add: this number, or this multiple of the tree's own rows."""
-CHILD, INLINE = 0, 1
 NOT_EXPANDED, EXPANDED = "not expanded", "expanded"
 _FINDINGS = {
     "not found": rules.LINK_NOT_FOUND,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from fx_inspect import rules
 from fx_inspect.format import UNIT
 from fx_inspect.read.scan import Scan
-from fx_inspect.rules import (
-    SAME_CHILDREN,
-    SAME_PROPERTIES,
-)
 from fxframework.io.words import WORD
 from fxframework.kernels.annotations import Array, Fallible, View, flag, i32, i64, status, u8
 from fxframework.kernels.buffers import full, room
@@ -185,7 +182,7 @@ class Duplicates(Kernel):
     def look(self, code: i64, mark: i64, record: i64, is_property: flag) -> status:
         """Report a name that has the same mark already, and mark it."""
         if self.seen[code] == mark:
-            finding = SAME_PROPERTIES if is_property else SAME_CHILDREN
+            finding = rules.SAME_PROPERTIES if is_property else rules.SAME_CHILDREN
             self.notes.add(finding, UNIT * self.scan.unit[record], record, 0)
         self.seen[code] = mark
         return 0

@@ -7,39 +7,7 @@ int64, with their bits as they are in the file.
 from __future__ import annotations
 
 from fx_inspect import format as wire
-from fx_inspect.format import (
-    BEFORE_MAGIC,
-    HEADER_MAGIC,
-    MAX_ORDER,
-    MAX_VMO,
-    ORDER,
-    RESERVED_BITS,
-    TYPE,
-    UNIT,
-    VMO_SIZE,
-)
-from fx_inspect.rules import (
-    BLOCK_OVER_LIMIT,
-    BLOCK_PAST_THE_END,
-    FREE_LIST,
-    FROZEN_VMO,
-    INVALID_BOOL,
-    LARGE_BLOCK,
-    LOCKED,
-    LONGER_THAN_ITS_SIZE,
-    NO_BLOCK,
-    NO_HEADER,
-    NO_SIZE,
-    OTHER_MAGIC,
-    RESERVED_BITS_SET,
-    RESERVED_BLOCK,
-    SECOND_HEADER,
-    SHORTER_THAN_ITS_SIZE,
-    TRAILING_BYTES,
-    UNKNOWN_TYPE,
-    UNKNOWN_VERSION,
-    VERSION_ZERO_IN_NEW_LAYOUT,
-)
+from fx_inspect import rules
 from fxframework.kernels.annotations import (
     Array,
     Fallible,
@@ -57,7 +25,7 @@ from fxframework.kernels.notes import Notes
 
 __all__ = ["Scan"]
 
-TYPE_AT = TYPE.low
+TYPE_AT = wire.TYPE.low
 MAGIC = int.from_bytes(wire.MAGIC, "little")
 FROZEN_GENERATION = -2
 ONE = 1
@@ -145,7 +113,7 @@ class Scan(Kernel):
     def step(self) -> Fallible[i64]:
         """Find all records."""
         unit = 0
-        while UNIT * unit < self.nbytes:
+        while wire.UNIT * unit < self.nbytes:
             unit = self.record(unit)
         self.free_lists()
         if self.count > 0 and self.type[0] == wire.HEADER:
@@ -155,7 +123,9 @@ class Scan(Kernel):
     def record(self, unit: i64) -> Fallible[i64]:
         """Find the record at a unit. Return the unit after it."""
         if unit == self.units:
-            self.notes.add(TRAILING_BYTES, UNIT * unit, self.count, self.nbytes - UNIT * unit)
+            self.notes.add(
+                rules.TRAILING_BYTES, wire.UNIT * unit, self.count, self.nbytes - wire.UNIT * unit
+            )
             return self.damaged(unit, unit + 1)
         word = self.words[2 * unit]
         if word == 0 and self.words[2 * unit + 1] == 0:
@@ -163,38 +133,38 @@ class Scan(Kernel):
             while end < self.units and self.words[2 * end] == 0 and self.words[2 * end + 1] == 0:
                 end += 1
             if end > unit + 1:
-                self.padding_bytes += UNIT * (end - unit)
+                self.padding_bytes += wire.UNIT * (end - unit)
                 return self.enter(unit, wire.PADDING, 0, end)
-        order = ORDER.get(word)
+        order = wire.ORDER.get(word)
         size = ONE << order
         type = (word >> self.type_at) & self.type_mask
         if size > self.units - unit:
-            if order <= MAX_ORDER and type < self.types:
-                self.notes.add(BLOCK_PAST_THE_END, UNIT * unit, self.count, order)
+            if order <= wire.MAX_ORDER and type < self.types:
+                self.notes.add(rules.BLOCK_PAST_THE_END, wire.UNIT * unit, self.count, order)
                 # The bytes after the last unit belong to it.
                 return self.damaged(unit, self.units + 1)
-            self.notes.add(NO_BLOCK, UNIT * unit, self.count, order)
+            self.notes.add(rules.NO_BLOCK, wire.UNIT * unit, self.count, order)
             return self.damaged(unit, self.resume(unit))
-        if UNIT * size > self.max_record:
-            self.notes.add(BLOCK_OVER_LIMIT, UNIT * unit, self.count, UNIT * size)
+        if wire.UNIT * size > self.max_record:
+            self.notes.add(rules.BLOCK_OVER_LIMIT, wire.UNIT * unit, self.count, wire.UNIT * size)
             return self.damaged(unit, unit + size)
         self.block(unit, type, order)
         return unit + size
 
     def block(self, unit: i64, type: i64, order: i64) -> status:
         """Add a block, and report findings about it."""
-        at = UNIT * unit
+        at = wire.UNIT * unit
         word = self.words[2 * unit]
         payload = self.words[2 * unit + 1]
-        if order > MAX_ORDER:
-            self.notes.add(LARGE_BLOCK, at, self.count, UNIT << order)
+        if order > wire.MAX_ORDER:
+            self.notes.add(rules.LARGE_BLOCK, at, self.count, wire.UNIT << order)
         if type >= self.types:
-            self.notes.add(UNKNOWN_TYPE, at, self.count, type)
-            self.unknown_bytes += UNIT << order
+            self.notes.add(rules.UNKNOWN_TYPE, at, self.count, type)
+            self.unknown_bytes += wire.UNIT << order
             self.enter(unit, wire.UNKNOWN_BLOCK, order, unit)
             return 0
         if (word & self.reserved[2 * type] | payload & self.reserved[2 * type + 1]) != 0:
-            self.notes.add(RESERVED_BITS_SET, at, self.count, word)
+            self.notes.add(rules.RESERVED_BITS_SET, at, self.count, word)
         number = 0
         if type == wire.NODE:
             if unit > 0:  # index 0 is the root, whatever its block is
@@ -215,13 +185,13 @@ class Scan(Kernel):
         elif type == wire.BOOL:
             self.values += 1
             if payload != 0 and payload != 1:
-                self.notes.add(INVALID_BOOL, at, self.count, payload)
+                self.notes.add(rules.INVALID_BOOL, at, self.count, payload)
         elif (type >= wire.INT and type <= wire.DOUBLE) or type == wire.ARRAY:
             self.values += 1
         elif type == wire.RESERVED:
-            self.notes.add(RESERVED_BLOCK, at, self.count, type)
+            self.notes.add(rules.RESERVED_BLOCK, at, self.count, type)
         elif type == wire.HEADER and unit > 0:
-            self.notes.add(SECOND_HEADER, at, self.count, type)
+            self.notes.add(rules.SECOND_HEADER, at, self.count, type)
         self.starts[unit] = type + 1
         self.numbers[unit] = number
         self.enter(unit, type, order, unit)
@@ -229,13 +199,13 @@ class Scan(Kernel):
 
     def damaged(self, unit: i64, end: i64) -> Fallible[i64]:
         """Add a stretch without blocks. Return its end."""
-        self.damaged_bytes += min(UNIT * end, self.nbytes) - UNIT * unit
+        self.damaged_bytes += min(wire.UNIT * end, self.nbytes) - wire.UNIT * unit
         return self.enter(unit, wire.DAMAGED, 0, end)
 
     def enter(self, unit: i64, type: i64, order: i64, end: i64) -> Fallible[i64]:
         """Add a record. Return ``end``."""
         if unit == 0 and type != wire.HEADER:
-            self.notes.add(NO_HEADER, 0, self.count, type)
+            self.notes.add(rules.NO_HEADER, 0, self.count, type)
         self.unit[self.count] = unit
         self.type[self.count] = type
         self.order[self.count] = order
@@ -251,14 +221,14 @@ class Scan(Kernel):
             if self.type[record] == wire.FREE and unit > 0:
                 after = (self.words[2 * unit] >> self.index_at) & self.index_mask
                 if after != 0 and not self.free(after, self.order[record]):
-                    self.notes.add(FREE_LIST, UNIT * unit, record, after)
+                    self.notes.add(rules.FREE_LIST, wire.UNIT * unit, record, after)
             record += 1
         return 0
 
     def free(self, unit: i64, order: i64) -> flag:
         """Return whether a free block of an order begins at a unit; padding is free units."""
         if unit < self.units and self.starts[unit] == wire.FREE + 1:
-            return ORDER.get(self.words[2 * unit]) == order
+            return wire.ORDER.get(self.words[2 * unit]) == order
         low = 0
         high = self.count
         while high - low > 1:
@@ -272,14 +242,14 @@ class Scan(Kernel):
     def fits(self, unit: i64) -> i64:
         """Return the units of the block at a unit; 0 if none can begin there."""
         word = self.words[2 * unit]
-        order = ORDER.get(word)
+        order = wire.ORDER.get(word)
         size = ONE << order
-        if order > MAX_ORDER or size > self.units - unit:
+        if order > wire.MAX_ORDER or size > self.units - unit:
             return 0
         if (word >> self.type_at) & self.type_mask >= self.types:
             return 0
         # In the later layout the bits between the order and the type are zero.
-        if self.type_at == TYPE_AT and RESERVED_BITS.get(word) != 0:
+        if self.type_at == TYPE_AT and wire.RESERVED_BITS.get(word) != 0:
             return 0
         return size
 
@@ -323,25 +293,25 @@ class Scan(Kernel):
         """Report findings about the header."""
         word = self.words[0]
         generation = self.words[1]
-        magic = HEADER_MAGIC.get(word)
+        magic = wire.HEADER_MAGIC.get(word)
         if magic != MAGIC:
-            self.notes.add(OTHER_MAGIC, 0, 0, magic)
-        version = BEFORE_MAGIC.get(word) >> self.index_at
+            self.notes.add(rules.OTHER_MAGIC, 0, 0, magic)
+        version = wire.BEFORE_MAGIC.get(word) >> self.index_at
         if version > self.max_version:
-            self.notes.add(UNKNOWN_VERSION, 0, 0, version)
+            self.notes.add(rules.UNKNOWN_VERSION, 0, 0, version)
         elif version == 0 and self.max_version > 0:
-            self.notes.add(VERSION_ZERO_IN_NEW_LAYOUT, 0, 0, 0)
+            self.notes.add(rules.VERSION_ZERO_IN_NEW_LAYOUT, 0, 0, 0)
         if generation % 2 != 0:
-            self.notes.add(LOCKED, 0, 0, generation)
+            self.notes.add(rules.LOCKED, 0, 0, generation)
         elif generation == FROZEN_GENERATION:
-            self.notes.add(FROZEN_VMO, 0, 0, 0)
-        order = ORDER.get(word)
+            self.notes.add(rules.FROZEN_VMO, 0, 0, 0)
+        order = wire.ORDER.get(word)
         if order > 0:
-            size = VMO_SIZE.get(self.words[2])
-            if size < UNIT << order or size > MAX_VMO or size % UNIT != 0:
-                self.notes.add(NO_SIZE, 0, 0, size)
+            size = wire.VMO_SIZE.get(self.words[2])
+            if size < wire.UNIT << order or size > wire.MAX_VMO or size % wire.UNIT != 0:
+                self.notes.add(rules.NO_SIZE, 0, 0, size)
             elif size > self.nbytes:
-                self.notes.add(SHORTER_THAN_ITS_SIZE, 0, 0, size)
+                self.notes.add(rules.SHORTER_THAN_ITS_SIZE, 0, 0, size)
             elif size < self.nbytes:
-                self.notes.add(LONGER_THAN_ITS_SIZE, 0, 0, size)
+                self.notes.add(rules.LONGER_THAN_ITS_SIZE, 0, 0, size)
         return 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fx_inspect import format as wire
 from fx_inspect.format import SLOT_STRING
+from fx_inspect.read import tables
 from fx_inspect.read.scan import Scan
 from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, u8, u32
 from fxframework.kernels.buffers import room
@@ -51,7 +52,7 @@ class PropertyPlaces(Kernel):
             self.types[row] = type
             self.first_slot[row] = slots
             self.first_text[row] = nbytes
-            if type >= wire.IS_INTS:
+            if type >= tables.INT_ARRAY:
                 slots += self.length[at]
             else:
                 nbytes += self.length[at]
@@ -84,7 +85,7 @@ class SlotRanges(Kernel):
         row = 0
         while row < self.count:
             start = self.starts[row]
-            self.values[2 * row] = start if self.types[row] >= wire.IS_INTS else 0
+            self.values[2 * row] = start if self.types[row] >= tables.INT_ARRAY else 0
             self.values[2 * row + 1] = self.starts[row + 1] - start
             row += 1
         return 0
@@ -198,7 +199,7 @@ class SlotStrings(Kernel):
         while row < self.rows:
             at = max(self.starts[row], self.first)
             end = min(self.starts[row + 1], self.stop)
-            of_strings = 1 if self.types[row] == wire.IS_STRINGS else 0
+            of_strings = 1 if self.types[row] == tables.STRING_ARRAY else 0
             while at < end:
                 found = -1
                 if of_strings:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from fx_inspect.format import DISPOSITIONS
 from fxframework.model.schema import NAME, PROPERTY_TYPES, STANDARD_TABLES, Column, TableSchema
 
-__all__ = ["FORMATS", "INSPECT_LINKS", "INSPECT_SLOTS", "NODES", "PROPERTIES", "SCHEMAS", "TYPES"]
+__all__ = ["INSPECT_LINKS", "INSPECT_SLOTS", "NODES", "PROPERTIES", "SCHEMAS", "TYPES"]
 
 INT: Final = 1
 UINT: Final = 2
@@ -21,8 +22,6 @@ DOUBLE_ARRAY: Final = 9
 STRING_ARRAY: Final = 10
 TYPES: Final[Mapping[int, str]] = PROPERTY_TYPES
 """Types of properties."""
-FORMATS: Final[Mapping[int, str]] = {0: "flat", 1: "linear", 2: "exponential"}
-"""Values of `inspect_format` for arrays."""
 _BLOCK = Column("inspect_block", "u4", "index of the block, in units of 16 bytes")
 
 NODES = STANDARD_TABLES["nodes"].extended(_BLOCK)
@@ -56,7 +55,7 @@ INSPECT_LINKS = TableSchema(
         Column("node", "i4", "id of the node that it leaves"),
         NAME,
         Column("content", "code", "name of the tree that it leads to"),
-        Column("disposition", "u1", "how that is shown", values={0: "child", 1: "inline"}),
+        Column("disposition", "u1", "how that is shown", values=DISPOSITIONS),
         _BLOCK,
         Column("state", "code", "what became of it"),
     ),

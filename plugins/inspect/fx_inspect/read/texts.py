@@ -3,25 +3,8 @@
 from __future__ import annotations
 
 from fx_inspect import format as wire
-from fx_inspect.format import (
-    BUFFER_EXTENT,
-    BUFFER_FORMAT,
-    HEADS,
-    ORDER,
-    STRING_LENGTH,
-    TOTAL_LENGTH,
-    UNIT,
-)
+from fx_inspect import rules
 from fx_inspect.read.scan import Scan
-from fx_inspect.rules import (
-    CHAIN_CYCLE,
-    CHAIN_TOO_LONG,
-    CHAIN_TOO_SHORT,
-    CHAIN_WITHOUT_EXTENT,
-    CHAINS_OVER_THE_FILE,
-    NOT_UTF8,
-    STRING_OVER_LIMIT,
-)
 from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, status, u8
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
@@ -31,7 +14,7 @@ from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["Interning", "TextColumnFill", "TextCopy", "Texts"]
 
-NAME_LENGTH = HEADS["new"].name_length.limit
+NAME_LENGTH = wire.HEADS["new"].name_length.limit
 STRING_AT = 12
 PAYLOAD_AT = 8
 BY_BYTE = 48
@@ -68,14 +51,14 @@ class TextCopy:
         size = 0
         extent = 0
         if type == wire.NAME:
-            begin = UNIT * unit + PAYLOAD_AT
+            begin = wire.UNIT * unit + PAYLOAD_AT
             size = nbytes
         elif type == wire.STRING:
-            begin = UNIT * unit + STRING_AT
-            size = min(nbytes, (UNIT << ORDER.get(header)) - STRING_AT)
+            begin = wire.UNIT * unit + STRING_AT
+            size = min(nbytes, (wire.UNIT << wire.ORDER.get(header)) - STRING_AT)
             extent = (header >> self.scan.index_at) & self.scan.index_mask
         else:
-            extent = BUFFER_EXTENT.get(self.words[2 * unit + 1])
+            extent = wire.BUFFER_EXTENT.get(self.words[2 * unit + 1])
         while True:
             if size <= BY_BYTE:
                 self.bytes(begin, size, at)
@@ -86,8 +69,8 @@ class TextCopy:
             if nbytes <= 0:
                 return 0
             header = self.words[2 * extent]
-            begin = UNIT * extent + PAYLOAD_AT
-            size = min(nbytes, (UNIT << ORDER.get(header)) - PAYLOAD_AT)
+            begin = wire.UNIT * extent + PAYLOAD_AT
+            size = min(nbytes, (wire.UNIT << wire.ORDER.get(header)) - PAYLOAD_AT)
             extent = (header >> self.scan.index_at) & self.scan.index_mask
 
     def bytes(self, begin: i64, size: i64, at: i64) -> i64:
@@ -161,7 +144,7 @@ class Texts(Kernel):
         """Look at a NAME."""
         nbytes = (self.words[2 * unit] >> self.scan.index_at) & NAME_LENGTH
         number = self.scan.numbers[unit]
-        if nbytes > (UNIT << self.scan.order[record]) - PAYLOAD_AT:
+        if nbytes > (wire.UNIT << self.scan.order[record]) - PAYLOAD_AT:
             self.length[number] = -1
             return 0
         self.fault = 0
@@ -171,8 +154,8 @@ class Texts(Kernel):
 
     def string(self, record: i64, unit: i64) -> status:
         """Look at a STRING_REFERENCE."""
-        total = STRING_LENGTH.get(self.words[2 * unit + 1])
-        inline = min(total, (UNIT << self.scan.order[record]) - STRING_AT)
+        total = wire.STRING_LENGTH.get(self.words[2 * unit + 1])
+        inline = min(total, (wire.UNIT << self.scan.order[record]) - STRING_AT)
         number = self.scan.numbers[unit]
         if unit == 0:
             self.length[number] = inline
@@ -181,7 +164,7 @@ class Texts(Kernel):
         first = (self.words[2 * unit] >> self.scan.index_at) & self.scan.index_mask
         nbytes = inline + self.follow(record, first, total - inline)
         if self.fault != 0:
-            self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
+            self.notes.add(self.fault, wire.UNIT * unit, record, total - nbytes)
         else:
             self.check(record, unit, nbytes, inline)
             self.ends(record, unit)
@@ -191,16 +174,16 @@ class Texts(Kernel):
     def value(self, record: i64, unit: i64) -> status:
         """Look at a BUFFER_VALUE whose bytes are in extents."""
         payload = self.words[2 * unit + 1]
-        format = BUFFER_FORMAT.get(payload)
-        if unit == 0 or format > wire.BYTES:
+        format = wire.BUFFER_FORMAT.get(payload)
+        if unit == 0 or format > wire.BUFFER_BYTES:
             return 0
-        total = TOTAL_LENGTH.get(payload)
+        total = wire.TOTAL_LENGTH.get(payload)
         self.fault = 0
-        nbytes = self.follow(record, BUFFER_EXTENT.get(payload), total)
+        nbytes = self.follow(record, wire.BUFFER_EXTENT.get(payload), total)
         if self.fault != 0:
-            self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
+            self.notes.add(self.fault, wire.UNIT * unit, record, total - nbytes)
         else:
-            if format == wire.UTF8:
+            if format == wire.BUFFER_UTF8:
                 self.check(record, unit, nbytes, 0)
             self.ends(record, unit)
         self.buffer[self.scan.numbers[unit]] = self.bounded(record, unit, nbytes)
@@ -211,29 +194,29 @@ class Texts(Kernel):
         if unit == 0:
             return 0
         if nbytes <= inline:
-            begin = UNIT * unit + PAYLOAD_AT
+            begin = wire.UNIT * unit + PAYLOAD_AT
             if self.scan.type[record] == wire.STRING:
-                begin = UNIT * unit + STRING_AT
+                begin = wire.UNIT * unit + STRING_AT
             if self.in_file.valid(begin, nbytes):
                 return 0
         else:
             self.copy.text(unit, nbytes, 0)
             if self.in_scratch.valid(0, nbytes):
                 return 0
-        self.notes.add(NOT_UTF8, UNIT * unit, record, 0)
+        self.notes.add(rules.NOT_UTF8, wire.UNIT * unit, record, 0)
         return 0
 
     def ends(self, record: i64, unit: i64) -> status:
         """Report a chain that was followed and goes on behind the text."""
         if self.rest != 0:
-            self.notes.add(CHAIN_TOO_LONG, UNIT * unit, record, self.rest)
+            self.notes.add(rules.CHAIN_TOO_LONG, wire.UNIT * unit, record, self.rest)
         return 0
 
     def bounded(self, record: i64, unit: i64, nbytes: i64) -> Fallible[i64]:
         """Return the bytes that are kept of a text, which may be over the limit."""
         if nbytes <= self.max_string:
             return nbytes
-        self.notes.add(STRING_OVER_LIMIT, UNIT * unit, record, nbytes)
+        self.notes.add(rules.STRING_OVER_LIMIT, wire.UNIT * unit, record, nbytes)
         return self.max_string
 
     def follow(self, record: i64, unit: i64, wanted: i64) -> i64:
@@ -244,24 +227,24 @@ class Texts(Kernel):
         given = 0
         while given < wanted:
             if unit == 0:
-                self.fault = CHAIN_TOO_SHORT
+                self.fault = rules.CHAIN_TOO_SHORT
                 return given
             if unit >= self.scan.units or self.scan.starts[unit] != wire.EXTENT + 1:
-                self.fault = CHAIN_WITHOUT_EXTENT
+                self.fault = rules.CHAIN_WITHOUT_EXTENT
                 return given
             extent = self.scan.numbers[unit]
             if self.owner[extent] == record + 1:
-                self.fault = CHAIN_CYCLE
+                self.fault = rules.CHAIN_CYCLE
                 return given
             if self.owner[extent] != 0:
                 self.twice[extent] = 1
             self.owner[extent] = record + 1
             header = self.words[2 * unit]
-            part = min((UNIT << ORDER.get(header)) - PAYLOAD_AT, wanted - given)
+            part = min((wire.UNIT << wire.ORDER.get(header)) - PAYLOAD_AT, wanted - given)
             if part > self.left:
                 given += self.left
                 self.left = 0
-                self.fault = CHAINS_OVER_THE_FILE
+                self.fault = rules.CHAINS_OVER_THE_FILE
                 return given
             given += part
             self.left -= part

@@ -3,45 +3,10 @@
 from __future__ import annotations
 
 from fx_inspect import format as wire
-from fx_inspect.format import (
-    ARRAY_FIELDS,
-    ARRAY_FORMAT,
-    BUFFER_EXTENT,
-    BUFFER_FORMAT,
-    ENTRY_TYPE,
-    LINK_CONTENT,
-    LINK_DISPOSITION,
-    MAX_REFERENCES,
-    SLOT_COUNT,
-    SLOT_STRING,
-    SLOTS_AT,
-    UNIT,
-)
+from fx_inspect import rules
+from fx_inspect.read import tables
 from fx_inspect.read.scan import Scan
 from fx_inspect.read.texts import Texts
-from fx_inspect.rules import (
-    CYCLE,
-    DELETED_WITH_VALUES,
-    EMPTY_HISTOGRAM,
-    EXTENT_USED_TWICE,
-    FEW_SLOTS,
-    NAME_OF_ANOTHER_TYPE,
-    NAME_PAST_ITS_BLOCK,
-    NAME_USED_TWICE,
-    NAME_WITHOUT_BLOCK,
-    NO_CONTENT,
-    NO_STRING,
-    NODE_COUNT,
-    NOT_USED,
-    ORPHAN,
-    SLOT_WITHOUT_STRING,
-    STRING_COUNT,
-    TOO_MANY_SLOTS,
-    UNKNOWN_ARRAY_FORMAT,
-    UNKNOWN_DISPOSITION,
-    UNKNOWN_ENTRIES,
-    UNKNOWN_FORMAT,
-)
 from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, status, u8, u32
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
@@ -172,7 +137,7 @@ class Values(Kernel):
         if type == wire.TOMBSTONE:
             self.refer(target)
             children = self.words[2 * unit + 1]
-            self.notes.add(DELETED_WITH_VALUES, UNIT * unit, record, children)
+            self.notes.add(rules.DELETED_WITH_VALUES, wire.UNIT * unit, record, children)
             return 0
         self.fault = 0
         self.about = target
@@ -187,9 +152,9 @@ class Values(Kernel):
             self.read_array(record, unit)
         elif type == wire.BOOL:
             payload = self.words[2 * unit + 1]
-            self.property(record, unit, wire.IS_BOOL, 0, 1 if payload != 0 else 0, unit, 0)
+            self.property(record, unit, tables.BOOL, 0, 1 if payload != 0 else 0, unit, 0)
         else:
-            kind = wire.IS_INT + type - wire.INT
+            kind = tables.INT + type - wire.INT
             self.property(record, unit, kind, 0, self.words[2 * unit + 1], unit, 0)
         return 0
 
@@ -207,19 +172,19 @@ class Values(Kernel):
     def read_link(self, record: i64, unit: i64) -> status:
         """Read a link."""
         payload = self.words[2 * unit + 1]
-        target = LINK_CONTENT.get(payload)
-        disposition = LINK_DISPOSITION.get(payload)
+        target = wire.LINK_CONTENT.get(payload)
+        disposition = wire.LINK_DISPOSITION.get(payload)
         fault = self.fault
         content = self.find_name(target)
         if fault != 0:
             self.fault = fault
         elif content < 0:
-            self.fault = NO_CONTENT
+            self.fault = rules.NO_CONTENT
             self.about = target
         if self.fault != 0:
             return self.drop(record, unit)
         if disposition > wire.INLINE:
-            self.notes.add(UNKNOWN_DISPOSITION, UNIT * unit, record, disposition)
+            self.notes.add(rules.UNKNOWN_DISPOSITION, wire.UNIT * unit, record, disposition)
         self.uses[self.named] += 1
         self.uses[content] += 1
         self.link_name[self.links] = self.named
@@ -233,21 +198,21 @@ class Values(Kernel):
     def read_buffer(self, record: i64, unit: i64) -> status:
         """Read a string or bytes."""
         payload = self.words[2 * unit + 1]
-        format = BUFFER_FORMAT.get(payload)
-        kind = wire.IS_BYTES if format == wire.BYTES else wire.IS_STRING
-        if format < wire.STRING_REFERENCE:
+        format = wire.BUFFER_FORMAT.get(payload)
+        kind = tables.BYTES if format == wire.BUFFER_BYTES else tables.STRING
+        if format < wire.BUFFER_STRING_REFERENCE:
             nbytes = self.buffer_length[self.scan.numbers[unit]]
             return self.property(record, unit, kind, format, 0, unit, nbytes)
-        if format > wire.STRING_REFERENCE:
+        if format > wire.BUFFER_STRING_REFERENCE:
             if self.fault == 0:
-                self.fault = UNKNOWN_FORMAT
+                self.fault = rules.UNKNOWN_FORMAT
                 self.about = format
             return self.drop(record, unit)
-        target = BUFFER_EXTENT.get(payload)
+        target = wire.BUFFER_EXTENT.get(payload)
         string = self.find_string(target)
         if string < 0:
             if self.fault == 0:
-                self.fault = NO_STRING
+                self.fault = rules.NO_STRING
                 self.about = target
             return self.drop(record, unit)
         return self.property(record, unit, kind, format, 0, target, self.string_length[string])
@@ -255,38 +220,38 @@ class Values(Kernel):
     def read_array(self, record: i64, unit: i64) -> status:
         """Read an array, which may be a histogram."""
         payload = self.words[2 * unit + 1]
-        entry = ENTRY_TYPE.get(payload)
-        format = ARRAY_FORMAT.get(payload)
-        count = SLOT_COUNT.get(payload)
+        entry = wire.ENTRY_TYPE.get(payload)
+        format = wire.ARRAY_FORMAT.get(payload)
+        count = wire.SLOT_COUNT.get(payload)
         of_strings = entry == wire.STRING
         wrong = self.array_fault(entry, format, count, self.scan.order[record])
         if self.fault == 0 and wrong != 0:
             self.fault = wrong
-            self.about = ARRAY_FIELDS.get(payload)
-        if of_strings and wrong != TOO_MANY_SLOTS:
+            self.about = wire.ARRAY_FIELDS.get(payload)
+        if of_strings and wrong != rules.TOO_MANY_SLOTS:
             slot = self.read_slots(unit, count)
             if self.fault == 0 and slot >= 0:
-                self.notes.add(SLOT_WITHOUT_STRING, UNIT * unit, record, slot)
+                self.notes.add(rules.SLOT_WITHOUT_STRING, wire.UNIT * unit, record, slot)
         if self.fault != 0:
             return self.drop(record, unit)
-        if format > wire.EXPONENTIAL or (of_strings and format != wire.FLAT):
-            self.notes.add(UNKNOWN_ARRAY_FORMAT, UNIT * unit, record, format)
-            format = wire.FLAT
-        elif format == wire.LINEAR and count < wire.LINEAR_SLOTS:
-            self.notes.add(FEW_SLOTS, UNIT * unit, record, count)
-        elif format == wire.EXPONENTIAL and count < wire.EXPONENTIAL_SLOTS:
-            self.notes.add(FEW_SLOTS, UNIT * unit, record, count)
-        kind = wire.IS_STRINGS if of_strings else wire.IS_INTS + entry - wire.INT
+        if format > wire.ARRAY_EXPONENTIAL or (of_strings and format != wire.ARRAY_FLAT):
+            self.notes.add(rules.UNKNOWN_ARRAY_FORMAT, wire.UNIT * unit, record, format)
+            format = wire.ARRAY_FLAT
+        elif format == wire.ARRAY_LINEAR and count < wire.LINEAR_SLOTS:
+            self.notes.add(rules.FEW_SLOTS, wire.UNIT * unit, record, count)
+        elif format == wire.ARRAY_EXPONENTIAL and count < wire.EXPONENTIAL_SLOTS:
+            self.notes.add(rules.FEW_SLOTS, wire.UNIT * unit, record, count)
+        kind = tables.STRING_ARRAY if of_strings else tables.INT_ARRAY + entry - wire.INT
         return self.property(record, unit, kind, format, 0, unit, count)
 
     def array_fault(self, entry: i64, format: i64, count: i64, order: i64) -> i64:
         """Return the finding about an invalid array; 0 for a sound one."""
         if entry != wire.STRING and (entry < wire.INT or entry > wire.DOUBLE):
-            return UNKNOWN_ENTRIES
-        room = (UNIT << order) - SLOTS_AT
+            return rules.UNKNOWN_ENTRIES
+        room = (wire.UNIT << order) - wire.SLOTS_AT
         if count > room // (4 if entry == wire.STRING else 8):
-            return TOO_MANY_SLOTS
-        return EMPTY_HISTOGRAM if count == 0 and format != wire.FLAT else 0
+            return rules.TOO_MANY_SLOTS
+        return rules.EMPTY_HISTOGRAM if count == 0 and format != wire.ARRAY_FLAT else 0
 
     def read_slots(self, unit: i64, count: i64) -> i64:
         """Count what the slots of an array of strings refer to; the first slot of nothing, or -1.
@@ -296,7 +261,7 @@ class Values(Kernel):
         wrong = -1
         slot = 0
         while slot < count:
-            target = SLOT_STRING.get(self.words[2 * unit + 2 + slot // 2] >> 32 * (slot % 2))
+            target = wire.SLOT_STRING.get(self.words[2 * unit + 2 + slot // 2] >> 32 * (slot % 2))
             string = self.find_string(target)
             if target != 0:
                 if string < 0:
@@ -329,7 +294,7 @@ class Values(Kernel):
 
     def drop(self, record: i64, unit: i64) -> status:
         """Report a value that is not in the tree."""
-        self.notes.add(self.fault, UNIT * unit, record, self.about)
+        self.notes.add(self.fault, wire.UNIT * unit, record, self.about)
         return 0
 
     # --- Strings ----------------------------------------------------------------------------------
@@ -346,13 +311,13 @@ class Values(Kernel):
             if start == wire.NAME + 1:
                 if self.string_length[string] >= 0:
                     return string
-                self.fault = NAME_PAST_ITS_BLOCK
+                self.fault = rules.NAME_PAST_ITS_BLOCK
             elif unit > 0:
                 return string
             else:
-                self.fault = NAME_OF_ANOTHER_TYPE
+                self.fault = rules.NAME_OF_ANOTHER_TYPE
         else:
-            self.fault = NAME_WITHOUT_BLOCK if start == 0 else NAME_OF_ANOTHER_TYPE
+            self.fault = rules.NAME_WITHOUT_BLOCK if start == 0 else rules.NAME_OF_ANOTHER_TYPE
         return -1
 
     def find_string(self, unit: i64) -> i64:
@@ -403,7 +368,7 @@ class Values(Kernel):
             node = self.scan.numbers[parent]
             return node if self.node_name[node] >= 0 else NO_NODE
         if start != wire.TOMBSTONE + 1:
-            self.notes.add(ORPHAN, UNIT * self.scan.unit[record], record, parent)
+            self.notes.add(rules.ORPHAN, wire.UNIT * self.scan.unit[record], record, parent)
         return NO_NODE
 
     def find_cycles(self) -> status:
@@ -425,7 +390,7 @@ class Values(Kernel):
                     around = self.node_parent[around]
                 # Mark the whole cycle, so that later walks stop here.
                 record = self.node_block[first]
-                self.notes.add(CYCLE, UNIT * self.scan.unit[record], record, 0)
+                self.notes.add(rules.CYCLE, wire.UNIT * self.scan.unit[record], record, 0)
             start += 1
         return 0
 
@@ -462,15 +427,15 @@ class Validator(Kernel):
                 if type == wire.NODE or type == wire.TOMBSTONE:
                     if self.words[2 * unit + 1] != self.children[unit]:
                         count = self.words[2 * unit + 1]
-                        self.notes.add(NODE_COUNT, UNIT * unit, record, count)
+                        self.notes.add(rules.NODE_COUNT, wire.UNIT * unit, record, count)
                 elif type == wire.NAME or type == wire.STRING:
                     self.string(record, unit, type)
                 elif type == wire.EXTENT:
                     extent = self.scan.numbers[unit]
                     if self.owner[extent] == 0:
-                        self.notes.add(NOT_USED, UNIT * unit, record, 0)
+                        self.notes.add(rules.NOT_USED, wire.UNIT * unit, record, 0)
                     elif self.twice[extent] != 0:
-                        self.notes.add(EXTENT_USED_TWICE, UNIT * unit, record, 0)
+                        self.notes.add(rules.EXTENT_USED_TWICE, wire.UNIT * unit, record, 0)
             record += 1
         return 0
 
@@ -478,10 +443,10 @@ class Validator(Kernel):
         """Compare the references to a string with its own count."""
         refs = self.refs[self.scan.numbers[unit]]
         if refs == 0:
-            self.notes.add(NOT_USED, UNIT * unit, record, 0)
+            self.notes.add(rules.NOT_USED, wire.UNIT * unit, record, 0)
         elif type == wire.NAME:
             if refs > 1:
-                self.notes.add(NAME_USED_TWICE, UNIT * unit, record, refs)
-        elif (self.words[2 * unit] >> self.scan.name_at) & MAX_REFERENCES != refs:
-            self.notes.add(STRING_COUNT, UNIT * unit, record, refs)
+                self.notes.add(rules.NAME_USED_TWICE, wire.UNIT * unit, record, refs)
+        elif (self.words[2 * unit] >> self.scan.name_at) & wire.MAX_REFERENCES != refs:
+            self.notes.add(rules.STRING_COUNT, wire.UNIT * unit, record, refs)
         return 0
