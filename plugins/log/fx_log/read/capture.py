@@ -16,7 +16,7 @@ from fx_log import rules
 from fx_log.format import ArgType
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.record_lines import LINES, lines_of
-from fx_log.read.records import StreamHeader
+from fx_log.read.records import RingHeader, StreamHeader
 from fx_log.read.scan_pass import (
     Chunk,
     ScanPass,
@@ -270,10 +270,8 @@ class RingCapture(LogCapture):
     @property
     def used(self) -> int:
         """Bytes between tail and head; -1 if they are invalid."""
-        head, tail, capacity = self.head, self.tail, self.capacity
-        if head % 8 or tail % 8 or capacity % 8 or not 0 <= head - tail <= capacity:
-            return -1
-        return head - tail
+        sound = RingHeader(head=self.head, tail=self.tail).sound(self.capacity)
+        return self.head - self.tail if sound else -1
 
     def framer(self) -> AnyFramer:
         """Return a framer of the entries, from the oldest one on."""

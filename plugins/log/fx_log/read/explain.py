@@ -16,12 +16,11 @@ from fx_log import format as wire
 from fx_log.format import LegacyPacket
 from fx_log.plugin import FORMATS
 from fx_log.read.decoder import STATE, RecordDecoder
-from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer
+from fx_log.read.framing import FrameList, Framer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.rules import RULES
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView, view_of
-from fxframework.kernels.notes import Notes
 from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain", "explain_legacy", "explain_log", "explain_ring", "explain_stream"]
@@ -39,7 +38,8 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     check_offset(source, offset)
     distances = _Distances(source.size, ring=form == "log-ring")
     walk = RecordDecoder(form).walk(view_of(source.data), [])
-    walk.at = _frame_before(form, source, offset)
+    if form in ("log", "log-legacy-stream"):
+        walk.at = _frame_before(walk.framer, offset)
     record = next(
         record
         for record in walk.records()
@@ -59,16 +59,8 @@ explain_log, explain_legacy, explain_stream, explain_ring = (
 )
 
 
-def _frame_before(form: str, source: Source, offset: int) -> int:
+def _frame_before(framer: Framer, offset: int) -> int:
     """Return where the last sound record begins that does so up to a byte; 0 if none does."""
-    notes = Notes(RULES.numbers, 1)
-    framer: Framer
-    if form == "log":
-        framer = LogFramer(source.words().view("i8").data, source.size, notes, 0, 0)
-    elif form == "log-legacy-stream":
-        framer = PacketFramer(source.data.data, notes, wire.STREAM_HEADER)
-    else:
-        return 0
     frames = FrameList(framer, FRAMES)
     start = 0
     while frames.run():

@@ -20,7 +20,6 @@ from fx_log.severity import Level
 from fx_log.write.arguments import (
     MAX_TIME,
     MAX_VALUE_WORDS,
-    PADDING,
     SEVERITY_AT,
     SIZE_AT,
     TAG_AT,
@@ -32,6 +31,7 @@ from fx_log.write.arguments import (
     pairs,
     record_bytes,
     shortened,
+    text_argument,
     type_of,
     whole_number,
 )
@@ -69,7 +69,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _TAG_BITS = (1 << 32) - 1
 _DROPPED_HEAD = argument_bytes("num_dropped", ArgType.UINT64, 0)[:-8]
 DROPPED_WORDS = len(_DROPPED_HEAD) // 8 + 1
-_MESSAGE_HEAD, _MESSAGE_NAME = name_head("message")
+_MESSAGE = name_head("message")
 
 Argument = tuple[str | bytes, int, Any]
 """Name, type and value; a string's value is text or bytes."""
@@ -308,17 +308,7 @@ class LogWriter(Levels, Closing):
         return start
 
     def _message(self, message: str) -> bytes:
-        try:
-            data = message.encode()
-        except (UnicodeEncodeError, AttributeError):
-            data = octets("the message", message)
-        length = len(data)
-        if not 0 < length < SHORT:
-            return argument_bytes("message", _STRING, data)
-        words = (length + 7) // 8
-        ref = wire.INLINE | length
-        header = _MESSAGE_HEAD + (words << SIZE_AT) | ref << VALUE_AT | _STRING
-        return _WORD(header) + _MESSAGE_NAME + data + PADDING[length % 8]
+        return text_argument(*_MESSAGE, octets("the message", message))
 
     def _keys(self, parts: list[bytes], keys: Any) -> None:
         """Append the bytes of keys to ``parts``."""
@@ -335,11 +325,7 @@ class LogWriter(Levels, Closing):
             if kind is int and _LEAST <= value <= _MOST:
                 parts.append(_WORD(head + _INT64_HEAD) + data + _INT64(value))
             elif kind is str and len(value) < SHORT // 4:
-                text = octets("a value", value)
-                length = len(text)
-                ref = wire.INLINE | length if length else 0
-                header = head + ((length + 7) // 8 << SIZE_AT) | ref << VALUE_AT | _STRING
-                parts.append(_WORD(header) + data + text + PADDING[length % 8])
+                parts.append(text_argument(head, data, octets("a value", value)))
             elif kind is float:
                 parts.append(_WORD(head + _DOUBLE_HEAD) + data + _DOUBLE(value))
             elif kind is bool:
