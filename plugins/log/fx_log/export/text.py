@@ -29,10 +29,11 @@ from fx_log.export.presentation import (
     wall_moments,
     wall_seconds,
 )
-from fx_log.export.text_lines import TextLines
+from fx_log.export.text_lines import TEXTS, TextLines
 from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
 from fxframework.kernels import native
+from fxframework.kernels.output import Output
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -95,32 +96,35 @@ class TextExport(LineExport):
     def _in_bulk(self, capture: Capture) -> Iterator[bytes]:
         """Yield all lines: plain rows by the kernel, stretches of other rows one by one."""
         render, shown = self._lines(capture)
-        lines = TextLines(
-            metadata=self._options["show_metadata"],
-            full=self._options["show_full_moniker"],
-            tags=self._options["show_tags"],
-            file=self._options["show_file"],
-            most=PIECE,
-        )
+        out = Output(TEXTS, memoryview(bytes(8)))
         for batch in walk_columns(capture, self._dropped):
-            lines.load(capture.strings.pool, batch.columns())
+            lines = TextLines(
+                out,
+                capture.strings.pool,
+                batch.columns(),
+                metadata=self._options["show_metadata"],
+                full=self._options["show_full_moniker"],
+                tags=self._options["show_tags"],
+                file=self._options["show_file"],
+                most=PIECE,
+            )
             stretch, resumed = 1, -1
             while lines.row < lines.rows:
                 lines.run()
-                if lines.out.used >= PIECE:
-                    yield lines.out.take()
+                if out.used >= PIECE:
+                    yield out.take()
                 elif lines.row < lines.rows:
                     start = lines.row
                     stretch = min(2 * stretch, STRETCH) if start == resumed else 1
                     resumed = min(start + stretch, lines.rows)
                     rows = batch.rows(start, resumed, render)
                     for piece in in_pieces(shown(rows)):
-                        lines.out.put("\n".join([*piece, ""]).encode())
-                        if lines.out.used >= PIECE:
-                            yield lines.out.take()
+                        out.put("\n".join([*piece, ""]).encode())
+                        if out.used >= PIECE:
+                            yield out.take()
                     lines.row = resumed
-        if lines.out.used:
-            yield lines.out.take()
+        if out.used:
+            yield out.take()
 
     def _lines(
         self, capture: Capture

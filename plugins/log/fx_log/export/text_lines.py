@@ -31,7 +31,7 @@ from fxframework.kernels.buffers import room, view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 
-__all__ = ["TextLines"]
+__all__ = ["TEXTS", "TextLines"]
 
 TEXTS = (
     b"[", b"]", b"][", b"\n", b",", b"(", b")] ", b" [dropped=", b" [rolled=", b" ", b"=", b"true",
@@ -55,8 +55,9 @@ LEVEL_OF = np.array([list(Level).index(level) for level in LEVELS], np.uint8)
 
 
 class TextLines(Kernel):
-    """Writes the lines of the rows that were given to ``load``.
+    """Writes the lines of rows to ``out``, whose literals are ``TEXTS``.
 
+    ``pool`` has the strings; ``columns`` are those of ``ColumnBatch.columns``, by name.
     ``run`` gives END behind the last row, FULL once ``most`` bytes are written, and NOT_PLAIN at a
     row that is not plain ASCII; ``row`` is the next row.
     """
@@ -100,8 +101,19 @@ class TextLines(Kernel):
     arg_strings: View[i32]
     arg_doubles: View[f64]
 
-    def __init__(self, *, metadata: bool, full: bool, tags: bool, file: bool, most: int) -> None:
-        self.out = Output(TEXTS, memoryview(bytes(8)))
+    def __init__(
+        self,
+        out: Output,
+        pool: Any,
+        columns: Mapping[str, Any],
+        *,
+        metadata: bool,
+        full: bool,
+        tags: bool,
+        file: bool,
+        most: int,
+    ) -> None:
+        self.out = out
         self.metadata = int(metadata)
         self.full = int(full)
         self.show_tags = int(tags)
@@ -110,41 +122,9 @@ class TextLines(Kernel):
         self.level_of = view(LEVEL_OF, np.uint8)
         self.order = room(SHOWN_ARGUMENTS, "i8")
         self.row = 0
-        self.rows = 0
+        self.rows = len(columns["ts"])
         self.moniker_at = 0
         self.moniker_bytes = 0
-        none = view(np.zeros(0, np.int64), np.int64)
-        codes = view(np.zeros(0, np.int32), np.int32)
-        octets = view(np.zeros(0, np.uint8), np.uint8)
-        self.letters = octets
-        self.starts = none
-        self.lengths = none
-        self.ts = none
-        self.pid = none
-        self.tid = none
-        self.line = none
-        self.dropped = none
-        self.rolled_out = none
-        self.offsets = none
-        self.message = octets
-        self.severity = octets
-        self.given = octets
-        self.odd = octets
-        self.component = codes
-        self.file = codes
-        self.tag_starts = none
-        self.tag_stops = none
-        self.tag_names = codes
-        self.arg_starts = none
-        self.arg_stops = none
-        self.arg_names = codes
-        self.arg_types = octets
-        self.arg_integers = none
-        self.arg_doubles = view(np.zeros(0, np.float64), np.float64)
-        self.arg_strings = codes
-
-    def load(self, pool: Any, columns: Mapping[str, Any]) -> None:
-        """Set the string pool and the columns, by attribute name, with their dtypes."""
         self.letters = view(np.asarray(pool.words).view(np.uint8), np.uint8)
         self.starts = view(np.asarray(pool.starts), np.int64)
         self.lengths = view(np.asarray(pool.lengths), np.int64)
@@ -171,8 +151,6 @@ class TextLines(Kernel):
         self.arg_integers = view(columns["arg_integers"], np.int64)
         self.arg_doubles = view(columns["arg_doubles"], np.float64)
         self.arg_strings = view(columns["arg_strings"], np.int32)
-        self.row = 0
-        self.rows = len(columns["ts"])
 
     def step(self) -> Fallible[i64]:
         """Write lines."""
