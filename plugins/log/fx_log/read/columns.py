@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from fx_log.read import tables
 from fxframework.kernels.annotations import Array, Column, i32, i64, status, u8, u32, with_gil
 from fxframework.kernels.buffers import full
 from fxframework.kernels.rows import Rows
@@ -19,12 +20,7 @@ __all__ = [
     "Totals",
 ]
 
-DROPPED = 0
-ROLLED_OUT = 1
-VERBOSITY = 2
 HALF = 32
-LOW32 = 0xFFFFFFFF
-LATEST = 0x7FFFFFFFFFFFFFFF
 EARLIEST = -0x8000000000000000
 
 
@@ -50,7 +46,7 @@ class LogColumns(Rows):
 
 @final
 class RareColumns(Rows):
-    """Rare values of logs: a value in the column DROPPED, ROLLED_OUT or VERBOSITY of a row."""
+    """Rare values of logs: a value in a column of a row (RARE_DROPPED and so on of ``tables``)."""
 
     row: Column[i64]
     value: Column[i64]
@@ -106,7 +102,7 @@ class Totals:
 
     def __init__(self, strings: int) -> None:
         self.logs = 0
-        self.first_ns = LATEST
+        self.first_ns = tables.LATEST
         self.last_ns = EARLIEST
         self.final_ns = EARLIEST
         self.types_seen = 0
@@ -148,10 +144,10 @@ class Totals:
 
     def count_lost(self, dropped: i64, rolled_out: i64) -> i64:
         """Add logs that were lost. Sums are kept in halves, as they may exceed 64 bits."""
-        self.dropped_low += dropped & LOW32
-        self.dropped_high += (dropped >> HALF) & LOW32
-        self.rolled_low += rolled_out & LOW32
-        self.rolled_high += (rolled_out >> HALF) & LOW32
+        self.dropped_low += dropped & tables.LOW32
+        self.dropped_high += (dropped >> HALF) & tables.LOW32
+        self.rolled_low += rolled_out & tables.LOW32
+        self.rolled_high += (rolled_out >> HALF) & tables.LOW32
         return 0
 
     def time(self, ns: i64) -> i64:

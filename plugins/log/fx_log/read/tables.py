@@ -50,9 +50,7 @@ LOG_TAGS = TableSchema(
 
 # --- Numbers for kernels --------------------------------------------------------------------------
 
-TRACE_LEVEL, DEBUG_LEVEL, INFO_LEVEL, FATAL_LEVEL = (
-    int(level) for level in (Level.TRACE, Level.DEBUG, Level.INFO, Level.FATAL)
-)
+TRACE_LEVEL, DEBUG_LEVEL, FATAL_LEVEL = map(int, (Level.TRACE, Level.DEBUG, Level.FATAL))
 LEVEL_STEP = 0x10
 LOW32 = 0xFFFFFFFF
 LATEST = 0x7FFFFFFFFFFFFFFF
