@@ -84,7 +84,7 @@ class Comment(Field, kind=1):
     text: str = wire.text()
 
 
-class Pair(Field, kind=2, order=("x", "type")):
+class Pair(Field, kind=2, keys=("x", "type")):
     """Two numbers."""
 
     x: int = wire.i32()
@@ -211,7 +211,7 @@ def inline_text(reference: Any, bit: int) -> Any:
 
 
 class Value(
-    wire.Part, word=4, order=("name", "type", "value"), rules={105: STRAY}, section="Values"
+    wire.Part, word=4, keys=("name", "type", "value"), rules={105: STRAY}, section="Values"
 ):
     """A named value; what does not fit is kept as bytes."""
 
@@ -253,7 +253,7 @@ class Value(
         return {"type": 15, "name": "", "value": value, "note": note}
 
 
-class Thing(wire.Record, word=4, order=("time", "level", "tags", "values"), section="Things"):
+class Thing(wire.Record, word=4, keys=("time", "level", "tags", "values"), section="Things"):
     """A record of things: numbers in another order in JSON, tags, and values to the end."""
 
     _kind = wire.bits(0, 3, equals=5)

@@ -777,7 +777,7 @@ class Compiler:
         if out.lines:
             out.op(ops.LIT, out.literal(b"{"))
             shown = b'"type":' + orjson.dumps(cls.record)
-            before = layout.order[: layout.order.index("type")] if "type" in layout.order else ()
+            before = layout.keys[: layout.keys.index("type")] if "type" in layout.keys else ()
             if before:
                 self.behind = before[-1], b"," + shown
             elif layout.family.kinds:

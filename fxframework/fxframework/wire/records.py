@@ -63,7 +63,7 @@ class Layout:
         self.section: str = options.get("section", "")
         """The section of the format's document."""
         self.clears = tuple(options.get("clears", ()))
-        self.order: tuple[str, ...] = tuple(options.get("order", ()))
+        self.keys: tuple[str, ...] = tuple(options.get("keys", ()))
         kinds = self.family.kinds
         dropped = Fields(kinds[len(self.kind) :] if family and self.kind != (OTHER,) else ())
         head = [field for field in inherited if not field.tail and field not in dropped]
@@ -240,10 +240,10 @@ class Layout:
 
     def _in_order(self) -> Fields:
         """Return the public fields in the order of record JSON."""
-        unknown = set(self.order) - {field.name for field in self.public} - {"type"}
+        unknown = set(self.keys) - {field.name for field in self.public} - {"type"}
         if unknown:
-            raise declaration_error(self.cls, None, f"order names no field: {sorted(unknown)}")
-        place = {name: number for number, name in enumerate(self.order)}
+            raise declaration_error(self.cls, None, f"keys= names no field: {sorted(unknown)}")
+        place = {name: number for number, name in enumerate(self.keys)}
         return Fields(sorted(self.public, key=lambda field: place.get(field.name, len(place))))
 
     def places(self) -> dict[Field, Place]:
@@ -501,7 +501,7 @@ class Layout:
         if self.codec is not None and not self.shows_type:
             self.codec.show(made, out)
             return
-        typed = self.order.index("type") if "type" in self.order else 0
+        typed = self.keys.index("type") if "type" in self.keys else 0
         for number, field in enumerate(self.shown):
             if number == typed and self.shows_type:
                 out["type"] = made.record
@@ -608,12 +608,12 @@ def snake_case(name: str) -> str:
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
     known = {"size", "word", "align", "pad", "padding", "most", "rules", "section"}
-    members = {"kind", "when", "size", "word", "sets", "clears", "order", "name", "section"}
+    members = {"kind", "when", "size", "word", "sets", "clears", "keys", "name", "section"}
     above: Any = next(
         (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
     )
     family = None if above is root else above.layout.family
-    allowed = {"sets", "clears", "order", "name", "section", *known} if family is None else members
+    allowed = {"sets", "clears", "keys", "name", "section", *known} if family is None else members
     for option in options:
         if option not in allowed:
             raise declaration_error(cls, None, f"no option {option!r}; it has {sorted(allowed)}")
@@ -667,8 +667,8 @@ class Record(LosslessRecord):
     ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
     Those of a kind: ``kind``, ``when`` (a condition on registers), ``size``, ``word`` (bytes of its
     first word, which holds the kind at its place), ``sets`` (registers), ``clears`` (tables),
-    ``order`` (of keys in JSON), ``name``, ``section`` (of the format's document). Attributes that
-    are not of the file are ``attrs.field(…)``.
+    ``keys`` (their order in JSON), ``name``, ``section`` (of the format's document). Attributes
+    that are not of the file are ``attrs.field(…)``.
     """
 
     layout: ClassVar[Layout]

@@ -103,7 +103,7 @@ def _number(field: Any) -> Any:
 class Argument(
     Packed,
     Part,
-    order=("name", "type", "value"),  # type: ignore[literal-required]
+    keys=("name", "type", "value"),
     rules={105: rules.RESERVED_BITS},
     section=ARGUMENTS,
 ):
@@ -216,7 +216,7 @@ class LogRecord(
     Packed,
     Record,
     name="log",
-    order=("timestamp", "severity", "tag_bits", "args"),  # type: ignore[literal-required]
+    keys=("timestamp", "severity", "tag_bits", "args"),
     rules={105: rules.RESERVED_BITS},
     section=RECORDS,
 ):
@@ -246,7 +246,7 @@ class LogRecord(
 class Attribution(
     Packed,
     Record,
-    order=("moniker", "url", "rolled_out"),  # type: ignore[literal-required]
+    keys=("moniker", "url", "rolled_out"),
     section=RINGS,
 ):
     """The attribution of the preceding record: the suffix of 2025."""

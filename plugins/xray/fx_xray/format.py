@@ -360,7 +360,7 @@ class CustomEvent(
 class CustomEventOn(
     Fdr, kind=(META, MetadataKind.CUSTOM_EVENT), when=Now.VERSION == EVENT_CPU_VERSION,
     section=METADATA_SECTION, sets={Now.SETTLED: 1}, name="custom_event",
-    order=("padding", "tsc"),  # type: ignore[literal-required]
+    keys=("padding", "tsc"),
 ):  # fmt: skip
     """The same in version 4, with time and CPU of its own."""
 
@@ -376,7 +376,7 @@ class CustomEventOn(
 class CustomEventAt(
     Fdr, kind=(META, MetadataKind.CUSTOM_EVENT), when=Now.VERSION < EVENT_CPU_VERSION,
     section=METADATA_SECTION, sets={Now.SETTLED: 1}, name="custom_event",
-    order=("padding", "tsc"),  # type: ignore[literal-required]
+    keys=("padding", "tsc"),
 ):  # fmt: skip
     """The same up to version 3, with a time of its own."""
 
@@ -391,7 +391,7 @@ class CustomEventAt(
 class TypedEvent(
     Fdr, kind=(META, MetadataKind.TYPED_EVENT), when=Now.VERSION >= EVENT_DELTA_VERSION,
     section=METADATA_SECTION, sets={Now.SETTLED: 1},
-    order=("event_type", "delta"),  # type: ignore[literal-required]
+    keys=("event_type", "delta"),
 ):  # fmt: skip
     """An event with a number that says what the payload is."""
 
@@ -409,7 +409,7 @@ class TypedEvent(
 class TypedEventAt(
     Fdr, kind=(META, MetadataKind.TYPED_EVENT), when=Now.VERSION < EVENT_DELTA_VERSION,
     section=METADATA_SECTION, sets={Now.SETTLED: 1}, name="typed_event",
-    order=("event_type", "padding", "tsc"),  # type: ignore[literal-required]
+    keys=("event_type", "padding", "tsc"),
 ):  # fmt: skip
     """The same up to version 4, with a time of its own."""
 
@@ -438,7 +438,7 @@ BASIC_SECTION = "compiler-rt lib/xray, basic mode"
 
 class BasicFunction(
     Basic, kind=BASIC_FUNCTION, name="function", section=BASIC_SECTION,
-    order=("kind", "function_id", "tsc", "cpu"),  # type: ignore[literal-required]
+    keys=("kind", "function_id", "tsc", "cpu"),
 ):  # fmt: skip
     """A function was entered or left."""
 
