@@ -651,8 +651,10 @@ REFUSALS = Refusals(NO_SUCH_NAME, INVALID_FIELDS, WRONG_TYPE, OUT_OF_RANGE)
 """What record JSON is refused by."""
 
 
-def kind_detail(rule: Rule, value: int) -> str:
-    """Return what a finding says about kinds of records: OUT_OF_ORDER has two in its value."""
+def shown_value(rule: Rule, value: int) -> object:
+    """Return what a finding shows of its value: OUT_OF_ORDER has two kinds of records in it."""
+    if rule not in (NEWER_RECORD, ENDS_IN_PREAMBLE, OUT_OF_ORDER):
+        return value
     names = (*KIND_NAMES, "nothing")
     kind, last = names[OF_THIS.get(value)], names[OF_LAST.get(value)]
     return f"{last} to {kind}" if rule == OUT_OF_ORDER else kind

@@ -135,9 +135,10 @@ def test_only_extents_are_decoded_one_by_one(tools: Tools, monkeypatch: pytest.M
     capture = tools.opened("xray", sample(200_000))
     record, seen = tools.decoder.FdrWalk.record, []
 
-    def noted(walk: Any, at: int) -> Any:
-        seen.append(record(walk, at).record)
-        return record(walk, at)
+    def noted(walk: Any, *place: int) -> Any:
+        one = record(walk, *place)
+        seen.append(one.record)
+        return one
 
     monkeypatch.setattr(tools.decoder.FdrWalk, "record", noted)
     assert b"".join(capture.records_json()).count(b"\n") == capture.summary().records

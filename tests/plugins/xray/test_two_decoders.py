@@ -1,4 +1,4 @@
-"""The two decoders held against each other: ``records.py`` and a plain model, and the kernels.
+"""Two decoders held against each other: the frozen one with a plain model, and the kernels.
 
 They share nothing but layout constants. Whatever the bytes, their records count the same, their
 events and rows hold the same values, and they find the same faults in the same places.
@@ -15,10 +15,10 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from tests.reference.xray.decoder import RecordDecoder
 
 from fx_xray.read import calls, log
 from fx_xray.read import capture as reader
-from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
 from fxframework.io import budget
 from fxframework.io.limits import Limits

@@ -315,9 +315,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         """Report what is wrong with the text of a trace; a file of records has none."""
 
     def _value(self, note: Note) -> object:
-        if note.rule in (rules.NEWER_RECORD, rules.ENDS_IN_PREAMBLE, rules.OUT_OF_ORDER):
-            return rules.kind_detail(note.rule, note.value)
-        return note.value
+        return rules.shown_value(note.rule, note.value)
 
     def _record(self, note: Note) -> int | None:
         # Records as they are in the file are one less for each that swallowed another.

@@ -1,46 +1,43 @@
-"""One record decoded at a time: the decoder written for clarity."""
+"""The decoder: records of a trace as objects, one at a time.
+
+``scan.py`` finds where each record is and what is wrong with it; ``format.py`` has the fields.
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
-
-import attrs
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import (
     BASIC_FORM,
     OF_BUFFER,
-    BasicArgument,
+    Basic,
     BasicFunction,
-    BufferExtents,
     CallArgument,
-    CustomEvent,
     Damaged,
     Dialect,
-    EndOfBuffer,
+    Fdr,
     FileHeader,
     Function,
-    MetadataKind,
-    NewBuffer,
-    NewCpu,
     Now,
     Padding,
-    TscWrap,
-    TypedEvent,
     Unknown,
-    WallTime,
     XrayRecord,
 )
+from fx_xray.read.blocks import SPACE, FrameList
+from fx_xray.read.columns import array
 from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
+from fx_xray.read.scan import BasicScan, FdrScan
+from fx_xray.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
+from fxframework.kernels.notes import Notes
+from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.diagnostics import Diagnostics, Found
-from fxframework.wire.cursor import ShortError
-from fxframework.wire.expressions import Expression, wrapped
+from fxframework.wire.expressions import wrapped
 from fxframework.wire.records import Record
 
 if TYPE_CHECKING:
@@ -48,6 +45,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+
+__all__ = ["BasicWalk", "FdrWalk", "RecordDecoder", "Walk"]
+
+AT_ONCE: Final = 256
+"""Records that are listed at once."""
+NO_BUFFER: Final = dict.fromkeys(OF_BUFFER, 0)
+"""Registers where a buffer begins."""
 
 
 class RecordDecoder:
@@ -90,12 +94,7 @@ class RecordDecoder:
 
         Without reading what is before it, where sound extents lead there. Nothing is reported.
         """
-        view = view_of(data)
-        found: list[Found] = []
-        records = self._walked(view, found, mend=False, skip=offset)
-        for record in records:
-            found.clear()
-            yield record
+        return self._walked(view_of(data), None, skip=offset)
 
     def _noted(self, data: Data, *, mend: bool) -> Iterator[XrayRecord]:
         found: list[Found] = []
@@ -112,650 +111,279 @@ class RecordDecoder:
         found.clear()
 
     def _walked(
-        self, view: memoryview, found: list[Found], *, mend: bool, skip: int = 0
+        self, view: memoryview, found: list[Found] | None, *, mend: bool = False, skip: int = 0
     ) -> Iterator[XrayRecord]:
         header = read_header(view, self.form, self.byte_order)
         if header is None:
-            found.append(Found(rules.NO_FILE_HEADER, 0, len(view)))
+            if found is not None:
+                found.append(Found(rules.NO_FILE_HEADER, 0, len(view)))
             if len(view):
                 yield Damaged(nbytes=len(view), code=rules.NO_FILE_HEADER.code, raw=view)
             return
-        found.extend(header_findings(header, self.form, len(view), self.cycle_frequency))
+        if found is not None:
+            found += header_findings(header, self.form, len(view), self.cycle_frequency)
         yield header
         walk = self.walk(view, header, found, mend=mend)
-        walk.skip(skip)
+        walk.scan.skip(skip)
         yield from walk.records()
 
     def walk(
-        self, view: memoryview, header: FileHeader, found: list[Found], *, mend: bool = False
+        self,
+        view: memoryview,
+        header: FileHeader,
+        found: list[Found] | None = None,
+        *,
+        mend: bool = False,
     ) -> Walk:
-        """Return the walk through a file behind its header, whose findings go to ``found``."""
+        """Return the walk through a file behind its header; findings go to ``found``, if given."""
         if self.form == BASIC_FORM:
             return BasicWalk(view, header, found, self)
         return FdrWalk(view, header, found, self, mend=mend)
 
 
+class Kind(NamedTuple):
+    """A kind of records in a file."""
+
+    cls: type[Record]
+    read: Callable[..., Any]
+    """What returns one, and the registers that it changes."""
+    timed: bool
+    """Whether they have a time."""
+
+
 class Walk:
-    """A walk through a file behind its header."""
+    """A walk through a file behind its header.
+
+    ``scan`` finds the records, and ``noting``, which may be the same, what is wrong with them.
+    """
+
+    scan: Any
+    noting: Any
 
     def __init__(
-        self, view: memoryview, header: FileHeader, found: list[Found], decoder: RecordDecoder
+        self,
+        view: memoryview,
+        header: FileHeader,
+        found: list[Found] | None,
+        decoder: RecordDecoder,
     ) -> None:
         self.view = view
-        self.size = len(view)
-        self.at = wire.HEADER_BYTES
         self.found = found
+        self.notes = Notes(RULES.numbers, 0)
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
-        self.version = self.dialect.defined
-        self.order = self.dialect.order
         self.state = self.dialect.state()
         self.known = self.state.registers
-        self.frequency = decoder.cycle_frequency or header.cycle_frequency
+        self.frequency = decoder.cycle_frequency or header.cycle_frequency or wire.NS_PER_SECOND
         self.max_record = decoder.limits.max_record
-
-    def read(self, cls: type[Record], at: int, end: int) -> tuple[Any, Mapping[Expression, int]]:
-        """Return the record of a class at ``at``, and the registers that it changes.
-
-        Raises ShortError if it has more than the bytes up to ``end``, or a kind that there is not.
-        """
-        codec = cls.layout.codec
-        assert codec is not None  # noqa: S101 (all layouts of traces are plain)
-        return codec.reader(self.state.big, self.state.mirrored)(self.view, at, end, self.known)
-
-    def timed(self, record: Any, tsc: int | None) -> None:
-        """Say on a record when it was, in nanoseconds, rounded down; not where it is not known."""
-        if tsc is not None:
-            record.ns = tsc * wire.NS_PER_SECOND // self.frequency if self.frequency else tsc
-
-    def find(self, rule: Rule, offset: int, value: object = None) -> None:
-        """Add a finding about the next record."""
-        self.found.append(Found(rule, offset, value))
-
-    def damaged(self, rule: Rule, at: int, end: int, value: object = None) -> Damaged:
-        """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
-        self.find(rule, at, value)
-        return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=self.view[at:end])
-
-    def skip(self, offset: int) -> None:
-        """Step over what byte ``offset`` does not need, where that is known without reading it."""
-        raise NotImplementedError
+        self.family = (Basic if self.dialect.basic else Fdr).layout.family
+        self.kind_byte = int(self.dialect.basic and self.state.big)
+        """The byte of a record that says its kind."""
+        self.kinds: dict[int, Kind] = {}
+        self.block = -1
+        """The buffer of which registers are known."""
+        self.call: Any = None
+        """The last function record; none if a program read it."""
+        self.called = False
+        """Whether an argument that comes next belongs to it."""
 
     def records(self) -> Iterator[XrayRecord]:
-        """Return every record."""
+        """Yield every record."""
+        noting = self.scan if self.found is None else self.noting
+        frames = FrameList(self.scan, noting, AT_ONCE)
+        while self.scan.at < self.scan.size:
+            reported = 0
+            for record, noted in self.listed(frames):
+                if noted > reported:
+                    self.report(reported, noted)
+                    reported = noted
+                yield record
+        noting.notes.used = 0
+        noting.finish()
+        self.report(0, noting.notes.used)
+
+    def listed(self, frames: FrameList) -> Iterator[tuple[XrayRecord, int]]:
+        """Yield the records of one run, and how many findings it has made by each."""
+        at = int(self.scan.at)
+        count = frames.run()
+        columns = [
+            array(column, count).tolist()
+            for column in (frames.end, frames.fault, frames.block, frames.base, frames.called)
+        ]
+        noted = array(frames.noted, count).tolist()
+        for end, fault, block, base, called, notes in zip(*columns, noted, strict=True):
+            yield self.record(at, end, fault, block, base, called), notes
+            self.called = called
+            at = end
+
+    def report(self, first: int, last: int) -> None:
+        """Add some of the findings that were noted."""
+        if self.found is not None:
+            notes = self.notes.findings.reshape(-1, FINDING_FIELDS)[first:last].tolist()
+            for number, offset, _, value in notes:
+                rule = RULES.numbered(number)
+                self.found.append(Found(rule, offset, self.shown_value(rule, offset, value)))
+
+    def kind_at(self, at: int) -> Kind:
+        """Return what is known of the kind of record at byte ``at``, which is sound."""
+        first = self.view[at + self.kind_byte]
+        if first not in self.kinds:
+            big, mirrored = self.state.big, self.state.mirrored
+            cls = self.family.choose(self.family.numbers(self.view, at, big, mirrored), self.known)
+            timed = any(field.name == "tsc" for field in cls.layout.fields)
+            self.kinds[first] = Kind(cls, cls.layout.codec.reader(big, mirrored), timed)
+        return self.kinds[first]
+
+    def damaged(self, at: int, end: int, fault: int) -> Damaged:
+        """Return bytes as a damaged stretch."""
+        code = RULES.numbered(fault).code
+        return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
+
+    def argue(self, record: Any, called: int) -> None:
+        """Give an argument the place and time of its call."""
+        record.row_offset = record.offset
+        call = self.call
+        if called and call is not None:
+            record.row_offset, record.ns = call.offset, call.ns
+            record.tsc, record.cpu = call.tsc, call.cpu
+
+    def record(
+        self, at: int, end: int, fault: int, block: int, base: int, called: int
+    ) -> XrayRecord:
+        """Return a record, of which a scan says this (``FrameList``)."""
         raise NotImplementedError
 
-    def record(self, at: int) -> XrayRecord:
-        """Return the record at byte ``at``, the first one or behind the one before."""
+    def shown_value(self, rule: Rule, offset: int, value: int) -> object:
+        """Return what a finding shows of its value."""
         raise NotImplementedError
 
-
-# --- Basic mode -----------------------------------------------------------------------------------
+    @property
+    def sound_until(self) -> int:
+        """Up to where all that is sound is a record like those before."""
+        return len(self.view)
 
 
 class BasicWalk(Walk):
     """Records of 32 bytes, one after another."""
 
-    call: BasicFunction | None = None
-    """The function record before, as far as arguments may follow."""
+    def __init__(
+        self,
+        view: memoryview,
+        header: FileHeader,
+        found: list[Found] | None,
+        decoder: RecordDecoder,
+    ) -> None:
+        super().__init__(view, header, found, decoder)
+        version, big = self.dialect.defined, self.state.big
+        self.scan = self.noting = BasicScan(view, self.notes, version=version, big=big)
+        self.orphan: int | None = None
+        """The function of the last argument, where a call is before it."""
 
-    def skip(self, offset: int) -> None:
-        """Step over whole records."""
-        first = wire.HEADER_BYTES
-        self.at = max(first, offset - (offset - first) % wire.BASIC_BYTES)
-
-    def records(self) -> Iterator[XrayRecord]:
-        """Yield every record."""
-        while self.at < self.size:
-            record = self.record(self.at)
-            self.at += record.nbytes
-            yield record
-
-    def record(self, at: int) -> XrayRecord:
-        """Return the record at byte ``at``."""
-        view, end = self.view, at + wire.BASIC_BYTES
-        if end > self.size:
-            return self.damaged(rules.PARTIAL_RECORD, at, self.size, self.size - at)
-        type, *_ = wire.Basic.layout.family.numbers(view, at, self.state.big)
-        cls = wire.BASIC_RECORDS.get(type)
-        if cls is None:
-            self.call = None
-            return self.damaged(rules.BAD_TYPE, at, end, type)
-        try:
-            record, _ = self.read(cls, at, end)
-        except ShortError:
-            self.call = None
-            kind = wire.place(BasicFunction, "kind").get(view, at, self.state.big)
-            return self.damaged(rules.BAD_KIND, at, end, kind)
-        if isinstance(record, BasicFunction):
-            self.timed(record, record.tsc)
+    def record(
+        self, at: int, end: int, fault: int, block: int, base: int, called: int
+    ) -> XrayRecord:
+        """Return a record, of which a scan says this (``FrameList``)."""
+        del block, base
+        if fault:
+            return self.damaged(at, end, fault)
+        cls, read, _ = self.kind_at(at)
+        record, _ = read(self.view, at, end, self.known)
+        if cls is BasicFunction:
+            record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
             self.call = record
-            if record.kind == "tail_exit" and self.version < wire.BASIC_TAIL_EXIT_VERSION:
-                self.find(rules.BASIC_TAIL_EXIT, at)
         else:
-            self.belong(record)
+            self.orphan = record.function_id if self.called else None
+            self.argue(record, called)
         return cast("XrayRecord", record)
 
-    def belong(self, record: BasicArgument) -> None:
-        """Find the call of an argument."""
-        call, record.row_offset = self.call, record.offset
-        if call is None:
-            self.find(rules.BASIC_ORPHAN, record.offset)
-        elif (
-            (call.function_id, call.thread) != (record.function_id, record.thread)
-            or (self.version >= wire.BASIC_PID_VERSION and call.process != record.process)
-        ):  # fmt: skip
-            self.find(rules.BASIC_ORPHAN, record.offset, record.function_id)
-            self.call = None
-        else:
-            record.row_offset, record.ns = call.offset, call.ns
-            record.tsc, record.cpu = call.tsc, call.cpu
-
-
-_NOTHING: Final = dict.fromkeys(OF_BUFFER, 0)
-_EXTENT: Final = wire.place(BufferExtents, "bytes")
-_FUNCTION_KIND: Final = wire.place(Function, "kind")
-_SIZE: Final = wire.place(CustomEvent, "_size")
-
-
-def _signed(number: int) -> int:
-    """Return a number of 32 bits as a signed one."""
-    return number - 2 * (number & wire.SIGN32)
-
-
-# --- The flight data recorder ---------------------------------------------------------------------
-
-_BODY: Final = frozenset(
-    {"new_cpu", "tsc_wrap", "custom_event", "typed_event", "function", "end_of_buffer"}
-)
-_CALL: Final = _BODY | {"call_argument"}
-_FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
-    "": frozenset({"buffer_extents", "new_buffer"}),
-    "buffer_extents": frozenset({"new_buffer"}),
-    "new_buffer": frozenset({"wall_time"}),
-    "wall_time": frozenset({"pid", "new_cpu"}),
-    "pid": frozenset({"new_cpu"}),
-    "new_cpu": _BODY,
-    "tsc_wrap": _BODY,
-    "custom_event": _BODY,
-    "typed_event": _BODY,
-    "function": _CALL,
-    "call_argument": _CALL,
-}
-"""What may follow what in a block."""
-_PREAMBLE: Final = frozenset({"new_buffer", "wall_time", "pid"})
-"""What no block ends with."""
-_NEWER_KINDS: Final[Mapping[int, int]] = {
-    MetadataKind.BUFFER_EXTENTS: wire.EXTENTS_VERSION,
-    MetadataKind.TYPED_EVENT: wire.PID_VERSION,
-    MetadataKind.PID: wire.PID_VERSION,
-}
-"""Kinds that early versions do not have, with the first that has them."""
-_CUT_BYTES: Final = wire.METADATA_BYTES // 2
-"""What is left of a record that the recorder cut in half."""
-
-
-@attrs.define
-class Block:
-    """What is known of the buffer that is being read, beside the registers."""
-
-    state: str = ""
-    """The kind of the record before, as far as order goes."""
-    last: int = 0
-    """Its offset."""
-    timeless: bool = False
-    """Whether it has been reported that times are not known."""
-    call: Function | None = None
-    """The function record before, as far as arguments may follow."""
-    typed: int = 0
-    """Typed events that it has."""
-    foreign: bool = False
-    """Whether one of them is as compiler-rt writes it, with garbage for padding."""
-    cut: bool = False
-    """Whether a record runs past its end."""
+    def shown_value(self, rule: Rule, offset: int, value: int) -> object:
+        """Return what a finding shows of its value."""
+        del offset
+        return self.orphan if rule == rules.BASIC_ORPHAN else value
 
 
 class FdrWalk(Walk):
     """Buffers of records of 8 and 16 bytes.
 
-    ``limit`` is where the buffer ends: by its extents, or in version 1 by the size of buffers; the
-    end of the file where nothing says it.
+    Records are as they are in the file unless it shall ``mend`` those that were cut in half;
+    findings are those of mended ones either way.
     """
 
     def __init__(
         self,
         view: memoryview,
         header: FileHeader,
-        found: list[Found],
+        found: list[Found] | None,
         decoder: RecordDecoder,
         *,
         mend: bool,
     ) -> None:
         super().__init__(view, header, found, decoder)
-        self.mend = mend
-        self.twin: FdrWalk | None = None
-        """The walk that reports the findings from the first record on that was cut in half."""
-        self.block: Block | None = None
-        self.garbage = 0
-        """Records in a row that are invalid."""
-        self.metadata_bit = self.dialect.metadata_bit
-        self.new_buffer = self.dialect.first_byte(MetadataKind.NEW_BUFFER)
-        self.extents = self.dialect.first_byte(MetadataKind.BUFFER_EXTENTS)
-        self.by_extents = self.version >= wire.EXTENTS_VERSION
-        self.page = 0
-        """Bytes of a buffer of version 1, where they are believed."""
-        self.padded = self.at
-        """The end of the padding that comes."""
-        self.limit = self.at
-        self.bounded = True
-        """Whether something that is believed says the limit."""
-        if not self.by_extents:
-            self.page = header.buffer_size if header.buffer_size >= wire.LEAST_BUFFER else 0
-            self.turn_page(self.at)
+        options = {
+            "version": self.dialect.defined,
+            "order": wire.BYTE_ORDERS.index(header.byte_order),
+            "buffer_size": header.buffer_size,
+            "most": self.max_record,
+        }
+        self.scan = self.noting = FdrScan(view, self.notes, **options)
+        if not mend:
+            self.scan = FdrScan(view, Notes(RULES.numbers, 1), **options)
+            self.scan.literally()
 
-    def trusted(self, at: int) -> bool:
-        """Return whether what is at ``at`` is a record of the buffer, as far as is known."""
-        return self.padded <= at and self.garbage < wire.GARBAGE_RUN
-
-    def skip(self, offset: int) -> None:
-        """Step over buffers that sound extents bound."""
-        while self.by_extents and self.sound_extents(self.at):
-            end = self.extent(self.at)
-            # With sound extents behind it, whatever is in a buffer ends there.
-            if end > offset or not self.sound_extents(end):
-                return
-            self.at = self.limit = self.padded = end
-
-    def records(self) -> Iterator[XrayRecord]:
-        """Yield every record."""
-        findings: Iterator[XrayRecord] | None = None
-        while self.at < self.size:
-            record = self.record(self.at)
-            self.at = record.offset + record.nbytes
-            if self.twin is not None:
-                findings = findings or self.twin.records()
-                while self.twin.at < self.at and next(findings, None) is not None:
-                    pass
-            yield record
-        self.close_block()
-        for _ in findings or ():
-            pass
-
-    def find(self, rule: Rule, offset: int, value: object = None) -> None:
-        """Add a finding about the next record, unless the twin reports them."""
-        if self.twin is None:
-            super().find(rule, offset, value)
-
-    def record(self, at: int) -> XrayRecord:
-        """Return the record at byte ``at``, where there is one."""
-        if at < self.padded:
-            return self.space(at)
-        if self.garbage >= wire.GARBAGE_RUN:
-            self.garbage = 0
-            end = self.limit if self.bounded else self.next_extents(at)
-            if end > at:
-                return self.lost(rules.GARBAGE, at, end, end - at)
-        if at == self.limit:
-            self.pass_limit(at)
-        first = self.view[at]
-        metadata = first & self.metadata_bit
-        end = at + (wire.METADATA_BYTES if metadata else wire.FUNCTION_BYTES)
-        while end > self.limit:
-            cut = self.crossing(at, end)
-            if cut is not None:
-                return cut
-        if not metadata:
-            return self.called(at)
-        kind = self.dialect.kind_of(self.view, at)
-        if kind not in wire.METADATA:
-            self.garbage += 1
-            self.unlink()
-            self.find(rules.UNKNOWN_METADATA, at, kind)
-            raw = self.view[at:end].tobytes()
+    def record(
+        self, at: int, end: int, fault: int, block: int, base: int, called: int
+    ) -> XrayRecord:
+        """Return a record, of which a scan says this (``FrameList``)."""
+        if block != self.block:
+            self.block = block
+            self.known.update(NO_BUFFER)
+        if fault == SPACE:
+            return self.space(at, end)
+        if fault and fault != rules.RECORD_TOO_LARGE:
+            if fault != rules.UNKNOWN_METADATA:
+                return self.damaged(at, end, fault)
+            kind, raw = self.dialect.kind_of(self.view, at), self.view[at:end].tobytes()
             return Unknown(offset=at, nbytes=end - at, type=kind, raw=raw)
-        return self.metadata(at, MetadataKind(kind))
+        cls, read, timed = self.kind_at(at)
+        record, changes = read(self.view, at, len(self.view), self.known)
+        if record.nbytes > end - at:  # it was cut in half
+            record.nbytes, record.tsc = end - at, (base - wire.SIGN) & U64_MAX
+            changes[Now.BASE] = wrapped(record.tsc)
+        if timed:
+            if record.tsc is not None:
+                record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
+            if cls is Function:
+                self.call = record
+        elif cls is CallArgument:
+            record.thread, record.process = self.known[Now.THREAD], self.known[Now.PROCESS]
+            self.argue(record, called)
+        self.known.update(changes)
+        return self.damaged(at, end, fault) if fault else cast("XrayRecord", record)
 
-    # --- Where buffers end ---
-
-    def begins(self, at: int, *firsts: int) -> bool:
-        """Return whether a record with one of these first bytes may be at ``at``."""
-        return at < self.size and self.view[at] in firsts
-
-    def unbound(self) -> None:
-        """Believe no limit but the end of the file."""
-        self.page = 0
-        self.limit, self.bounded = self.size, False
-
-    def turn_page(self, at: int) -> None:
-        """Put the limit of version 1 where the buffer that begins at ``at`` ends by its size."""
-        self.limit = at + self.page
-        self.bounded = bool(self.page) and self.limit <= self.size
-        if not self.bounded:
-            self.limit = self.size
-
-    def pass_limit(self, at: int) -> None:
-        """Go on at a limit, behind which the file goes on."""
-        if self.by_extents:
-            if not self.begins(at, self.extents):
-                self.find(rules.NO_EXTENTS, at)
-            self.unbound()  # extents bound what follows them
-        elif self.block is None or self.begins(at, self.new_buffer):
-            self.close_block()
-            self.turn_page(at)
-        else:
-            self.unbound()
-
-    def crossing(self, at: int, end: int) -> Damaged | None:
-        """Return what is lost of a record that runs past the limit to ``end``.
-
-        None to read it anyway.
-        """
-        limit = self.limit
-        if limit == self.size:
-            return self.lost(rules.PAST_FILE, at, limit, end - at)
-        if not self.by_extents:
-            if self.begins(limit, self.new_buffer):
-                return self.lost(rules.PAST_BUFFER, at, limit, end - at)
-        elif self.sound_extents(limit):
-            return self.lost(rules.PAST_BUFFER, at, limit, end - at)
-        elif not self.begins(at, self.extents):
-            self.find(rules.NO_EXTENTS, at)
-        else:
-            self.find(rules.EXTENTS_OVERLAP, at, limit - at)
-        self.unbound()
-        return None
-
-    def sound_extents(self, at: int) -> bool:
-        """Return whether extents are at ``at`` that do not run past the end of the file."""
-        end = at + wire.METADATA_BYTES
-        return self.begins(at, self.extents) and end <= self.size and self.extent(at) <= self.size
-
-    def extent(self, at: int) -> int:
-        """Return the end of the buffer by the extents at ``at``."""
-        nbytes = _EXTENT.get(self.view, at, self.state.big)
-        return at + wire.METADATA_BYTES + nbytes
-
-    def next_extents(self, at: int) -> int:
-        """Return where the next buffer begins that is valid.
-
-        The end of the file where none does.
-        """
-        for start in _places(self.view, self.extents, at):
-            behind = start + wire.METADATA_BYTES
-            if self.sound_extents(start) and (
-                behind == self.size or self.begins(behind, self.new_buffer)
-            ):
-                return start
-        return self.size
-
-    def lost(self, rule: Rule, at: int, end: int, value: object) -> Damaged:
-        """Return a stretch that is not a record, behind which something new begins."""
-        self.garbage = 0
-        if self.block is not None and rule in (rules.PAST_BUFFER, rules.PAST_FILE):
-            self.block.cut = True
-        self.unlink()
-        return self.damaged(rule, at, end, value)
-
-    def space(self, at: int) -> Padding:
-        """The space behind the end of a buffer of version 1."""
-        self.garbage = 0
-        data = self.view[at : self.padded]
-        padding = Padding(offset=at, nbytes=len(data))
-        if not _is_zero(data):
-            padding.raw = data
-            self.find(rules.STALE_SPACE, at, len(data))
+    def space(self, at: int, end: int) -> Padding:
+        """Return the space behind the end of a buffer of version 1."""
+        padding = Padding(offset=at, nbytes=end - at)
+        if not is_zero(self.view[at:end]):
+            padding.raw = self.view[at:end]
         return padding
 
-    # --- Blocks, and the order of their records ---
+    def shown_value(self, rule: Rule, offset: int, value: int) -> object:
+        """Return what a finding shows of its value."""
+        if rule != rules.TIME_JUMP:
+            return rules.shown_value(rule, value)
+        # The scan has the low 64 bits of it.
+        cls, _, _ = self.kind_at(offset)
+        tsc = wire.place(cls, "tsc").get(self.view, offset, self.state.big)
+        return tsc - ((tsc - value) & U64_MAX)
 
-    def open_block(self) -> Block:
-        """Return the block, a new one where there is none."""
-        if self.block is None:
-            self.block = Block()
-        return self.block
-
-    def forget_block(self) -> None:
-        """Know nothing of a buffer."""
-        self.block = None
-        self.known.update(_NOTHING)
-
-    def close_block(self) -> None:
-        """End the block, as something else begins or the file ends."""
-        block = self.block
-        self.forget_block()
-        if block is None:
-            return
-        if block.state in _PREAMBLE:
-            self.find(rules.ENDS_IN_PREAMBLE, block.last, block.state)
-        if block.state and not self.by_extents:
-            self.find(rules.NO_END_RECORD, block.last)
-        if self.by_extents and block.foreign and not block.cut:
-            self.find(rules.LOST_TAIL, block.last, 16 * block.typed)
-
-    def follow(self, block: Block, name: str, at: int) -> None:
-        """Hold a record against the one before."""
-        if name not in _FOLLOWERS[block.state]:
-            self.find(rules.OUT_OF_ORDER, at, f"{block.state or 'nothing'} to {name}")
-        block.state, block.last = name, at
-
-    def settle(self, at: int) -> None:
-        """Hold against a block that no record said its thread, where something of it is read."""
-        if not (self.known[Now.SETTLED] or self.known[Now.HAS_THREAD]):
-            self.find(rules.NO_THREAD, at)
-
-    def unlink(self) -> None:
-        """Let no argument belong to a call before."""
-        if self.block is not None:
-            self.block.call = None
-
-    # --- Records ---
-
-    def called(self, at: int) -> XrayRecord:
-        """Return the function record at ``at``."""
-        try:
-            record, changes = self.read(Function, at, self.size)
-        except ShortError:
-            self.garbage += 1
-            self.unlink()
-            kind = _FUNCTION_KIND.get(self.view, at, self.state.big, self.state.mirrored)
-            return self.damaged(rules.BAD_FUNCTION, at, at + wire.FUNCTION_BYTES, kind)
-        self.garbage = 0
-        block = self.block or self.open_block()
-        self.follow(block, "function", at)
-        self.settle(at)
-        self.later(block, at)
-        self.known.update(changes)
-        self.timed(record, record.tsc)
-        block.call = record
-        return cast("XrayRecord", record)
-
-    def later(self, block: Block, at: int) -> None:
-        """Hold against a record with a delta that no record before it said the time."""
-        if not (self.known[Now.HAS_BASE] or block.timeless):
-            block.timeless = True
-            self.find(rules.NO_TIME, at)
-
-    def metadata(self, at: int, kind: MetadataKind) -> XrayRecord:
-        """Return the metadata record of a known kind at ``at``."""
-        if kind in wire.EVENTS:
-            return self.event(at, kind)
-        self.garbage = 0
-        (cls,) = wire.METADATA[kind]
-        name = cls.record
-        if self.version < _NEWER_KINDS.get(kind, 0):
-            self.find(rules.NEWER_RECORD, at, name)
-        if cls is NewBuffer and (self.known[Now.SETTLED] or self.known[Now.HAS_THREAD]):
-            self.close_block()
-        record, changes = self.read(cls, at, self.size)
-        if isinstance(record, BufferExtents):
-            self.bound(record)
-        elif isinstance(record, WallTime) and not 0 <= record.micros < wire.SECOND_IN_MICROS:
-            self.find(rules.BAD_WALL_TIME, at, record.micros)
-        elif isinstance(record, EndOfBuffer) and self.version >= wire.EXTENTS_VERSION:
-            self.find(rules.END_RECORD, at)
-            self.unlink()
-            return record
-        block = self.open_block()
-        self.follow(block, name, at)
-        if isinstance(record, CallArgument):
-            self.argument(block, record)
-            self.known.update(changes)
-            return record
-        block.call = None
-        if isinstance(record, NewCpu | TscWrap):
-            self.clock(record)
-            changes = {**changes, Now.BASE: wrapped(record.tsc)}
-        self.known.update(changes)
-        if isinstance(record, EndOfBuffer):
-            self.forget_block()
-            self.padded = self.buffer_end(at + wire.METADATA_BYTES)
-        return cast("XrayRecord", record)
-
-    def bound(self, record: BufferExtents) -> None:
-        """Begin the buffer of these extents."""
-        if self.by_extents and self.bounded:
-            self.find(rules.EXTENTS_OVERLAP, record.offset, self.limit - record.offset)
-        self.close_block()
-        self.by_extents = True
-        self.page = 0
-        self.limit = record.offset + wire.METADATA_BYTES + record.bytes
-        self.bounded = self.limit <= self.size
-        if not self.bounded:
-            self.find(rules.EXTENTS_PAST_FILE, record.offset, self.limit - self.size)
-            self.limit = self.size
-
-    def buffer_end(self, end: int) -> int:
-        """Return where the space of a version-1 buffer ends whose records end at ``end``."""
-        follows = self.begins(end, self.new_buffer)
-        if self.by_extents:
-            return end if follows or self.begins(end, self.extents) else self.limit
-        if self.page:
-            used = end - wire.HEADER_BYTES
-            boundary = wire.HEADER_BYTES + -(-used // self.page) * self.page
-            if boundary == self.size or self.begins(boundary, self.new_buffer):
-                return boundary
-            if boundary < self.size and not follows:
-                return boundary
-            self.unbound()
-        return end if follows else self.size
-
-    def argument(self, block: Block, record: CallArgument) -> None:
-        """Find the call of an argument."""
-        self.settle(record.offset)
-        record.thread, record.process = self.known[Now.THREAD], self.known[Now.PROCESS]
-        call, record.row_offset = block.call, record.offset
-        if call is None:
-            self.find(rules.ORPHAN_ARGUMENT, record.offset)
-        else:
-            record.row_offset, record.ns = call.offset, call.ns
-            record.tsc, record.cpu = call.tsc, call.cpu
-
-    def clock(self, record: NewCpu | TscWrap) -> None:
-        """Hold the time that a record says against the one before."""
-        base, tsc = self.known[Now.BASE] & U64_MAX, record.tsc
-        if self.known[Now.HAS_BASE] and abs(tsc - base) > wire.CUT_RECORD_JUMP:
-            mended = self.cut_time(record, base)
-            if mended is None:
-                self.find(rules.TIME_JUMP, record.offset, tsc - base)
-            else:
-                self.find(rules.CUT_RECORD, record.offset, mended)
-                if self.mend:
-                    record.tsc = mended
-                    record.nbytes = _CUT_BYTES
-                elif self.twin is None:
-                    self.split(record, mended)
-        self.timed(record, record.tsc)
-
-    def split(self, record: NewCpu | TscWrap, mended: int) -> None:
-        """Let a twin report the findings, while this walk reads the records as they are."""
-        twin = copy.copy(self)
-        twin.mend = True
-        twin.block = copy.copy(self.open_block())
-        twin.state = self.dialect.state()
-        twin.known = twin.state.registers
-        twin.known |= self.known
-        twin.known[Now.BASE] = wrapped(mended)
-        if isinstance(record, NewCpu):
-            twin.known[Now.CPU], twin.known[Now.HAS_CPU] = record.cpu, 1
-        twin.at = record.offset + _CUT_BYTES
-        self.twin = twin
-
-    def cut_time(self, record: NewCpu | TscWrap, base: int) -> int | None:
-        """Return the time of a record whose second half was overwritten.
-
-        None where it was not: where the bits that are left lead to no time soon after ``base``,
-        or no record that may follow it is in the second half. Seen on little-endian machines alone.
-        """
-        if self.order != "little":
-            return None
-        at = record.offset
-        nbytes = _CUT_BYTES - wire.place(type(record), "tsc").offset
-        period = 1 << 8 * nbytes
-        low = int.from_bytes(self.view[at + _CUT_BYTES - nbytes : at + _CUT_BYTES], "little")
-        mended = base - base % period + low
-        if mended < base:
-            mended += period
-        if not base <= mended < min(base + (1 << wire.CUT_REACH_BITS), U64_MAX + 1):
-            return None
-        at += _CUT_BYTES
-        if self.view[at] & self.metadata_bit:
-            kind = self.dialect.kind_of(self.view, at)
-            sound = kind in wire.AFTER_CLOCK or (
-                kind == MetadataKind.END_OF_BUFFER and self.version < wire.EXTENTS_VERSION
-            )
-        else:
-            try:
-                sound = bool(self.read(Function, at, self.size)[0].function_id)
-            except ShortError:
-                sound = False
-        return mended if sound else None
-
-    def event(self, at: int, kind: MetadataKind) -> XrayRecord:
-        """Return the event at ``at``, whose first 16 bytes are there, and its payload."""
-        size = _signed(_SIZE.get(self.view, at, self.state.big))
-        if size < 0:
-            return self.lost(rules.BAD_SIZE, at, self.limit, size)
-        end = at + wire.METADATA_BYTES + size
-        while end > self.limit:
-            cut = self.crossing(at, end)
-            if cut is not None:
-                return cut
-        self.garbage = 0
-        cls = wire.class_of(kind, self.known)
-        if self.version < _NEWER_KINDS.get(kind, 0):
-            self.find(rules.NEWER_RECORD, at, cls.record)
-        if not size:
-            self.find(rules.EMPTY_EVENT, at)
-        block = self.open_block()
-        self.follow(block, cls.record, at)
-        self.settle(at)
-        block.call = None
-        record, changes = self.read(cls, at, end)
-        if cls in (CustomEvent, TypedEvent):
-            self.later(block, at)
-        if cls is TypedEvent:
-            block.typed += 1
-            block.foreign |= bool(record.padding)
-        self.known.update(changes)
-        if self.max_record and end - at > self.max_record:
-            return self.damaged(rules.RECORD_TOO_LARGE, at, end, end - at)
-        self.timed(record, record.tsc)
-        return cast("XrayRecord", record)
+    @property
+    def sound_until(self) -> int:
+        """Up to where all that is sound is a record like those before: in the buffer."""
+        scan = self.scan
+        trusted = scan.padded <= scan.at and scan.garbage < wire.GARBAGE_RUN
+        return int(scan.limit) if trusted else 0
 
 
-def _places(view: memoryview, value: int, at: int) -> Iterator[int]:
-    """Yield where bytes of this value are from ``at`` on, a piece of the file at a time."""
-    piece = 1 << 12
-    while at < len(view):
-        chunk = view[at : at + piece].tobytes()
-        found = chunk.find(value)
-        while found >= 0:
-            yield at + found
-            found = chunk.find(value, found + 1)
-        at += len(chunk)
-        piece = min(2 * piece, 1 << 20)
-
-
-def _is_zero(data: memoryview) -> bool:
+def is_zero(data: memoryview) -> bool:
     """Return whether all bytes are zero."""
     piece = 1 << 16
     return not any(

@@ -225,11 +225,10 @@ class FdrLog(_FileLog):
         self._version = version
         self._order = wire.BYTE_ORDERS.index(byte_order)
         self._most = limits.max_record
-        page = buffer_size if buffer_size >= wire.LEAST_BUFFER else 0
         options = {
             "version": version,
             "order": self._order,
-            "page": min(page, 1 << 62),
+            "buffer_size": buffer_size,
             "most": self._most,
         }
         raw = view(data, np.uint8)
@@ -354,7 +353,7 @@ class BasicLog(_FileLog):
         self.notes = Notes(RULES.numbers, limits.max_findings)
         scan = BasicScan(view(data, np.uint8), self.notes, version=version, big=self._big)
         self._scan(scan)
-        scan.finish(max(self.nbytes - self.nbytes % wire.BASIC_BYTES, 0))
+        scan.finish()
         self.entries = scan.entries
         self._count(scan)
         start, stop, who, tsc, flags = scan.stretches.filled().values()

@@ -14,7 +14,8 @@ from fx_xray.format import (
     FileHeader,
     XrayRecord,
 )
-from fx_xray.read.decoder import Block, FdrWalk, RecordDecoder, Walk
+from fx_xray.read.blocks import FrameList
+from fx_xray.read.decoder import RecordDecoder, Walk
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import view_of
@@ -48,13 +49,11 @@ def lines_of(
 
     Findings are not reported. ``done`` is called with bytes that are not read again.
     """
-    walk = decoder.walk(view_of(source.data), header, [])
+    walk = decoder.walk(view_of(source.data), header)
     both = _Both(walk, decoder, source)
 
     def record(at: int) -> Record:
-        one = both.record(at) if at else header
-        walk.found.clear()
-        return one
+        return both.record(at) if at else header
 
     return record_lines(both.program, 1, source.size, PIECE, record, done)
 
@@ -69,8 +68,7 @@ class _Both:
         self.program = self.compiled.start(source, limits, Pool(), notes, PIECE)
         self.program.sound_only = 1
         self.program.framing.big = int(walk.state.big)
-        self.at = walk.at
-        """Where the walk is."""
+        self.frames = FrameList(walk.scan, walk.scan, 1)
         self.stop(0)
 
     def stop(self, at: int) -> None:
@@ -79,28 +77,16 @@ class _Both:
 
     def record(self, at: int) -> XrayRecord:
         """Return the record at byte ``at`` by the walk."""
-        if at > self.at:
-            self.take()
-        record = self.walk.record(at)
-        self.at = at + record.nbytes
-        self.give()
-        return record
-
-    def take(self) -> None:
-        """Let the walk know what the program has read."""
         walk, slots = self.walk, self.program.slots
-        for register, slot in self.compiled.registers.items():
-            walk.known[register] = slots[slot]
-        if isinstance(walk, FdrWalk):
-            walk.garbage = 0
-            walk.block = Block()
-
-    def give(self) -> None:
-        """Let the program know what the walk has read, and how far it may go."""
-        walk, slots = self.walk, self.program.slots
+        if at > walk.scan.at:
+            walk.scan.until = at
+            walk.scan.run()
+            walk.block = walk.scan.block
+            walk.known.update({each: slots[slot] for each, slot in self.compiled.registers.items()})
+        ((record, _),) = walk.listed(self.frames)
         for register, slot in self.compiled.registers.items():
             slots[slot] = wrapped(walk.known[register])
         for slot in self.compiled.parts:
             slots[slot] = 0
-        trusted = not isinstance(walk, FdrWalk) or walk.trusted(self.at)
-        self.stop((walk.limit if isinstance(walk, FdrWalk) else walk.size) if trusted else 0)
+        self.stop(walk.sound_until)
+        return record

@@ -2,7 +2,7 @@
 
 Every record is looked at once. A scan stops at any record and goes on from there: the caller sets
 ``until`` and calls ``run()``. What comes behind it (``timeline``) reads sound records only and
-need not check them. ``decoder.py`` finds the same one record at a time, and shares no code with it.
+need not check them; ``decoder.py`` lets it step from record to record.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from fx_xray.format import (
     KIND_0,
     KIND_1,
     KIND_2,
-    KIND_NAMES,
     LATEST,
+    LEAST_BUFFER,
     LITTLE,
     LOW64,
     META,
@@ -91,10 +91,9 @@ from fx_xray.format import (
     WALLED,
     WRAP_TSC_AT,
 )
-from fx_xray.read.blocks import Blocks, Losses, Stretches
+from fx_xray.read.blocks import Blocks, Scan
 from fxframework.io.words import BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7, HIGH_HALF
 from fxframework.kernels.annotations import (
-    Array,
     Fallible,
     View,
     flag,
@@ -105,8 +104,6 @@ from fxframework.kernels.annotations import (
     u64,
     void,
 )
-from fxframework.kernels.buffers import full
-from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 
 try:
@@ -169,72 +166,52 @@ class Bytes:
         return value - 2 * (value & SIGN32)
 
 
-class FdrScan(Kernel):
+class FdrScan(Scan):
     """The scan of a trace of the flight data recorder, from behind its header on."""
 
     bytes: Bytes
     data: View[u8]
-    notes: Notes
-    stretches: Stretches
-    losses: Losses
     blocks: Blocks
-    kinds: Array[i64]
-    version: i64
     order: i64
     most: i64
-    size: i64
-    until: i64
-    at: i64
-    record: i64
-    entries: i64
     cuts: i64
     limit: i64
     page: i64
     last_offset: i64
-    base: i64
-    open: i64
-    block: i64
     typed: i64
     last: i64
     garbage: i64
     bounded: flag
     by_extents: flag
     timed: flag
-    called: flag
     mend: flag
 
     def __init__(
-        self, data: memoryview, notes: Notes, *, version: int, order: int, page: int, most: int
+        self,
+        data: memoryview,
+        notes: Notes,
+        *,
+        version: int,
+        order: int,
+        buffer_size: int,
+        most: int,
     ) -> None:
+        Scan.__init__(self, len(data), notes, version)
         self.bytes = Bytes(data, big=order != LITTLE)
         self.data = self.bytes.data
-        self.notes = notes
-        self.stretches = Stretches()
-        self.losses = Losses()
         self.blocks = Blocks()
-        self.kinds = full(len(KIND_NAMES), "i8")
-        self.version = version
         self.order = order
         self.most = most
-        self.size = self.bytes.size
-        self.until = 0
-        self.at = HEADER_BYTES
-        self.record = 1
         self.limit = HEADER_BYTES
         self.bounded = True
         self.by_extents = version >= EXTENTS_VERSION
-        self.page = page
-        self.block = -1
+        self.page = min(buffer_size, self.size + 1) if buffer_size >= LEAST_BUFFER else 0
         self.last = START
         self.last_offset = 0
-        self.base = 0
         self.timed = False
-        self.called = False
         self.garbage = 0
-        self.open = -1
         self.mend = True
         self.cuts = 0
-        self.entries = 0
         self.typed = 0
         if not self.by_extents:
             self.turn_page(HEADER_BYTES)
@@ -247,9 +224,21 @@ class FdrScan(Kernel):
         """End the last buffer, at the end of the file."""
         self.close_block(self.size)
 
+    def skip(self, offset: int) -> None:
+        """Step over buffers before a byte that sound extents bound."""
+        while self.by_extents and self.sound_extents(self.at):
+            end = self.at + METADATA_BYTES + self.bytes.number(self.at + EXTENT_AT, 8)
+            # With sound extents behind it, whatever is in a buffer ends there.
+            if end > offset or not self.sound_extents(end):
+                return
+            self.at = self.limit = end
+
     def step(self) -> Fallible[i64]:
         """Scan on, up to byte ``until`` at least."""
         while self.at < self.until:
+            if self.at < self.padded:
+                self.skip_space()
+                continue
             if self.garbage >= GARBAGE_RUN and self.skip_garbage():
                 continue
             if self.at == self.limit:
@@ -378,11 +367,10 @@ class FdrScan(Kernel):
             self.unbind()
         return end if follows else self.size
 
-    def skip_space(self, end: i64) -> status:
-        """Take the space up to ``end`` behind the end record of version 1 as one record."""
+    def skip_space(self) -> status:
+        """Take the space behind the end record of version 1 as one record."""
         at = self.at
-        if at >= end:
-            return 0
+        end = self.padded
         every = 0
         place = at
         while place < end:
@@ -639,6 +627,10 @@ class FdrScan(Kernel):
             self.new_buffer()
         elif kind == BUFFER_EXTENTS:
             self.extents()
+        elif kind == WALL_TIME:
+            micros = self.bytes.signed32(self.at + MICROS_AT)
+            if micros < 0 or micros >= SECOND_IN_MICROS:
+                self.notes.add(rules.BAD_WALL_TIME, self.at, self.record, micros)
         self.open_block()
         self.follow(kind)
         self.called = False
@@ -652,12 +644,9 @@ class FdrScan(Kernel):
         elif kind == TSC_WRAP:
             nbytes = self.take_clock(kind, self.bytes.number(self.at + WRAP_TSC_AT, 8))
         elif kind == WALL_TIME:
-            micros = self.bytes.signed32(self.at + MICROS_AT)
-            if micros < 0 or micros >= SECOND_IN_MICROS:
-                self.notes.add(rules.BAD_WALL_TIME, self.at, self.record, micros)
             if not flags & (WALLED | SETTLED):
                 self.blocks.seconds[block] = self.bytes.number(self.at + SECONDS_AT, 8)
-                self.blocks.micros[block] = micros
+                self.blocks.micros[block] = self.bytes.signed32(self.at + MICROS_AT)
                 self.blocks.flags[block] |= WALLED
         elif kind == PID and not flags & SETTLED:
             self.blocks.pid[block] = self.bytes.signed32(self.at + PROCESS_AT)
@@ -715,7 +704,7 @@ class FdrScan(Kernel):
         if self.version < EXTENTS_VERSION:
             self.end_stretch(end)
             self.leave_block(end)
-            self.skip_space(self.buffer_end(end))
+            self.padded = self.buffer_end(end)
         return 0
 
     def argument(self) -> status:
@@ -771,7 +760,7 @@ class FdrScan(Kernel):
         return 0
 
 
-class BasicScan(Kernel):
+class BasicScan(Scan):
     """The scan of a trace of basic mode, from behind its header on.
 
     The ``block`` of a stretch is its process, times 2^32, and its thread.
@@ -779,40 +768,17 @@ class BasicScan(Kernel):
 
     bytes: Bytes
     data: View[u8]
-    notes: Notes
-    stretches: Stretches
-    losses: Losses
-    kinds: Array[i64]
-    version: i64
-    size: i64
-    until: i64
-    at: i64
-    record: i64
-    entries: i64
-    called: flag
     called_id: i64
-    open: i64
     run_id: i64
     run_flags: i64
 
     def __init__(self, data: memoryview, notes: Notes, *, version: int, big: bool) -> None:
+        Scan.__init__(self, len(data), notes, version)
         self.bytes = Bytes(data, big=big)
         self.data = self.bytes.data
-        self.notes = notes
-        self.stretches = Stretches()
-        self.losses = Losses()
-        self.kinds = full(len(KIND_NAMES), "i8")
-        self.version = version
-        self.size = self.bytes.size
-        self.until = 0
-        self.at = HEADER_BYTES
-        self.record = 1
-        self.called = False
         self.called_id = 0
-        self.open = -1
         self.run_id = 0
         self.run_flags = 0
-        self.entries = 0
 
     def step(self) -> Fallible[i64]:
         """Scan on, up to byte ``until`` at least."""
@@ -822,9 +788,13 @@ class BasicScan(Kernel):
             self.at = min(self.at + BASIC_BYTES, self.size)
         return 0
 
-    def finish(self, at: int) -> None:
+    def finish(self) -> None:
         """End the last stretch, where the last whole record ends."""
-        self.end_run(at)
+        self.end_run(self.size - self.size % BASIC_BYTES)
+
+    def skip(self, offset: int) -> None:
+        """Step over whole records before a byte."""
+        self.at = max(HEADER_BYTES, offset - (offset - HEADER_BYTES) % BASIC_BYTES)
 
     def end_run(self, at: i64) -> status:
         """End what one thread wrote before ``at``."""
