@@ -8,7 +8,6 @@ counts, conversion of a kernel's notes to findings, summary.
 from __future__ import annotations
 
 import abc
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -274,14 +273,12 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
 
     def report_notes(self, notes: Notes) -> None:
         """Convert a kernel's findings to diagnostics; those not listed are only counted."""
-        shown: Counter[Rule] = Counter()
         for note in listed_notes(notes, self.rules):
-            shown[note.rule] += 1
             self.diagnostics.add(note.rule, note.offset, self._record(note), self._value(note))
-        totals = np.asarray(notes.counts)[2:]
-        for number in np.flatnonzero(totals).tolist():
-            rule = self.rules.numbered(number)
-            self.report_more(rule, int(totals[number]), shown[rule])
+        limit, *totals = np.asarray(notes.counts)[1:].tolist()
+        for number, total in enumerate(totals):
+            if total > limit:
+                self.report_more(self.rules.numbered(number), total, limit)
 
     def report_more(self, rule: Rule, total: int, listed: int) -> None:
         """Count the findings by a rule that were not listed."""

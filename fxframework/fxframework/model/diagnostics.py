@@ -30,6 +30,22 @@ class Diagnostic:
     """What is wrong at this place, in one line."""
 
 
+class _Kept(NamedTuple):
+    """What a finding is made of. Most are never looked at, and messages take time."""
+
+    rule: Rule
+    severity: Severity
+    offset: int | None
+    record: int | None
+    value: object
+    values: Mapping[str, object]
+
+    def diagnostic(self) -> Diagnostic:
+        """Return the finding."""
+        message = self.rule.message(self.value, **self.values)
+        return Diagnostic(self.rule.code, self.severity, self.offset, self.record, message)
+
+
 class Found(NamedTuple):
     """A finding about the record that a decoder is reading; ``report`` adds the record's index."""
 
@@ -58,7 +74,7 @@ class Diagnostics(Sequence[Diagnostic]):
         observer: Callable[[Diagnostic], None] | None = None,
     ) -> None:
         self._rules = {**rules.RULES, **catalogue}
-        self._kept: list[Diagnostic] = []
+        self._kept: list[_Kept] = []
         self._counts: Counter[str] = Counter()
         self._severities: dict[str, Severity] = {}
         self._limit = limit or (1 << 62)
@@ -91,16 +107,18 @@ class Diagnostics(Sequence[Diagnostic]):
                 remedy="add the rule to the format's catalogue",
             )
         worth = rule.severity if severity is None else severity
-        finding = Diagnostic(code, worth, offset, record, rule.message(value, **values))
-        self._counts[code] += times
-        self._severities[code] = max(finding.severity, self._severities.get(code, finding.severity))
-        if self._counts[code] - times < self._limit:
-            self._kept.append(finding)
+        found = _Kept(rule, worth, offset, record, value, values)
+        earlier = self._counts[code]
+        self._counts[code] = earlier + times
+        if worth > self._severities.get(code, -1):
+            self._severities[code] = worth
+        if earlier < self._limit:
+            self._kept.append(found)
         if self._observer is not None:
-            self._observer(finding)
-        if self._strict and finding.severity >= Severity.DATA_LOSS:
+            self._observer(found.diagnostic())
+        if self._strict and worth >= Severity.DATA_LOSS:
             raise StrictError(
-                finding.message,
+                found.diagnostic().message,
                 rule=rule,
                 path=self._path,
                 offset=offset,
@@ -120,7 +138,7 @@ class Diagnostics(Sequence[Diagnostic]):
     def forget(self, codes: Iterable[str]) -> None:
         """Remove the findings of these codes, before their records are read again."""
         gone = set(codes)
-        self._kept = [finding for finding in self._kept if finding.code not in gone]
+        self._kept = [found for found in self._kept if found.rule.code not in gone]
         for code in gone:
             self._counts.pop(code, None)
             self._severities.pop(code, None)
@@ -141,20 +159,22 @@ class Diagnostics(Sequence[Diagnostic]):
 
     def sorted(self) -> list[Diagnostic]:
         """Return the kept findings by offset; those about the whole file come first."""
-        return sorted(self._kept, key=lambda found: -1 if found.offset is None else found.offset)
+        return sorted(self, key=lambda found: -1 if found.offset is None else found.offset)
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(self._kept)
+        return (found.diagnostic() for found in self._kept)
 
     @overload
     def __getitem__(self, index: int) -> Diagnostic: ...
     @overload
     def __getitem__(self, index: slice) -> list[Diagnostic]: ...
     def __getitem__(self, index: int | slice) -> Diagnostic | list[Diagnostic]:
-        return self._kept[index]
+        if isinstance(index, slice):
+            return [found.diagnostic() for found in self._kept[index]]
+        return self._kept[index].diagnostic()
 
     def __repr__(self) -> str:
         return f"Diagnostics({dict(self._counts)})"

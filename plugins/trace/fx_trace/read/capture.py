@@ -200,11 +200,13 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def _value(self, note: Note) -> object:
         value = note.value
-        if note.rule == rules.CONTENTS_OVERRUN:
+        rule = note.rule
+        # One object a rule: to compare them by code takes a call for each.
+        if rule is rules.CONTENTS_OVERRUN:
             return rules.overrun_detail(OVERRUN_NEED.get(value), OVERRUN_WORDS.get(value))
-        if note.rule in (rules.NOT_UTF8, rules.OBJECT_NOT_UTF8):
+        if rule is rules.NOT_UTF8 or rule is rules.OBJECT_NOT_UTF8:
             return self.strings.bytes_of(value) if value else None
-        if note.rule == rules.ODD_BYTES:
+        if rule is rules.ODD_BYTES:
             return rules.odd_bytes_detail(value)
         return value
 
