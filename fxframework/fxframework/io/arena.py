@@ -24,11 +24,17 @@ GRAIN = 2 << 20
 """Block sizes are multiples of this, the size of a huge page in bytes."""
 KEEP = 512 << 20
 """The most bytes of free blocks to keep by default."""
+SLACK = 8
+"""Free blocks may add this part of the most bytes in use to them."""
 KEEP_OF_ONE = 16 << 20
 """The same for a program that reads one capture: the blocks of a few batches."""
 
 _kept = KEEP
 _free: list[mmap.mmap] = []
+_used = 0
+"""Bytes of blocks that are not free."""
+_most = 0
+"""The most that they ever were."""
 _lock = threading.RLock()
 
 
@@ -61,17 +67,20 @@ def release() -> None:
 
 
 def _take(nbytes: int) -> mmap.mmap:
+    global _used, _most  # noqa: PLW0603 (of the process, as the blocks are)
     with _lock:
         fitting = [block for block in _free if nbytes <= len(block) <= 2 * nbytes]
+        size = min(map(len, fitting), default=-(-nbytes // GRAIN) * GRAIN)
+        _used += size
+        _most = max(_used, _most)
         if fitting:
             block = min(fitting, key=len)
             _free.remove(block)
             return block
-        # Drop free blocks of the same total size, so that kept memory does not add to peak memory.
-        spare = nbytes
-        while _free and spare > 0:
-            spare -= len(_free.pop(0))
-    size = -(-nbytes // GRAIN) * GRAIN
+        # Drop free blocks: at a new peak all that add to it, else those that make it much higher.
+        bound = _most if _used == _most else _most + _most // SLACK
+        while _free and _used + sum(map(len, _free)) > bound:
+            del _free[0]
     if hasattr(mmap, "MAP_PRIVATE"):
         # Shared memory, the default, has no huge pages and faults once per 4 KiB.
         block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -84,6 +93,8 @@ def _take(nbytes: int) -> mmap.mmap:
 
 
 def _give_back(block: mmap.mmap) -> None:
+    global _used  # noqa: PLW0603 (likewise)
     with _lock:
+        _used -= len(block)
         if sum(map(len, _free)) + len(block) <= _kept:
             _free.append(block)
