@@ -39,7 +39,8 @@ from fx_trace.rules import (
     THREAD_NOT_REGISTERED,
     WORDS_LEFT_OVER,
 )
-from fxframework.kernels.annotations import Fallible, View, flag, i64, status
+from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, status
+from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
@@ -52,6 +53,7 @@ INLINE = 0x8000
 """In a string reference: the string follows, and the rest is its length."""
 ENTRY = 32
 CODE = 0x1FFFFFFF
+RECENT = 1 << 12
 ABSENT, BORROWED = 1 << 31, 1 << 30
 """Parts of a cache entry (``providers``): where its generation begins, its code, its marks."""
 
@@ -89,7 +91,7 @@ class FieldReader(Kernel):
     object_rows: i64
     profiler_rows: i64
     large_ticks: flag
-    last_thread: i64
+    recent: Array[i64]
     start: i64
     end: i64
     at: i64
@@ -128,7 +130,7 @@ class FieldReader(Kernel):
         self.object_rows = 0
         self.profiler_rows = 0
         self.large_ticks = False
-        self.last_thread = -1
+        self.recent = full(RECENT, "i8", -1)
         # The record being read.
         self.start = 0
         self.end = 0
@@ -215,15 +217,16 @@ class FieldReader(Kernel):
         return 0
 
     def inline_thread(self, pid: i64, tid: i64) -> Fallible[i64]:
-        """Id of a thread by its koids; often it is that of the record before."""
-        thread = self.last_thread
+        """Id of a thread by its koids; often it is the last one met whose koids end alike."""
+        slot = (pid ^ tid) & (RECENT - 1)
+        thread = self.recent[slot]
         if (
             thread < 0
             or self.providers.known.pid[thread] != pid
             or self.providers.known.tid[thread] != tid
         ):
             thread = self.providers.identity(pid, tid, self.start * 8)
-            self.last_thread = thread
+            self.recent[slot] = thread
         return thread
 
     def time_of(self, ticks: i64) -> status:

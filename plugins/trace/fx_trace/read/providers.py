@@ -44,6 +44,8 @@ RATE_MISSED = 2
 """A record with a time came before any rate."""
 RATE_INHERITED = 3
 """The rate is that of an initialization record before the first provider."""
+RECENT = 1 << 12
+"""Providers that are found without a map: the last one met of those whose numbers end alike."""
 STRINGS = 1 << 15
 THREADS = 1 << 8
 
@@ -80,6 +82,7 @@ class Providers:
     thread_map: PairMap
     markers: PairMap
     numbers: PairMap
+    recent: Array[i64]
     identities: PairMap
     clock_map: PairMap
     unnamed: PairMap
@@ -121,6 +124,7 @@ class Providers:
         self.markers = PairMap(16)
         self.unnamed = PairMap(16)
         self.numbers = PairMap(16)
+        self.recent = full(RECENT, "i8")
         self.clock_map = PairMap(16)
         self.known = ThreadRows()
         self.table = ProviderRows(16)
@@ -184,10 +188,13 @@ class Providers:
 
     def enter_section(self, number: i64, offset: i64) -> status:
         """Put the tables and clock of a provider in force, that of a section record."""
-        row = self.numbers.get(number, 0)
-        if row < 0:
-            row = self.add_provider(number, offset)
-            self.note(PROVIDER_NOT_INTRODUCED, offset, number)
+        row = self.recent[number & (RECENT - 1)]
+        if self.table.number[row] != number:
+            row = self.numbers.get(number, 0)
+            if row < 0:
+                row = self.add_provider(number, offset)
+                self.note(PROVIDER_NOT_INTRODUCED, offset, number)
+            self.recent[number & (RECENT - 1)] = row
         self.switch(row)
         return 0
 

@@ -82,6 +82,8 @@ from fx_trace.rules import (
     RECORD_OVER_LIMIT,
     RESERVED_BITS,
     SIZE_ZERO,
+    STRING_NOT_REGISTERED,
+    THREAD_NOT_REGISTERED,
     TOO_SHORT,
     UNKNOWN_ARGUMENT,
     UNKNOWN_KIND,
@@ -241,12 +243,11 @@ class Scan(OtherRecords):
         end = start + (ARG_SIZE.get(word))
         nargs = EVENT_ARGS.get(word)
         args_at = start + 2
-        # What is inline, unknown so far, or to be reported.
+        # What is inline, or unknown so far.
         other = (
             ((thread >> ENTRY) ^ generation)
             | ((category >> ENTRY) ^ generation)
             | ((name >> ENTRY) ^ generation)
-            | ((thread | category | name) & ABSENT)
             | (word & (CATEGORY_INLINE | NAME_INLINE))
         )
         if other:
@@ -292,6 +293,16 @@ class Scan(OtherRecords):
             thread = self.thread
             category = self.category
             name = self.name
+        elif (thread | category | name) & ABSENT:
+            at = start * 8
+            if thread & ABSENT:
+                self.absent(thread, THREAD_NOT_REGISTERED, at, EVENT_THREAD.get(word))
+            if category & ABSENT:
+                ref = STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))
+                self.absent(category, STRING_NOT_REGISTERED, at, ref)
+            if name & ABSENT:
+                ref = STRING_REF_INDEX.get(EVENT_NAME.get(word))
+                self.absent(name, STRING_NOT_REGISTERED, at, ref)
         ticks = self.words[start + 1]
         if ticks < 0 or (kind == EVENT_DURATION_COMPLETE and value < 0):
             self.large_ticks = True
@@ -604,7 +615,11 @@ class Scan(OtherRecords):
         at = self.start + 2
         ref = EVENT_THREAD.get(word)
         if ref:
-            self.thread = self.thread_at(ref, at)
+            entry = self.providers.threads[ref]
+            if (entry >> ENTRY) ^ self.providers.generation | entry & ABSENT:
+                self.thread = self.thread_at(ref, at)
+            else:
+                self.thread = entry & CODE
         else:
             self.thread = self.inline_thread(self.words[at], self.words[at + 1])
             at += 2
