@@ -450,7 +450,8 @@ def strings(data: bytes) -> None:
 
 def csv_cells(data: bytes) -> None:
     """Write rows of every kind of cell in small pieces, and compare them with the plain rules."""
-    from fxframework.kernels.cells import Cells
+    from fxframework.kernels import parts
+    from fxframework.kernels.templates import Templates
 
     numbers = _exact(data, "<i8")
     if not numbers.size:
@@ -462,19 +463,31 @@ def csv_cells(data: bytes) -> None:
     letters = np.frombuffer(b"".join(texts) or b"x", np.uint8).copy()
     codes = (numbers % np.int64(len(texts))).astype(np.int64)
     kinds = np.frombuffer(b"snpvt", np.uint8)[np.abs(codes) % 5]
-    members = np.where(np.isin(kinds, [ord("s"), ord("n")]), numbers, codes)
+    templates = Templates(b'"{', b",", b'}"', special=special, formulas=formulas)
+    pooled = templates.texts(texts)
+    half = len(texts) // 2  # two columns of texts
+    first = templates.column(letters[: bounds[half]], bounds[: half + 1])
+    rest = templates.column(letters[bounds[half] :], bounds[half:] - bounds[half])
+    held = np.append(first, rest)
+    part_of = {
+        "s": (parts.SIGNED, numbers),
+        "n": (parts.NATURAL, numbers),
+        "p": (parts.TEXT, pooled[codes]),
+        "v": (parts.COPIED, held[codes]),
+        "t": (parts.QUOTED, held[codes]),
+    }
+    part_kinds, members = np.zeros((2, numbers.size), np.int64)
+    for letter, (part, values) in part_of.items():
+        part_kinds[kinds == ord(letter)] = part
+        members[kinds == ord(letter)] = values[kinds == ord(letter)]
+    empty = np.full(numbers.size, templates.text(b""))
+    templates.hold(pooled[codes], part_kinds, members, empty)
     starts = np.arange(numbers.size, dtype=np.int64)
     stops = np.minimum(starts + codes % 4, numbers.size)
-    cells = Cells(separator, special=special, formulas=formulas, most=1 + data[0])
-    columns = np.array([numbers, numbers, codes, codes, codes, starts])
-    cells.load("snpvta", columns, (letters, bounds), (letters, bounds))
-    cells.load_objects(starts, stops, codes, kinds, members)
-    written = b""
-    while True:
-        more = cells.run()
-        written += cells.out.take()
-        if not more:
-            break
+    row = [cell for part in part_of.values() for cell in (part, separator)]
+    row += [(parts.MEMBERS, starts), (parts.MEMBERS_END, stops), b"\r\n"]
+    written = b"".join(templates.pieces(numbers.size, *row, most=1 + data[0]))
+    members = np.where(np.isin(kinds, [ord("s"), ord("n")]), numbers, codes)
 
     def text(value: bytes) -> bytes:
         sign = b"'" if value[:1] and value[0] in formulas else b""
@@ -493,8 +506,9 @@ def csv_cells(data: bytes) -> None:
         )
         return b'"{' + found + b'}"' if stops[at] > at else b""
 
+    columns = (numbers, numbers, codes, codes, codes)
     rows = (
-        (*(cell(kind, int(column[at])) for kind, column in zip("snpvt", columns, strict=False)),
+        (*(cell(kind, int(column[at])) for kind, column in zip("snpvt", columns, strict=True)),
          thing(at))
         for at in range(numbers.size)
     )  # fmt: skip

@@ -20,13 +20,30 @@ from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters.main_table import main_table
-from fxframework.exporters.rows import BITS, INTEGERS, ArgumentStream, json_double
+from fxframework.exporters.rows import ArgumentStream
 from fxframework.io.sink import Sink
-from fxframework.kernels.cells import Cells
+from fxframework.kernels.parts import (
+    MEMBERS,
+    MEMBERS_END,
+    NATURAL,
+    QUOTED,
+    SIGNED,
+    TEXT,
+)
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export
+from fxframework.kit.json_fields import special_double
+from fxframework.kit.row_texts import (
+    ArgumentTexts,
+    Numbered,
+    column_of,
+    doubles,
+    json_double,
+    value_forms,
+)
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES, THREAD_COLUMNS
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["CsvExport"]
@@ -34,18 +51,14 @@ __all__ = ["CsvExport"]
 NOT_UTF8 = "strings that are not UTF-8, in part"
 I64 = NDArray[np.int64]
 ASCII = 0x7F
+THREAD_FIELDS = ("pid", "tid", "process_name", "thread_name")
 CONTINUED = 0x80
 """Bits 6 and 7 of a UTF-8 continuation byte."""
 FORMULA = "=+-@\t\r"
 """Characters that start a formula in spreadsheets; some skip leading tabs and line ends."""
-PIECE = 1 << 20
-"""Bytes written at a time."""
-LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
-"""In this range of magnitudes, orjson and Python format doubles identically."""
 
-Objects = tuple[I64, I64, I64, NDArray[np.uint8], I64]
-Column = tuple[str, I64]
-"""The kind of a column (``fxframework.kernels.cells``), and its values."""
+Column = tuple[Cell, ...]
+"""The parts of a template for a column."""
 
 
 class CsvExport(Export):
@@ -71,6 +84,7 @@ class CsvExport(Export):
         counts = capture.row_counts()
         name = self._options["table"] or main_table(capture, counts)
         cells = _CellMaker(capture, self._delimiter, neutral=self._options["spreadsheet"])
+        templates = cells.templates
         makers = [_own_columns(cells)]
         if self._options["threads"] and "threads" in capture.schemas:
             makers.append(_ThreadColumns(capture, cells))
@@ -79,29 +93,18 @@ class CsvExport(Export):
             args = _ArgsColumn(capture, name, cells)
             makers.append(args)
             batches = args.parts(batches)
-        lines = Cells(
-            self._delimiter.encode(),
-            special=self._delimiter.encode()[:1] + b'"\r\n',
-            formulas=FORMULA.encode() if self._options["spreadsheet"] else b"",
-            most=PIECE,
-        )
+        between = self._delimiter.encode()
         rows = 0
         for batch in batches:
+            templates.forget()
             columns: dict[str, Column] = {}
             for make in makers:
                 columns.update(make(batch, columns.keys()))
             if not rows and len(batch):
                 self._sink.write((self._delimiter.join(columns) + "\r\n").encode())
-            values = np.empty((len(columns), len(batch)), np.int64)
-            for at, (_, column) in enumerate(columns.values()):
-                values[at] = column
-            kinds = "".join(kind for kind, _ in columns.values())
-            lines.load(kinds, values, cells.pooled(), cells.texts())
-            lines.load_objects(*cells.objects)
-            more = len(batch)
-            while more:
-                more = lines.run()
-                self._sink.write(lines.out.take())
+            parts = [part for column in columns.values() for part in (between, *column)]
+            for piece in templates.pieces(len(batch), *parts[1:], b"\r\n"):
+                self._sink.write(piece)
             rows += len(batch)
         if not rows:
             raise WriteRefusedError(
@@ -122,105 +125,28 @@ class CsvExport(Export):
 # --- Cells -------------------------------------------------------------------------------------
 
 
-class _TextBuffer:
-    """A growing buffer of texts, with the bounds between them."""
-
-    def __init__(self) -> None:
-        self._data = np.empty(1 << 12, np.uint8)
-        self._bounds = np.zeros(1 << 8, np.int64)
-        self._count = 0
-
-    def add(self, data: bytes) -> int:
-        """Add a text; return its number."""
-        start = int(self._bounds[self._count])
-        end = start + len(data)
-        if end > self._data.size:
-            self._data = np.resize(self._data, 2 * end)
-        if self._count + 2 > self._bounds.size:
-            self._bounds = np.resize(self._bounds, 2 * self._bounds.size)
-        self._data[start:end] = np.frombuffer(data, np.uint8)
-        self._count += 1
-        self._bounds[self._count] = end
-        return self._count - 1
-
-    def arrays(self) -> tuple[NDArray[np.uint8], I64]:
-        """Return the bytes of all texts, and their bounds (one more than texts)."""
-        return self._data, self._bounds[: self._count + 1]
-
-
-class _ByCode:
-    """Numbers of texts made from the strings of a pool, by code; each text is made once."""
-
-    def __init__(
-        self,
-        pool: StringPool,
-        add: Callable[[str], int],
-        make: Callable[[bytes], str],
-        *,
-        null: int,
-    ) -> None:
-        self._pool = pool
-        self._add = add
-        self._make = make
-        # Index 0 is null, index code + 1 a string; -1 if its text is not made yet.
-        self._places = np.full(1, null, np.int64)
-
-    def numbers(self, codes: NDArray[Any]) -> I64:
-        """Return the numbers of the texts of these codes, in the same shape."""
-        if self._places.size <= len(self._pool):
-            more = np.full(2 * len(self._pool) + 2 - self._places.size, -1, np.int64)
-            self._places = np.append(self._places, more)
-        wanted = codes.astype(np.int64) + 1
-        places = self._places[wanted]
-        missing = np.unique(wanted[places < 0])
-        if not missing.size:
-            return places
-        for place in missing.tolist():
-            self._places[place] = self._add(self._make(self._pool.bytes_of(place - 1)))
-        return self._places[wanted]
-
-
 class _CellMaker:
-    """Converts columns to fields; each pooled string is quoted once."""
+    """Converts columns to parts of a template; each pooled string is quoted once."""
 
     def __init__(self, capture: Capture, delimiter: str, *, neutral: bool) -> None:
-        self._pool = capture.strings
         self._neutral = neutral
         self._special = f'{delimiter}"\r\n'
-        self._made = _TextBuffer()
-        self._words: dict[str, int] = {}
-        self._fields = _ByCode(self._pool, self.add, self._field, null=self.word(""))
-        nothing = np.zeros(1, np.int64)
-        self.objects: Objects = nothing, nothing, nothing, np.zeros(1, np.uint8), nothing
-        """The data of a column of kind "a" (``Cells.load_objects``)."""
-        self._parts: list[tuple[NDArray[np.uint8], I64]] = []
+        self.templates = Templates(
+            b'"{', b",", b'}"',
+            special=delimiter.encode()[:1] + b'"\r\n',
+            formulas=FORMULA.encode() if neutral else b"",
+        )  # fmt: skip
+        self._pool = capture.strings
+        self._fields = self.by_code(self._field)
         self.not_utf8 = 0
 
-    def pooled(self) -> tuple[NDArray[np.uint8], I64]:
-        """Return the texts that columns of kind "p" refer to."""
-        return self._made.arrays()
+    def by_code(self, make: Callable[[bytes], str], null: str = "") -> Numbered:
+        """Return texts made from the strings of the pool, each once."""
 
-    def texts(self) -> tuple[NDArray[np.uint8], I64]:
-        """Return the texts of the rows made since the last call, and forget them."""
-        parts, self._parts = self._parts, []
-        starts = np.cumsum([0, *(letters.size for letters, _ in parts)])
-        if not parts:
-            return np.zeros(1, np.uint8), np.zeros(1, np.int64)
-        return (
-            np.concatenate([letters for letters, _ in parts]),
-            np.concatenate([bounds + at for (_, bounds), at in zip(parts, starts, strict=False)]),
-        )
+        def made(code: int) -> str:
+            return make(self._pool.bytes_of(code)) if code >= 0 else null
 
-    def word(self, text: str) -> int:
-        """Return the number of a text, which is stored once, without quoting."""
-        number = self._words.get(text)
-        if number is None:
-            number = self._words[text] = self._made.add(text.encode())
-        return number
-
-    def add(self, text: str) -> int:
-        """Store a text; return its number."""
-        return self._made.add(text.encode())
+        return Numbered(self.templates, made, shared=False)
 
     def quoted(self, text: str) -> str:
         """Quote a text as a field."""
@@ -240,44 +166,14 @@ class _CellMaker:
             self.not_utf8 += 1
             return data.decode("utf-8", "replace")
 
-    def codes(self, codes: NDArray[Any]) -> Column:
+    def codes(self, codes: NDArray[Any]) -> Cell:
         """Return the fields of codes of the pool."""
-        return "p", self._fields.numbers(codes)
+        return self._fields(codes)
 
     def _field(self, data: bytes) -> str:
         return self.quoted(self.decoded(data))
 
-    def lines(self, letters: NDArray[np.uint8], bounds: I64, kind: str) -> Column:
-        """Return the fields of texts, given by their bytes and bounds."""
-        first = sum(bounds.size for _, bounds in self._parts)
-        self._parts.append((letters, bounds))
-        return kind, np.arange(first, first + bounds.size - 1)
-
-    def strings(self, texts: Sequence[str], kind: str) -> Column:
-        """Return the fields of a list of texts."""
-        data = [text.encode("utf-8", "replace") for text in texts]
-        bounds = np.zeros(len(data) + 1, np.int64)
-        np.cumsum([len(each) for each in data], out=bounds[1:])
-        return self.lines(np.frombuffer(b"".join(data), np.uint8), bounds, kind)
-
-    def doubles(self, column: NDArray[np.float64], quote: str) -> Column:
-        """Return the fields of doubles; ``quote`` surrounds those that are not finite."""
-        size = np.abs(column)
-        # orjson formats these identically to Python, but all at once.
-        alike = (size == 0) | ((size >= LEAST_ALIKE) & (size < MOST_ALIKE))
-        found = orjson.dumps(np.where(alike, column, 0.0), option=orjson.OPT_SERIALIZE_NUMPY)
-        text = np.frombuffer(found, np.uint8)[1:-1]
-        commas = np.flatnonzero(text == ord(","))
-        bounds = np.zeros(column.size + 1, np.int64)
-        bounds[1:-1] = commas - np.arange(commas.size)
-        bounds[-1] = text.size - commas.size
-        kind, numbers = self.lines(text[text != ord(",")], bounds, "v")
-        if not alike.all():
-            others = [json_double(value) for value in column[~alike].tolist()]
-            numbers[~alike] = self.strings([text.replace('"', quote) for text in others], "v")[1]
-        return kind, numbers
-
-    def text_column(self, column: TextColumn) -> Column:
+    def text_column(self, column: TextColumn) -> Cell:
         """Return the fields of a text column; invalid UTF-8 is replaced."""
         bounds = column.offsets - column.offsets[0]
         letters = column.data[int(column.offsets[0]) : int(column.offsets[-1])]
@@ -290,34 +186,40 @@ class _CellMaker:
                 whole = False
             if not whole:
                 rows = range(len(column))
-                return self.strings([self.decoded(column.bytes_of(row)) for row in rows], "t")
-        return self.lines(letters, bounds, "t")
+                texts = [self.decoded(column.bytes_of(row)).encode() for row in rows]
+                return QUOTED, column_of(self.templates, texts)
+        return QUOTED, self.templates.column(letters, bounds)
 
     def column(self, table: Table, name: str) -> dict[str, Column]:
         """Return the one or two fields of a column, by name."""
         column = table[name]
         kind = table.schema.column(name)
         if isinstance(column, TextColumn):
-            return {name: self.text_column(column)}
+            return {name: (self.text_column(column),)}
         if kind.kind == "code":
-            return {name: self.codes(column)}
+            return {name: (self.codes(column),)}
         if column.ndim > 1:
             return {
-                f"{name}_offset": _numbers(column[:, 0]),
-                f"{name}_length": _numbers(column[:, 1]),
+                f"{name}_offset": (_numbers(column[:, 0]),),
+                f"{name}_length": (_numbers(column[:, 1]),),
             }
         if column.dtype.kind == "f":
-            return {name: self.doubles(column, "")}
+            return {name: (doubles(self.templates, column, _double),)}
         if column.dtype.kind == "b":
-            words = np.array([self.word("false"), self.word("true")])
-            return {name: ("p", words[column.astype(np.int64)])}
+            return {name: (self.words(column.astype(np.int64), ("false", "true")),)}
         if kind.values:
             values, places = np.unique(column, return_inverse=True)
-            words = np.array(
-                [self.word(self.named(kind.values, value)) for value in values.tolist()], np.int64
-            )
-            return {name: ("p", words[places])}
-        return {name: _numbers(column)}
+            return {
+                name: (
+                    self.words(places, [self.named(kind.values, each) for each in values.tolist()]),
+                )
+            }
+        return {name: (_numbers(column),)}
+
+    def words(self, places: NDArray[Any], words: Sequence[str]) -> Cell:
+        """Return the fields of indexes of words."""
+        numbers = [self.templates.text(word.encode()) for word in words]
+        return TEXT, np.array(numbers, np.int64)[places]
 
     def named(self, names: Mapping[int, str], value: int) -> str:
         """Return a value of an enumeration as a field: its name, or the number."""
@@ -325,8 +227,12 @@ class _CellMaker:
         return self.quoted(name) if name else str(value)
 
 
-def _numbers(column: NDArray[Any]) -> Column:
-    return ("n", column.view(np.int64)) if column.dtype == np.uint64 else ("s", column)
+def _double(value: float) -> str:
+    return special_double(value) or repr(value)
+
+
+def _numbers(column: NDArray[Any]) -> Cell:
+    return (NATURAL if column.dtype == np.uint64 else SIGNED), column
 
 
 Maker = Callable[[Table, Iterable[str]], dict[str, Column]]
@@ -366,10 +272,15 @@ class _ThreadColumns:
                 found = np.searchsorted(pids, self._koids[0], "right") - 1
                 has = (found >= 0) & (pids[found] == self._koids[0])
                 processes[has] = codes[found[has]]
-        self._names = [processes, names]
-        # The numbers of the fields of each thread; -1 if not made yet.
-        self._made = np.full((4, self._ids.size + 1), -1, np.int64)
-        self._made[:, -1] = cells.word("")
+        # The last names are those of no thread.
+        self._names = [np.append(each, -1) for each in (processes, names)]
+        self._koid_fields = [self._by_row(koids) for koids in self._koids]
+
+    def _by_row(self, koids: NDArray[Any]) -> Numbered:
+        """Return the fields of koids by row of the thread; empty for no thread, whose row is -1."""
+        return Numbered(
+            self._cells.templates, lambda row: "" if row < 0 else str(koids[row]), shared=False
+        )
 
     def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Column]:
         taken = set(present)
@@ -378,26 +289,19 @@ class _ThreadColumns:
             if column not in batch:
                 continue
             rows = self._rows(batch.array(column).astype(np.int64))
-            self._make(np.unique(rows))
-            for place, name in enumerate(("pid", "tid", "process_name", "thread_name")):
+            fields: list[Cell] = [fields(rows) for fields in self._koid_fields]
+            fields += [self._cells.codes(names[rows]) for names in self._names]
+            for field, name in zip(fields, THREAD_FIELDS, strict=True):
                 if prefix + name not in taken:
-                    made[prefix + name] = "p", self._made[place][rows]
+                    made[prefix + name] = (field,)
         return made
 
     def _rows(self, numbers: I64) -> I64:
-        """Return the row of each thread; one past the last for an unknown thread."""
+        """Return the row of each thread; -1 for an unknown thread."""
         if not self._ids.size:
-            return np.zeros(numbers.size, np.int64)
+            return np.full(numbers.size, -1, np.int64)
         rows = np.minimum(np.searchsorted(self._ids, numbers), self._ids.size - 1)
-        return np.where(self._ids[rows] == numbers, rows, self._ids.size)
-
-    def _make(self, rows: I64) -> None:
-        """Make the missing fields of threads."""
-        new = rows[self._made[0][rows] < 0]
-        for place, koids in enumerate(self._koids):
-            self._made[place][new] = [self._cells.add(str(koid)) for koid in koids[new].tolist()]
-        for place, names in enumerate(self._names, 2):
-            self._made[place][new] = self._cells.codes(names[new])[1]
+        return np.where(self._ids[rows] == numbers, rows, -1)
 
 
 # --- Arguments ---------------------------------------------------------------------------------
@@ -409,14 +313,27 @@ class _ArgsColumn:
     def __init__(self, capture: Capture, table: str, cells: _CellMaker) -> None:
         self._args = ArgumentStream(capture, table)
         self._cells = cells
-        pool, null = capture.strings, cells.add('""""')
-        self._names = _ByCode(pool, cells.add, lambda data: f"{self._json(data)}:", null=null)
-        self._texts = _ByCode(pool, cells.add, self._json, null=null)
-        self._bytes = _ByCode(pool, cells.add, lambda data: f'""{data.hex()}""', null=null)
+        pool = capture.strings
 
-    def _json(self, data: bytes) -> str:
-        """Return a JSON string escaped for a quoted field."""
-        return orjson.dumps(self._cells.decoded(data)).decode().replace('"', '""')
+        def string(code: int) -> str:
+            text = cells.decoded(pool.bytes_of(code)) if code >= 0 else ""
+            return _in_quotes(orjson.dumps(text).decode())
+
+        def double(value: float) -> str:
+            return _in_quotes(json_double(value))
+
+        self._texts = ArgumentTexts(
+            cells.templates,
+            lambda code: f"{string(code)}:",
+            value_forms(
+                cells.templates,
+                string=string,
+                blob=lambda code: f'""{pool.bytes_of(code).hex()}""',
+                double=double,
+                shared=False,
+            ),
+            shared=False,
+        )
 
     def parts(self, batches: Iterable[Table]) -> Iterator[Table]:
         """Batches in parts that do not have too many arguments, each then the next to be made."""
@@ -432,24 +349,11 @@ class _ArgsColumn:
         if not self._args.count or "args" in present:
             return {}
         starts, stops, columns = self._found
-        count = columns["type"].size
-        kinds = np.full(count, ord("p"), np.uint8)
-        values = np.full(count, self._cells.word("null"), np.int64)
-        texts = columns["str"] >= 0
-        strings = self._args.are(columns, "string")
-        for which, numbers in ((strings, self._texts), (~strings, self._bytes)):
-            rows = texts & which
-            values[rows] = numbers.numbers(columns["str"][rows])
-        for names, letter, column in ((INTEGERS, "s", "int"), (BITS, "n", "uint")):
-            rows = self._args.are(columns, *names) & ~texts
-            kinds[rows] = ord(letter)
-            values[rows] = columns[column][rows].view(np.int64)
-        rows = self._args.are(columns, "bool") & ~texts
-        words = np.array([self._cells.word("false"), self._cells.word("true")])
-        values[rows] = words[(columns["int"][rows] != 0).astype(np.int64)]
-        rows = self._args.are(columns, "double") & ~texts
-        if rows.any():
-            kinds[rows] = ord("v")
-            values[rows] = self._cells.doubles(columns["float"][rows], '""')[1]
-        self._cells.objects = starts, stops, self._names.numbers(columns["name"]), kinds, values
-        return {"args": ("a", np.arange(starts.size))}
+        members = self._texts.of(columns, self._args.kinds(columns))
+        self._cells.templates.hold(*members)
+        return {"args": ((MEMBERS, starts), (MEMBERS_END, stops))}
+
+
+def _in_quotes(text: str) -> str:
+    """Return a text as it is within a quoted field."""
+    return text.replace('"', '""')

@@ -9,10 +9,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from fxframework.kit.row_texts import BLOB, NULL, STRING, json_double
 from fxframework.model.capture import Capture
-from fxframework.model.schema import TABLE_CODES
+from fxframework.model.schema import ARG_TYPES, TABLE_CODES
 
-__all__ = ["ArgumentStream", "Arguments", "Columns", "Task", "json_double", "pieces", "tasks"]
+__all__ = ["ArgumentStream", "Arguments", "Columns", "Task", "pieces", "tasks"]
 
 INTEGERS = frozenset({"int32", "int64"})
 BITS = frozenset({"uint32", "uint64", "pointer", "koid"})
@@ -52,15 +53,6 @@ def tasks(capture: Capture) -> dict[int, Task]:
         number: Task(pid, tid, processes.get(pid), name)
         for number, pid, tid, name in zip(ids, pids, tids, table.texts("name"), strict=True)
     }
-
-
-def json_double(value: float) -> str:
-    """Return the shortest text that reads back as the double; NaN and infinities as strings."""
-    if value != value:  # noqa: PLR0124 (only NaN differs from itself)
-        return '"NaN"'
-    if value in {float("inf"), float("-inf")}:
-        return '"Infinity"' if value > 0 else '"-Infinity"'
-    return repr(value)
 
 
 def pieces(texts: Iterable[str]) -> Iterator[bytes]:
@@ -159,9 +151,11 @@ class ArgumentStream:
     def __init__(self, capture: Capture, table: str) -> None:
         self.count = 0
         """Total number of arguments."""
-        self._types = {
-            name: number for number, name in capture.schemas["args"].column("type").values.items()
-        }
+        self._types = np.full(256, NULL)
+        """The standard number of each type."""
+        numbers = {name: number for number, name in ARG_TYPES.items()}
+        for number, name in capture.schemas["args"].column("type").values.items():
+            self._types[number] = numbers.get(name, NULL)
         self._batches = _argument_batches(capture, table)
         self._parts: list[Columns] = []
         """Arguments read ahead."""
@@ -175,10 +169,11 @@ class ArgumentStream:
         order = np.argsort(self._late["parent"], kind="stable")
         self._late = {name: column[order] for name, column in self._late.items()}
 
-    def are(self, columns: Columns, *types: str) -> NDArray[np.bool_]:
-        """Return which arguments have one of these types."""
-        numbers = [self._types[name] for name in types if name in self._types]
-        return np.isin(columns["type"], numbers)
+    def kinds(self, columns: Columns) -> NDArray[np.integer]:
+        """Return the type of each argument by its value: what has a text is a string, or a blob."""
+        types = self._types[columns["type"]]
+        numbers = np.where((types == STRING) | (types == BLOB), NULL, types)
+        return np.where(columns["str"] >= 0, np.where(types == STRING, STRING, BLOB), numbers)
 
     def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, RowArgs]]:
         """Yield the results of ``of`` for slices of the rows, in bounded memory.

@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.annotations import Array, Fallible, View, i64, status, u64
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    Fallible,
+    View,
+    i64,
+    inline,
+    status,
+    u64,
+)
 from fxframework.kernels.buffers import view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.parts import (
+    COPIED,
     HEX,
     LENGTH,
     MARK,
     MEMBERS,
     MICROS,
     NATURAL,
+    NOTHING,
+    QUOTED,
     SECONDS,
     SIGNED,
     TEXT,
 )
 
-__all__ = ["Cell", "Templates"]
+__all__ = ["Cell", "Templates", "signed"]
 
 I64 = NDArray[np.int64]
 Cell = bytes | tuple[int, NDArray[np.generic] | int]
 """A part of a template: a constant text, or a kind (``parts.py``) with its column or a constant
 value."""
 
+MORE = 1
+END = 0
+PIECE = 1 << 20
+"""Bytes of rows that are given at a time."""
+ENDLESS = 1 << 62
 ZERO = 0x30
 BLANK = 0x20
+QUOTE = 0x22
+APOSTROPHE = 0x27
 MINUS = 0x2D
 POINT = 0x2E
 LETTER_A = 0x61
@@ -42,46 +62,87 @@ LETTER_U = 0x75
 WIDTH = 6
 """Minimum width of whole seconds, padded with blanks."""
 LOW64 = 0xFFFFFFFFFFFFFFFF
+SPECIAL = 1
+FORMULA = 2
+NONE = -1
+BEFORE = 0
+BETWEEN = 1
+BEHIND = 2
 
 
 class Templates(Kernel):
-    """Writes rows of templates to ``out``; written rows can be members of later rows.
+    """Writes rows of templates to ``out``.
 
     ``before``, ``between`` and ``behind`` surround the members of a row, if there are any. Numbers
-    of texts (``text``) are valid until the next call of ``forget``.
+    of texts (``text``) are valid until ``forget`` changes ``version``. A text of the kind QUOTED is
+    quoted if it is empty or has a byte of ``special``; one that begins with a byte of ``formulas``
+    gets an apostrophe.
     """
 
     out: Output
     _braces: list[bytes]
     _numbers: dict[bytes, int]
+    _columns: list[Any]
+    _held: i64
+    version: i64
+    leads: View[i64]
     kinds: View[i64]
     places: View[i64]
     steps: View[i64]
     values: View[i64]
-    member_starts: View[i64]
-    member_ends: View[i64]
+    texts_held: Bytes
+    bounds: View[i64]
+    marks_of: Bytes
+    befores: View[i64]
+    member_kinds: View[i64]
+    members_held: View[i64]
+    behinds: View[i64]
     ends: Array[i64]
     marked: Array[i64]
     marks: I64
     parts: i64
+    row: i64
     rows: i64
+    most: i64
 
-    def __init__(self, before: bytes, between: bytes, behind: bytes) -> None:
+    def __init__(
+        self,
+        before: bytes,
+        between: bytes,
+        behind: bytes,
+        *,
+        special: bytes = b"",
+        formulas: bytes = b"",
+    ) -> None:
         self._braces = [before, between, behind]
         self.out = Output(self._braces, memoryview(bytes(8)))
         self._numbers = {}
+        self._columns = []
+        self._held = 0
+        self.version = 0
         none = view(np.zeros(1, np.int64), np.int64)
+        self.leads = none
         self.kinds = none
         self.places = none
         self.steps = none
         self.values = none
+        self.texts_held = view(np.zeros(1, np.uint8), np.uint8)
+        self.bounds = none
+        marks = np.zeros(256, np.uint8)
+        marks[list(special)] |= SPECIAL
+        marks[list(formulas)] |= FORMULA
+        self.marks_of = marks.data
+        self.befores = none
+        self.member_kinds = none
+        self.members_held = none
+        self.behinds = none
         self.ends = none
         self.marked = none
         self.marks = np.zeros(0, np.int64)
-        self.member_starts = none
-        self.member_ends = none
         self.parts = 0
+        self.row = 0
         self.rows = 0
+        self.most = ENDLESS
 
     # --- Interface for Python --------------------------------------------------------------------
 
@@ -96,82 +157,161 @@ class Templates(Kernel):
         """Return numbers of texts that are used once, int64 of shape (texts,)."""
         return self.out.add_all(texts) + np.arange(len(texts))
 
-    def forget(self, most: int) -> bool:
-        """Forget all rows, and also the texts if they take more than ``most`` bytes."""
+    def column(self, data: NDArray[np.uint8], bounds: I64) -> I64:
+        """Hold texts, given by their bytes and bounds, until ``forget``; return their numbers.
+
+        The numbers are for the kinds COPIED and QUOTED, int64 of shape (texts,).
+        """
+        first = int(self._held)
+        self._columns.append((data, bounds))
+        self._held = first + bounds.size
+        return np.arange(first, first + bounds.size - 1)
+
+    def forget(self, most: int = ENDLESS) -> bool:
+        """Forget all rows and columns of texts; also the texts if they take over ``most`` bytes."""
         self.out.used = 0
+        self._columns = []
+        self._held = 0
         if self.out.held() <= most:
             return False
         self.out.forget(len(self._braces))
         self._numbers.clear()
+        self.version += 1
         return True
 
     def letters(self) -> NDArray[np.uint8]:
         """Return everything written since ``forget``, as a view."""
         return self.out.written()
 
-    def hold(self, starts: I64, ends: I64) -> None:
-        """Set the members: begin and end of each in ``letters``, of shape (members,)."""
-        self.member_starts = view(starts if starts.size else np.zeros(1), np.int64)
-        self.member_ends = view(ends if ends.size else np.zeros(1), np.int64)
+    def hold(self, befores: I64, kinds: I64, values: I64, behinds: I64) -> None:
+        """Set the members, by columns of shape (members,).
+
+        A member is a text, a value of a kind, and another text.
+        """
+        columns = [
+            view(each if each.size else np.zeros(1), np.int64)
+            for each in (befores, kinds, values, behinds)
+        ]
+        self.befores, self.member_kinds, self.members_held, self.behinds = columns
 
     def write(self, rows: int, *parts: Cell) -> tuple[I64, I64]:
         """Write rows; return begin and end of each in ``letters``, both of shape (rows,).
 
         Columns have the shape (rows,); those of MEMBERS and MEMBERS_END are indexes of members.
         """
+        bounds = np.empty(rows + 1, np.int64)
+        bounds[0] = self.out.used
+        if rows:
+            self._load(rows, parts)
+            self.ends = bounds[1:].data
+            self.most = ENDLESS
+            self.run()
+        return bounds[:rows], bounds[1:]
+
+    def pieces(self, rows: int, *parts: Cell, most: int = PIECE) -> Iterator[bytes]:
+        """Write rows as ``write`` does; yield them in pieces of about ``most`` bytes."""
+        if rows:
+            self._load(rows, parts)
+            self.ends = np.empty(rows, np.int64).data
+            self.most = most
+            while self.run():
+                yield self.out.take()
+        yield self.out.take()
+
+    def _load(self, rows: int, parts: Sequence[Cell]) -> None:
+        """Set the template and its columns."""
+        leads: list[int] = []
         kinds: list[int] = []
         places: list[int] = []
         steps: list[int] = []
-        columns: list[I64] = []
+        columns: list[Any] = []
         size = 0
-        for part in parts:
-            kind, column = (TEXT, self.text(part)) if isinstance(part, bytes) else part
+        lead = b""
+        for part in (*parts, (NOTHING, 0)):
+            if isinstance(part, bytes):
+                lead += part
+                continue
+            kind, column = part
             values = np.asarray(column)
+            leads.append(self.text(lead) if lead else NONE)
+            lead = b""
             kinds.append(kind)
             places.append(size)
             steps.append(int(values.ndim > 0))
-            filled = np.atleast_1d(values).astype(np.int64, copy=False)
-            columns.append(filled)
-            size += filled.size
-        begin = int(self.out.used)
-        bounds = np.empty(rows + 1, np.int64)
-        bounds[0] = begin
-        if rows:
-            self.kinds = view(np.array(kinds), np.int64)
-            self.places = view(np.array(places), np.int64)
-            self.steps = view(np.array(steps), np.int64)
-            self.values = view(np.concatenate(columns), np.int64)
-            self.ends = bounds[1:].data
-            if MARK in kinds:
-                self.marks = np.zeros(rows, np.int64)
-                self.marked = self.marks.data
-            self.parts, self.rows = len(parts), rows
-            self.run()
-        return bounds[:rows], bounds[1:]
+            columns.append(values)
+            size += values.size
+        filled = np.empty(size, np.int64)
+        for place, values in zip(places, columns, strict=True):
+            filled[place : place + values.size] = signed(values)
+        self.leads = view(np.array(leads), np.int64)
+        self.kinds = view(np.array(kinds), np.int64)
+        self.places = view(np.array(places), np.int64)
+        self.steps = view(np.array(steps), np.int64)
+        self.values = view(filled, np.int64)
+        if self._columns:
+            self._join()
+        if MARK in kinds:
+            self.marks = np.zeros(rows, np.int64)
+            self.marked = self.marks.data
+        self.parts, self.row, self.rows = len(kinds), 0, rows
+
+    def _join(self) -> None:
+        """Make one column of all that are held."""
+        if len(self._columns) > 1:
+            places, start = [], 0
+            for data, bounds in self._columns:
+                places.append(bounds + start)
+                start += data.size
+            letters = np.concatenate([data for data, _ in self._columns])
+            self._columns = [(letters, np.concatenate(places))]
+        data, bounds = self._columns[0]
+        self.texts_held = view(data if data.size else np.zeros(1), np.uint8)
+        self.bounds = view(bounds, np.int64)
 
     # --- Kernel ----------------------------------------------------------------------------------
 
     def step(self) -> Fallible[i64]:
-        """Write all rows."""
-        row = 0
-        while row < self.rows:
+        """Write rows until ``most`` bytes are written."""
+        while self.row < self.rows:
+            if self.out.used >= self.most:
+                return MORE
+            row = self.row
             part = 0
             while part < self.parts:
+                lead = self.leads[part]
+                if lead >= 0:
+                    self.out.literal(lead)
                 self.cell(part, self.values[self.places[part] + self.steps[part] * row], row)
                 part += 1
             self.ends[row] = self.out.used
-            row += 1
-        return 0
+            self.row = row + 1
+        return END
 
+    @inline
     def cell(self, part: i64, value: i64, row: i64) -> status:
         """Write the value of a part."""
         kind = self.kinds[part]
+        if kind == MARK:
+            self.marked[row] = self.out.used
+        elif kind == MEMBERS:
+            self.members(value, self.values[self.places[part + 1] + self.steps[part + 1] * row])
+        else:
+            self.value(kind, value)
+        return 0
+
+    @inline
+    def value(self, kind: i64, value: i64) -> status:
+        """Write a value of a kind."""
         if kind == TEXT:
             self.out.literal(value)
         elif kind == SIGNED:
             self.out.signed(value)
         elif kind == NATURAL:
             self.out.natural(value)
+        elif kind == COPIED:
+            self.copy(self.bounds[value], self.bounds[value + 1])
+        elif kind == QUOTED:
+            self.quote(self.bounds[value], self.bounds[value + 1])
         elif kind == HEX:
             self.hexadecimal(value)
         elif kind == MICROS:
@@ -180,32 +320,70 @@ class Templates(Kernel):
             self.seconds(value)
         elif kind == LENGTH:
             self.length(value)
-        elif kind == MARK:
-            self.marked[row] = self.out.used
-        elif kind == MEMBERS:
-            self.members(value, self.values[self.places[part + 1] + self.steps[part + 1] * row])
         return 0
 
     def members(self, first: i64, stop: i64) -> status:
         """Write members; nothing if there are none."""
+        if first >= stop:
+            return 0
+        self.out.literal(BEFORE)
         at = first
         while at < stop:
-            self.out.literal(1 if at > first else 0)
-            self.copy(self.member_starts[at], self.member_ends[at])
+            if at > first:
+                self.out.literal(BETWEEN)
+            self.out.literal(self.befores[at])
+            self.value(self.member_kinds[at], self.members_held[at])
+            self.out.literal(self.behinds[at])
             at += 1
-        if first < stop:
-            self.out.literal(2)
+        self.out.literal(BEHIND)
         return 0
 
+    @inline
     def copy(self, start: i64, end: i64) -> status:
-        """Copy bytes ``start`` to ``end`` of the output to its end."""
-        if self.out.used + end - start > self.out.size:
-            self.out.grow(end - start)
+        """Write bytes of the columns of texts."""
         used = self.out.used
+        if used + end - start > self.out.size:
+            self.out.grow(end - start)
         while start < end:
-            self.out.data[used] = self.out.data[start]
+            self.out.data[used] = self.texts_held[start]
             used += 1
             start += 1
+        self.out.used = used
+        return 0
+
+    def quote(self, start: i64, end: i64) -> status:
+        """Write a text of the columns, quoted if it is empty or has a special byte."""
+        formula = 0
+        if start < end and self.marks_of[self.texts_held[start]] & FORMULA:
+            formula = 1
+        quoted = 1 if start == end else 0
+        at = start
+        while at < end:
+            if self.marks_of[self.texts_held[at]] & SPECIAL:
+                quoted = 1
+                break
+            at += 1
+        if self.out.used + 2 * (end - start) + 3 > self.out.size:
+            self.out.grow(2 * (end - start) + 3)
+        used = self.out.used
+        if quoted:
+            self.out.data[used] = QUOTE
+            used += 1
+        if formula:
+            self.out.data[used] = APOSTROPHE
+            used += 1
+        at = start
+        while at < end:
+            byte = self.texts_held[at]
+            if byte == QUOTE:
+                self.out.data[used] = QUOTE
+                used += 1
+            self.out.data[used] = byte
+            used += 1
+            at += 1
+        if quoted:
+            self.out.data[used] = QUOTE
+            used += 1
         self.out.used = used
         return 0
 
@@ -293,3 +471,8 @@ class Templates(Kernel):
         self.letter(POINT)
         self.out.padded(rest, places)
         return 0
+
+
+def signed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers so that they can be stored as int64: uint64 by their bits."""
+    return values.view(np.int64) if values.dtype == np.uint64 else values

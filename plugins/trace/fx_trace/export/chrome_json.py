@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 import re
 import struct
 from collections import Counter
@@ -18,6 +17,7 @@ from fx_trace.export.events import (
     ASYNC,
     ASYNC_SCOPE,
     COMPLETE,
+    KEPT,
     LEGACY,
     NEVER,
     WAKEUP,
@@ -25,9 +25,7 @@ from fx_trace.export.events import (
     Events,
     InTime,
     Made,
-    Members,
     firsts,
-    groups,
 )
 from fx_trace.export.first_pass import (
     TIMED,
@@ -35,7 +33,6 @@ from fx_trace.export.first_pass import (
     KernelNames,
     ThreadNames,
     dropped_records,
-    json_string,
     refusal,
 )
 from fx_trace.export.nesting import Nesting
@@ -47,6 +44,7 @@ from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
 from fxframework.kit.memo import Memo
+from fxframework.kit.row_texts import Form, Members, groups, json_string, value_forms
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
@@ -150,14 +148,6 @@ ENDLESS = -(1 << 63)
 def _us(ns: int) -> str:
     """Return nanoseconds as the text of exact microseconds."""
     return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
-
-
-def _double(value: float) -> str:
-    if math.isfinite(value):
-        return repr(value)
-    if math.isnan(value):
-        return '"NaN"'
-    return '"Infinity"' if value > 0 else '"-Infinity"'
 
 
 class JsonExport(Export):
@@ -306,11 +296,12 @@ class _JsonEvents(EventMaker):
     """Renders rows as trace events, with the columns that ``Nesting`` needs to order them."""
 
     around = b',"args":{', b",", b"}"
-    equals = b":"
+    equals = ":"
     places = 6
 
     def __init__(self, pool: StringPool, tasks: ThreadNames, survey: FirstPass) -> None:
-        super().__init__(survey)
+        self._pool = pool
+        super().__init__(survey, self._json)
         self.makers = {
             "slices": self._slices,
             "instants": self._instants,
@@ -321,24 +312,12 @@ class _JsonEvents(EventMaker):
         self.dropped: Counter[str] = Counter()
         self.threads = len(tasks.tids)
         """Number of threads, including one for events without a thread."""
-        self._pool = pool
-        self.names = self.numbered(self._json)
         self._tid = self.numbered(lambda thread: f'"tid":{tasks.tids[thread]}')
         self._who = self.numbered(
             lambda thread: f'"pid":{tasks.pids[thread]},"tid":{tasks.tids[thread]}'
         )
         self._letters = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
         self._phases = self.numbered(lambda phase: _PHASES[phase])
-        self.forms |= {
-            ArgType.UINT64: self._uint64,
-            ArgType.DOUBLE: self.reals(_double),
-            ArgType.STRING: self.texts("str", self._json),
-            ArgType.POINTER: lambda args, rows: [b'"0x', (HEX, args.array("uint")[rows]), b'"'],
-            ArgType.KOID: lambda args, rows: [b'"#', (NATURAL, args.array("uint")[rows]), b'"'],
-            ArgType.BLOB: self.texts(
-                "str", lambda code: f'"{base64.b64encode(pool.bytes_of(code)).decode()}"'
-            ),
-        }
 
     def _json(self, code: int) -> str:
         """Return the string of a code as JSON."""
@@ -346,25 +325,38 @@ class _JsonEvents(EventMaker):
 
     # --- Arguments -------------------------------------------------------------------------------
 
-    def _uint64(self, args: Table, rows: I64) -> list[Cell]:
+    def forms(self) -> dict[int, Form]:
+        """Return the form of the values of each argument type."""
+
+        def blob(code: int) -> str:
+            return f'"{base64.b64encode(self._pool.bytes_of(code)).decode()}"'
+
+        forms = value_forms(self.templates, string=self._json, blob=blob)
+        return forms | {
+            ArgType.UINT64: Form(self._uint64),
+            ArgType.POINTER: Form(lambda args, rows: (HEX, args["uint"][rows]), '"0x', '"'),
+            ArgType.KOID: Form(forms[ArgType.KOID].value, '"#', '"'),
+        }
+
+    def _uint64(self, args: Table, rows: I64) -> Cell:
         """Render unsigned values, large ones of counters as doubles: Perfetto reads int64."""
         values = args.array("uint")[rows]
         large = (values >= 1 << 63) & (args.array("table")[rows] == COUNTERS)
         if not large.any():
-            return [(NATURAL, values)]
+            return NATURAL, values
         texts = [
             repr(float(value)) if as_double else str(value)
             for value, as_double in zip(values.tolist(), large.tolist(), strict=True)
         ]
-        return [(TEXT, self.templates.texts([text.encode() for text in texts]))]
+        return TEXT, self.templates.texts([text.encode() for text in texts])
 
-    def named(self, args: Table, keys: I64) -> NDArray[np.int32]:
-        """Return the numbers of names; repeated names of an event get ``#2`` and so on."""
+    def member_columns(self, args: Table, keys: I64) -> list[I64]:
+        """Return arguments as members; repeated names of an event get ``#2`` and so on."""
+        columns = super().member_columns(args, keys)
         codes = args.array("name")
-        numbers = self.names(codes)[1]
-        owner = np.zeros(numbers.size, np.int64)
+        owner = np.zeros(codes.size, np.int64)
         np.cumsum(keys[1:] != keys[:-1], out=owner[1:])
-        pairs = owner * (1 << 32) | numbers
+        pairs = owner * (1 << 32) | self.names(codes)[1]
         order = stable_order(pairs)
         if order is None:
             order = np.arange(pairs.size)
@@ -375,9 +367,10 @@ class _JsonEvents(EventMaker):
             times = times + 1 if place == last + 1 else 2
             last = place
             row = order[place]
-            text = f'{self._json(int(codes[row]))[:-1]}#{times}"'
-            numbers[row] = self.templates.text(text.encode())
-        return numbers
+            before = self.arguments.forms[int(args.array("type")[row])].before
+            text = f'{self._json(int(codes[row]))[:-1]}#{times}":{before}'
+            columns[0][row] = self.templates.text(text.encode())
+        return columns
 
     def members(self, window: Mapping[str, Table]) -> Members:
         """Render the arguments of a window, and count those that cannot be written."""
@@ -499,7 +492,7 @@ class _JsonEvents(EventMaker):
 
     def switches(self, window: Mapping[str, Table]) -> Events:
         """Return the context switches and wakeups of a window, with ``BETWEEN`` before each."""
-        self.begin()
+        self.templates.forget(KEPT)
         own = super().members(window)
         sched = window["sched"]
         made = Made.of(self.templates, len(sched), 0)

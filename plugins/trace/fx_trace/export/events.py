@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Self
@@ -11,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.first_pass import FirstPass, ends_of
-from fx_trace.format import ArgType
 from fxframework.io.temporary import TemporaryFile
-from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, SIGNED, TEXT
 from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates
+from fxframework.kit.row_texts import ArgumentTexts, Form, Members, Numbered
 from fxframework.kit.runs import SortedRuns
 from fxframework.model.clock import NS_MAX
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["EventMaker", "Events", "Made", "Numbered", "firsts", "groups", "joined_events"]
+__all__ = ["EventMaker", "Events", "Made", "firsts", "joined_events"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -81,50 +81,6 @@ def joined_events(parts: Sequence[Events]) -> Events:
     )
 
 
-class Numbered:
-    """Texts of codes, or of other numbers from -1 on: each is made once and gets a number."""
-
-    def __init__(self, templates: Templates, make: Callable[[int], str]) -> None:
-        self._templates = templates
-        self._make = make
-        self._numbers = np.full(1, -1, np.int32)
-
-    def __call__(self, codes: NDArray[np.integer]) -> tuple[int, NDArray[np.int32]]:
-        """Return the part of a template for a column of codes."""
-        if codes.size and int(codes.max()) + 1 >= self._numbers.size:
-            more = np.full(int(codes.max()) + 2, -1, np.int32)
-            self._numbers = np.concatenate((self._numbers, more))
-        places = codes.astype(np.int64) + 1
-        numbers = self._numbers[places]
-        missing = places[numbers < 0]
-        if missing.size:
-            for place in np.unique(missing).tolist():
-                text = self._make(place - 1).encode()
-                self._numbers[place] = self._templates.text(text)
-            numbers = self._numbers[places]
-        return TEXT, numbers
-
-    def forget(self) -> None:
-        """Forget the numbers, after the templates have forgotten the texts."""
-        self._numbers.fill(-1)
-
-
-@attrs.frozen
-class Members:
-    """Arguments as members; ``keys``, ascending, has the record or row of each."""
-
-    keys: I64
-    first: int
-    """Number of the first member."""
-
-    def of(self, keys: I64) -> list[Cell]:
-        """Return the parts of a template for the members of each key."""
-        return [
-            (MEMBERS, np.searchsorted(self.keys, keys) + self.first),
-            (MEMBERS_END, np.searchsorted(self.keys, keys, side="right") + self.first),
-        ]
-
-
 @attrs.define
 class Made:
     """The texts of the rows of a table, made for one group of rows after another."""
@@ -145,95 +101,49 @@ class Made:
         self.starts[rows], self.ends[rows] = self.templates.write(rows.size, *parts)
 
 
-def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int, I64]]:
-    """Yield each key that occurs, with its rows; keys are small numbers from 0 on."""
-    found = np.flatnonzero(np.bincount(keys)).tolist()
-    for key in found:
-        yield key, np.flatnonzero(keys == key) if len(found) > 1 else np.arange(keys.size)
-
-
 def firsts(ascending: I64) -> I64:
     """Return the first row of each number; no number is negative."""
     return np.flatnonzero(np.diff(ascending, prepend=-1))
 
 
-Form = Callable[[Table, I64], list[Cell]]
-"""Returns the parts of a template for the values of these rows of ``args``."""
-
-
-class EventMaker:
+class EventMaker(abc.ABC):
     """Renders rows of a window as texts. ``makers`` is by table, in the order of equal offsets."""
 
     around: ClassVar[tuple[bytes, bytes, bytes]]
     """Bytes before, between and after the members of an event."""
-    equals: ClassVar[bytes]
-    """Bytes between the name and the value of an argument."""
+    equals: ClassVar[str]
+    """What is between the name and the value of an argument."""
     places: ClassVar[int] = 0
     """Number of columns of ``Events.places``."""
     makers: Mapping[str, Callable[[Table, Made, Members], None]]
-    names: Numbered
-    """Texts of the names of arguments."""
 
-    def __init__(self, survey: FirstPass) -> None:
+    def __init__(self, survey: FirstPass, name: Callable[[int], str]) -> None:
         self.templates = Templates(*self.around)
-        self._numbered: list[Numbered] = []
+        self.names = self.numbered(name)
+        """Texts of the names of arguments and events."""
+        self.arguments = ArgumentTexts(
+            self.templates, lambda code: name(code) + self.equals, self.forms()
+        )
         self._end_args = survey.end_args()
-        self.ends = Members(np.zeros(0, np.int64), 0)
+        self.ends = Members(np.zeros(0, np.int64))
         """Arguments of the end events of the window's slices, by row of the slice."""
-        truth = self.numbered(lambda value: "true" if value else "false")
-        signed: Form = lambda args, rows: [(SIGNED, args.array("int")[rows])]  # noqa: E731
-        natural: Form = lambda args, rows: [(NATURAL, args.array("uint")[rows])]  # noqa: E731
-        self.forms: dict[int, Form] = {
-            ArgType.NULL: lambda _, __: [b"null"],
-            ArgType.INT32: signed,
-            ArgType.INT64: signed,
-            ArgType.UINT32: natural,
-            ArgType.UINT64: natural,
-            ArgType.BOOL: lambda args, rows: [truth(np.minimum(args.array("uint")[rows], 1))],
-        }
-        """The form of the values of each argument type."""
+
+    @abc.abstractmethod
+    def forms(self) -> dict[int, Form]:
+        """Return the form of the values of each argument type; others are left out."""
 
     def numbered(self, make: Callable[[int], str]) -> Numbered:
         """Return numbered texts, which ``make`` renders."""
-        numbered = Numbered(self.templates, make)
-        self._numbered.append(numbered)
-        return numbered
+        return Numbered(self.templates, make)
 
-    def texts(self, column: str, make: Callable[[int], str]) -> Form:
-        """Return the form of values that ``make`` renders from codes in a column."""
-        numbered = self.numbered(make)
-        return lambda args, rows: [numbered(args.array(column)[rows])]
-
-    def reals(self, make: Callable[[float], str]) -> Form:
-        """Return the form of doubles, which ``make`` renders."""
-        return lambda args, rows: [
-            (
-                TEXT,
-                self.templates.texts(
-                    [make(value).encode() for value in args.array("float")[rows].tolist()]
-                ),
-            )
-        ]
-
-    def named(self, args: Table, keys: I64) -> NDArray[np.int32]:
-        """Return the numbers of the names of arguments, whose keys are ascending."""
+    def member_columns(self, args: Table, keys: I64) -> list[I64]:
+        """Return arguments, whose keys are ascending, as columns of ``Templates.hold``."""
         del keys
-        return self.names(args.array("name"))[1]
-
-    def note(self, args: Table, rows: I64) -> list[Cell]:
-        """Return the parts that follow the values of arguments."""
-        del args, rows
-        return []
-
-    def begin(self) -> None:
-        """Begin a window: forget texts if there are too many."""
-        if self.templates.forget(KEPT):
-            for numbered in self._numbered:
-                numbered.forget()
+        return self.arguments.of(args, args.array("type"))
 
     def window(self, window: Mapping[str, Table]) -> Events:
         """Return the events of a window, in file order."""
-        self.begin()
+        self.templates.forget(KEPT)
         own = self.members(window)
         tables: list[Table] = []
         made: list[Made] = []
@@ -261,29 +171,27 @@ class EventMaker:
 
     def members(self, window: Mapping[str, Table]) -> Members:
         """Render the arguments of a window. Return the members, by offset of their record."""
-        nothing = np.zeros(0, np.int64)
-        keys, starts, ends = nothing, nothing, nothing
+        own, columns = np.zeros(0, np.int64), np.zeros((4, 0), np.int64)
         if "args" in window:
-            args = window["args"]
-            keys, starts, ends = self._render(args, args.array("offset"))
-        own = Members(keys, 0)
+            own, columns = self._render(window["args"], window["args"].array("offset"))
         later = ends_of(self._end_args, window["slices"]) if "slices" in window else None
-        keys, more, stops = nothing, nothing, nothing
+        self.ends = Members(own[:0])
         if later is not None:
-            keys, more, stops = self._render(later, later.array("parent"))
-        self.ends = Members(keys, starts.size)
-        self.templates.hold(np.concatenate((starts, more)), np.concatenate((ends, stops)))
-        return own
+            keys, more = self._render(later, later.array("parent"))
+            self.ends = Members(keys, own.size)
+            columns = np.concatenate((columns, more), axis=1)
+        self.templates.hold(*columns)
+        return Members(own)
 
     def known(self, args: Table) -> NDArray[np.bool_]:
         """Return whether the type of each argument has a form, bool of shape (args,)."""
         has_form = np.zeros(256, np.bool_)
-        has_form[list(self.forms)] = True
+        has_form[list(self.arguments.forms)] = True
         known: NDArray[np.bool_] = has_form[args.array("type")]
         return known
 
-    def _render(self, args: Table, keys: I64) -> tuple[I64, I64, I64]:
-        """Render arguments in order of their keys. Return keys, starts and ends of the texts.
+    def _render(self, args: Table, keys: I64) -> tuple[I64, I64]:
+        """Render arguments in order of their keys. Return the keys, and columns of members.
 
         Arguments of types without a form are left out.
         """
@@ -293,18 +201,7 @@ class EventMaker:
         known = self.known(args)
         if not known.all():
             args, keys = args.select(known), keys[known]
-        names = self.named(args, keys)
-        starts, ends = np.zeros(len(args), np.int64), np.zeros(len(args), np.int64)
-        for kind, rows in groups(args.array("type")):
-            value = self.value(kind, args, rows)
-            starts[rows], ends[rows] = self.templates.write(
-                rows.size, (TEXT, names[rows]), self.equals, *value, *self.note(args, rows)
-            )
-        return keys, starts, ends
-
-    def value(self, kind: int, args: Table, rows: I64) -> list[Cell]:
-        """Return the parts for the values of arguments of one type."""
-        return self.forms[kind](args, rows)
+        return keys, np.array(self.member_columns(args, keys), np.int64)
 
 
 WAITING = 1 << 18

@@ -9,29 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fx_trace import rules
 from fx_trace.export.windows import joined, last_offset, windows
 from fx_trace.format import ObjectType
 from fxframework.errors import WriteRefusedError
+from fxframework.kit.row_texts import json_string
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.table import Table
-
-
-def json_string(text: str) -> str:
-    r"""Return the text as a JSON string that Perfetto's parser accepts too.
-
-    That parser fails on a backslash directly before the closing quote, and on DEL.
-    """
-    made = orjson.dumps(text).decode()
-    if made.endswith('\\\\"'):
-        made = made[:-3] + r'\u005c"'
-    return made.replace("\x7f", r"\u007f")
-
 
 I64 = NDArray[np.int64]
 TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")

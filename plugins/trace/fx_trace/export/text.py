@@ -15,8 +15,6 @@ from fx_trace.export.events import (
     Events,
     InTime,
     Made,
-    Members,
-    groups,
 )
 from fx_trace.export.first_pass import (
     TIMED,
@@ -24,7 +22,6 @@ from fx_trace.export.first_pass import (
     KernelNames,
     ThreadNames,
     dropped_records,
-    json_string,
     refusal,
 )
 from fx_trace.export.windows import last_offset, windows
@@ -32,6 +29,7 @@ from fx_trace.format import ArgType
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
+from fxframework.kit.row_texts import Form, Members, groups, json_string, value_forms
 from fxframework.model.capture import Capture
 from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
 from fxframework.model.strings import StringPool
@@ -70,10 +68,12 @@ class _TextLines(EventMaker):
     """Renders rows as lines."""
 
     around = b" ", b" ", b""
-    equals = b"="
+    equals = "="
 
     def __init__(self, pool: StringPool, tasks: ThreadNames, survey: FirstPass) -> None:
-        super().__init__(survey)
+        self._pool = pool
+        self._tasks = tasks
+        super().__init__(survey, self._plain)
         self.makers = {
             "slices": self._slices,
             "instants": self._instants,
@@ -83,14 +83,10 @@ class _TextLines(EventMaker):
             "logs": self._logs,
         }
 
-        def plain(code: int) -> str:
-            return "" if code < 0 else _plain(pool[code])
-
         def category(code: int) -> str:
-            shown = plain(code)
+            shown = self._plain(code)
             return "" if shown in {"", EMPTY} else f"{shown}:"
 
-        self.names = self.numbered(plain)
         self._categories = self.numbered(category)
         self._notes = self.numbered(lambda code: "" if code < 0 else f"({_plain(pool[code])})")
         self._who = self.numbered(lambda thread: self._label(tasks, thread))
@@ -99,23 +95,35 @@ class _TextLines(EventMaker):
         self._scopes = self.numbered(
             lambda scope: f" scope={SCOPES.get(scope, scope)}" if scope else ""
         )
-        self._tasks = tasks
-        self.forms |= {
-            ArgType.DOUBLE: self.reals(repr),
-            ArgType.STRING: self.texts("str", lambda code: json_string(pool[code])),
-            ArgType.POINTER: lambda args, rows: [b"0x", (HEX, args.array("uint")[rows])],
-            ArgType.KOID: lambda args, rows: [b"#", (NATURAL, args.array("uint")[rows])],
-            ArgType.BLOB: self.texts("str", lambda code: f"[{pool.bytes_of(code).hex(' ')}]"),
-        }
-        for kind in range(16):
-            shown = f"<type {kind}>".encode()
-            self.forms.setdefault(kind, lambda _, __, shown=shown: [shown])  # type: ignore[misc]
 
-    def note(self, args: Table, rows: I64) -> list[Cell]:
-        """Return the parts for the names of the objects that arguments refer to."""
-        if "trace_annotation" not in args.columns:
-            return []
-        return [self._notes(args.array("trace_annotation")[rows])]
+    def _plain(self, code: int) -> str:
+        """Return the string of a code as text in a line."""
+        return "" if code < 0 else _plain(self._pool[code])
+
+    def forms(self) -> dict[int, Form]:
+        """Return the form of the values of each argument type."""
+        pool = self._pool
+        forms = value_forms(
+            self.templates,
+            string=lambda code: json_string(pool[code]),
+            blob=lambda code: f"[{pool.bytes_of(code).hex(' ')}]",
+            double=repr,
+        )
+        forms |= {
+            ArgType.POINTER: Form(lambda args, rows: (HEX, args["uint"][rows]), "0x"),
+            ArgType.KOID: Form(forms[ArgType.KOID].value, "#"),
+        }
+        for kind in range(len(forms), 16):
+            shown = f"<type {kind}>".encode()
+            forms[kind] = Form(lambda _args, _rows, shown=shown: shown)  # type: ignore[misc]
+        return forms
+
+    def member_columns(self, args: Table, keys: I64) -> list[I64]:
+        """Return arguments as members, with the names of the objects that they refer to."""
+        columns = super().member_columns(args, keys)
+        if "trace_annotation" in args.columns:
+            columns[3] = self._notes(args.array("trace_annotation"))[1].astype(np.int64)
+        return columns
 
     def _label(self, tasks: ThreadNames, thread: int) -> str:
         pid, tid = tasks.pids[thread], tasks.tids[thread]

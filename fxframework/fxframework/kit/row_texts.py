@@ -1,0 +1,249 @@
+"""Texts that rows of templates are filled with: those of codes, of doubles and of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from fxframework.kernels.parts import (
+    COPIED,
+    MEMBERS,
+    MEMBERS_END,
+    NATURAL,
+    SIGNED,
+    TEXT,
+)
+from fxframework.kernels.templates import Cell, Templates, signed
+from fxframework.kit.json_fields import special_double
+from fxframework.model.schema import ARG_TYPES
+
+__all__ = [
+    "ArgumentTexts",
+    "Form",
+    "Members",
+    "Numbered",
+    "column_of",
+    "doubles",
+    "groups",
+    "json_double",
+    "json_string",
+    "value_forms",
+]
+
+I64 = NDArray[np.int64]
+DENSE = 1 << 18
+"""Numbers below this are looked up in a table."""
+LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
+"""In this range of magnitudes, orjson and Python format doubles identically."""
+
+
+def json_string(text: str) -> str:
+    r"""Return the text as a JSON string that Perfetto's parser accepts too.
+
+    That parser fails on a backslash directly before the closing quote, and on DEL.
+    """
+    made = orjson.dumps(text).decode()
+    if made.endswith('\\\\"'):
+        made = made[:-3] + r'\u005c"'
+    return made.replace("\x7f", r"\u007f")
+
+
+def json_double(value: float) -> str:
+    """Return the shortest text that reads back as the double; NaN and infinities as strings."""
+    special = special_double(value)
+    return f'"{special}"' if special else repr(value)
+
+
+def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int, I64]]:
+    """Yield each key that occurs, with its rows; keys are small numbers from 0 on."""
+    found = np.flatnonzero(np.bincount(keys)).tolist()
+    for key in found:
+        yield key, np.flatnonzero(keys == key) if len(found) > 1 else np.arange(keys.size)
+
+
+class Numbered:
+    """Texts of codes, or of other numbers from -1 on: each is made once and gets a number.
+
+    Equal texts have one number, unless they are not ``shared``. Where numbers are ``sparse``, large
+    ones are not looked up in a table.
+    """
+
+    def __init__(
+        self,
+        templates: Templates,
+        make: Callable[[int], str],
+        *,
+        shared: bool = True,
+        sparse: bool = False,
+    ) -> None:
+        self._templates = templates
+        self._make = make
+        self._shared = shared
+        self._most = DENSE if sparse else 1 << 62
+        self._numbers = np.full(1, -1, np.int32)
+        self._version = templates.version
+
+    def __call__(self, codes: NDArray[np.integer]) -> tuple[int, NDArray[np.integer]]:
+        """Return the part of a template for a column of codes."""
+        if self._version != self._templates.version:
+            self._version = self._templates.version
+            self._numbers.fill(-1)
+        most = int(codes.max()) if codes.size else -1
+        if most >= self._most:
+            different, place = np.unique(codes, return_inverse=True)
+            return TEXT, self._made(different.tolist())[place]
+        if most + 1 >= self._numbers.size:
+            more = np.full(2 * most + 2 - self._numbers.size + 1, -1, np.int32)
+            self._numbers = np.concatenate((self._numbers, more))
+        places = codes.astype(np.int64) + 1
+        numbers = self._numbers[places]
+        missing = places[numbers < 0]
+        if missing.size:
+            missing = np.unique(missing)
+            self._numbers[missing] = self._made((missing - 1).tolist())
+            numbers = self._numbers[places]
+        return TEXT, numbers
+
+    def _made(self, codes: Sequence[int]) -> I64:
+        texts = [self._make(code).encode() for code in codes]
+        if self._shared:
+            return np.array([self._templates.text(text) for text in texts], np.int64)
+        return self._templates.texts(texts)
+
+
+def column_of(templates: Templates, texts: Sequence[bytes]) -> I64:
+    """Return the numbers of texts, as ``Templates.column`` does."""
+    bounds = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(each) for each in texts], out=bounds[1:])
+    return templates.column(np.frombuffer(b"".join(texts), np.uint8), bounds)
+
+
+def doubles(
+    templates: Templates, column: NDArray[np.float64], show: Callable[[float], str]
+) -> tuple[int, I64]:
+    """Return the part of doubles, as ``repr`` gives them: all at once, but those of other sizes.
+
+    ``show`` renders the very large, the very small, and those that are not finite.
+    """
+    size = np.abs(column)
+    # orjson formats these identically to Python, but all at once.
+    alike = (size == 0) | ((size >= LEAST_ALIKE) & (size < MOST_ALIKE))
+    found = orjson.dumps(np.where(alike, column, 0.0), option=orjson.OPT_SERIALIZE_NUMPY)
+    text = np.frombuffer(found, np.uint8)[1:-1]
+    commas = np.flatnonzero(text == ord(","))
+    bounds = np.zeros(column.size + 1, np.int64)
+    bounds[1:-1] = commas - np.arange(commas.size)
+    bounds[-1] = text.size - commas.size
+    numbers = templates.column(text[text != ord(",")], bounds)
+    if not alike.all():
+        others = [show(value).encode() for value in column[~alike].tolist()]
+        numbers[~alike] = column_of(templates, others)
+    return COPIED, numbers
+
+
+# --- Arguments -----------------------------------------------------------------------------------
+
+NULL, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, POINTER, KOID, BOOL, BLOB = sorted(ARG_TYPES)
+
+
+@attrs.frozen
+class Form:
+    """How arguments of a type are written: texts around a value, which are those of some rows."""
+
+    value: Callable[[Any, I64], Cell]
+    before: str = ""
+    behind: str = ""
+
+
+def value_forms(
+    templates: Templates,
+    *,
+    string: Callable[[int], str],
+    blob: Callable[[int], str],
+    double: Callable[[float], str] = json_double,
+    shared: bool = True,
+) -> dict[int, Form]:
+    """Return the form of each type: as in JSON; pointers and koids are numbers.
+
+    ``string`` and ``blob`` render codes, ``double`` what ``doubles`` does not.
+    """
+    strings = Numbered(templates, string, shared=shared)
+    blobs = Numbered(templates, blob, shared=shared)
+    signed = Form(lambda args, rows: (SIGNED, args["int"][rows]))
+    natural = Form(lambda args, rows: (NATURAL, args["uint"][rows]))
+
+    def truth(args: Any, rows: I64) -> Cell:
+        words = templates.text(b"false"), templates.text(b"true")
+        return TEXT, np.array(words)[(args["uint"][rows] != 0).astype(np.int64)]
+
+    return {
+        NULL: Form(lambda _args, _rows: b"null"),
+        INT32: signed,
+        UINT32: natural,
+        INT64: signed,
+        UINT64: natural,
+        DOUBLE: Form(lambda args, rows: doubles(templates, args["float"][rows], double)),
+        STRING: Form(lambda args, rows: strings(args["str"][rows])),
+        POINTER: natural,
+        KOID: natural,
+        BOOL: Form(truth),
+        BLOB: Form(lambda args, rows: blobs(args["str"][rows])),
+    }
+
+
+@attrs.frozen
+class Members:
+    """Arguments as members; ``keys``, ascending, has the record or row of each."""
+
+    keys: I64
+    first: int = 0
+    """Number of the first member."""
+
+    def of(self, keys: I64) -> list[Cell]:
+        """Return the parts of a template for the members of each key."""
+        return [
+            (MEMBERS, np.searchsorted(self.keys, keys) + self.first),
+            (MEMBERS_END, np.searchsorted(self.keys, keys, side="right") + self.first),
+        ]
+
+
+class ArgumentTexts:
+    """Arguments as members of rows: a name with what follows it, a value, and what is behind.
+
+    ``name`` renders the name of a code; ``forms`` are by type.
+    """
+
+    def __init__(
+        self,
+        templates: Templates,
+        name: Callable[[int], str],
+        forms: Mapping[int, Form],
+        *,
+        shared: bool = True,
+    ) -> None:
+        self._templates = templates
+        self.forms = forms
+
+        def named(before: str) -> Numbered:
+            return Numbered(templates, lambda code: name(code) + before, shared=shared)
+
+        self._names = {form.before: named(form.before) for form in forms.values()}
+
+    def of(self, args: Any, kinds: NDArray[np.integer]) -> list[I64]:
+        """Return arguments as columns of ``Templates.hold``; ``kinds`` has the form of each."""
+        codes = np.asarray(args["name"])
+        befores, parts, values, behinds = np.zeros((4, codes.size), np.int64)
+        for kind, rows in groups(kinds):
+            form = self.forms[kind]
+            cell = form.value(args, rows)
+            part, value = (TEXT, self._templates.text(cell)) if isinstance(cell, bytes) else cell
+            befores[rows] = self._names[form.before](codes[rows])[1]
+            parts[rows] = part
+            values[rows] = signed(np.asarray(value))
+            behinds[rows] = self._templates.text(form.behind.encode())
+        return [befores, parts, values, behinds]
