@@ -533,10 +533,10 @@ def inspect_kernels(data: bytes) -> None:
         _scanned(_named("inspect"), data)
         return
     octets = _exact(data, "u1")
-    RawColumns(octets, StringPool(), BOUND)
-    lines = block_lines(octets, layout_of(data[:2]), 1 << 15, 1 << 12)
-    for unit in range(4):
-        lines.pos = unit
+    scan = RawColumns(octets, StringPool(), BOUND).scan
+    lines = block_lines(octets, layout_of(data[:2]), scan, 1 << 12)
+    for record in range(min(4, scan.count)):
+        lines.records = record
         lines.run()
 
 

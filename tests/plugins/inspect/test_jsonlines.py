@@ -163,9 +163,9 @@ def test_plain_blocks_are_not_decoded_one_by_one(
     decoded: list[int] = []
     single = Walk.record
 
-    def record(walk: Walk, at: int) -> Any:
-        decoded.append(at)
-        return single(walk, at)
+    def record(walk: Walk, number: int) -> Any:
+        decoded.append(number)
+        return single(walk, number)
 
     monkeypatch.setattr(Walk, "record", record)
     pieces = list(capture.records_json())

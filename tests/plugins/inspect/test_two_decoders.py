@@ -1,7 +1,7 @@
-"""The two readers held against each other: ``records.py`` with ``tree.py``, and the kernels.
+"""Two readers held against each other: records with ``tree.py``, and the kernels of tables.
 
-They share nothing but layout constants. Whatever the bytes, their records count the same, their
-rows hold the same values, and they find the same faults in the same places.
+They share layout constants, and the scan that finds the blocks. Whatever the bytes, their records
+count the same, their rows hold the same values, and they find the same faults in the same places.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read import tables
-from fx_inspect.read.columns import NO_LIMIT, RawColumns
+from fx_inspect.read.columns import RawColumns, record_scan
 from fx_inspect.read.links import JoinedRows, join_linked_trees
 from fx_inspect.read.record_lines import block_lines
 from fx_inspect.read.rows import TreeRows
@@ -116,15 +116,14 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
 
         Plain blocks are written in bulk (``jsonlines.py``).
         """
-        from fx_inspect.read.decoder import RecordDecoder
+        from fx_inspect.read.decoder import Walk
 
-        decoder = RecordDecoder(diagnostics=self.record_diagnostics, limits=self.request.limits)
-        data, bound = self.source.data, self.request.limits.max_record or NO_LIMIT
-        walk = decoder.begin(data)
-        lines = block_lines(data, walk.layout, bound, PIECE)
+        data = self.source.data
+        walk = Walk(data, record_scan(data, self.request.limits), self.record_diagnostics)
+        lines = block_lines(data, walk.layout, walk.scan, PIECE)
 
-        def record(at: int) -> Record:
-            one = walk.reported(at, lines.records)
+        def record(_at: int) -> Record:
+            one = walk.reported(lines.records)
             lines.records += 1
             return one
 

@@ -20,7 +20,7 @@ from fxframework.kernels.columns import Taken
 from fxframework.kernels.notes import Notes
 from fxframework.model.strings import StringPool
 
-__all__ = ["RawColumns", "arranged", "scanned", "tree_order"]
+__all__ = ["RawColumns", "arranged", "record_scan", "tree_order"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -62,13 +62,17 @@ def taken(rows: Any, values: Any, through: Any = None) -> I32:
     return np.asarray(kernel.out)
 
 
-def scanned(data: U8, limits: Limits, notes: Notes) -> Scan:
-    """Return the records of a VMO, as the kernels find them."""
+def scan_of(data: U8, limits: Limits, notes: Notes, *, places: bool) -> Scan:
+    """Return the scan of a VMO, at its beginning; ``places`` is that of ``Scan``."""
     words: I64 = data[: data.size // wire.UNIT * wire.UNIT].view("<i8")
     parameters = LAYOUTS["v0" if wire.is_legacy(data[:2].tobytes()) else "new"].data
-    scan = Scan(words.data, int(data.size), parameters, limits.max_record or NO_LIMIT, notes)
-    scan.run()
-    return scan
+    bound = limits.max_record or NO_LIMIT
+    return Scan(words.data, int(data.size), parameters, bound, notes, places)
+
+
+def record_scan(data: U8, limits: Limits) -> Scan:
+    """Return the scan of a VMO for records alone, at its beginning."""
+    return scan_of(data, limits, Notes(RULES.numbers, 0), places=False)
 
 
 class RawColumns:
@@ -94,7 +98,8 @@ class RawColumns:
         words, octets = self.words.data, data.data
         # The shares of the time, for a tree of small nodes.
         passed = (reached(share * self.nbytes // 100) for share in (25, 40, 60, 70, 85, 100))
-        self.scan = scan = scanned(data, limits, notes)
+        self.scan = scan = scan_of(data, limits, notes, places=True)
+        scan.run()
         next(passed)
         texts = Texts(scan, words, octets, limits.max_string or NO_LIMIT, notes)
         texts.run()

@@ -1,90 +1,36 @@
-"""The decoder: records of a VMO as objects, one at a time, written for clarity.
-
-The kernels read the same bytes for speed. The two share only the constants of ``format.py``, and
-tests compare their results.
-"""
+"""The decoder: records of a VMO as objects, one at a time, where the scan finds them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.format import BlockType
-from fx_inspect.read.records import (
-    RESERVED_MASKS,
-    TWO_WORDS,
-    TYPES_OF,
-    Block,
-    Damaged,
-    InspectRecord,
-    Padding,
-    Unknown,
-    block_of,
-)
-from fxframework.errors import Rule
+from fx_inspect.read.columns import record_scan
+from fx_inspect.read.records import Damaged, InspectRecord, Padding, block_of
+from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.words import view_of
 from fxframework.model.diagnostics import Diagnostics, Found
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fx_inspect.read.records import Data
+    from fx_inspect.read.scan import Scan
 
-__all__ = ["RecordDecoder"]
+__all__ = ["RecordDecoder", "Walk"]
 
-
-def _zeros_end(view: memoryview, at: int, whole: int) -> int:
-    """Return the end of the run of zero units at byte ``at``."""
-    piece = 1 << 12
-    while at < whole:
-        chunk = view[at : min(at + piece, whole)].tobytes()
-        left = len(chunk.lstrip(b"\0"))
-        at += (len(chunk) - left) // wire.UNIT * wire.UNIT
-        if left:
-            return at
-        piece = min(2 * piece, 1 << 20)
-    return at
-
-
-class _Resume:
-    """Finds where reading continues after bytes at which no block can begin."""
-
-    def __init__(self, view: memoryview, layout: str) -> None:
-        import numpy as np
-
-        whole = len(view) // wire.UNIT * wire.UNIT
-        words = np.frombuffer(view[:whole], "<u8")[::2].astype(np.uint64)
-        order = wire.ORDER.get(words).astype(np.int64)
-        field = wire.TYPE if layout == "new" else wire.TYPE_V0
-        room = len(words) - np.arange(len(words))
-        steps = np.left_shift(1, order)
-        plausible = (order <= wire.MAX_ORDER) & (steps <= room)
-        plausible &= field.get(words) < TYPES_OF[layout]
-        if layout == "new":
-            plausible &= wire.RESERVED_BITS.get(words) == 0
-        self._fits = plausible
-        # Backwards: a block leads to the end of the file if the next one does.
-        leads = bytearray(len(words) + 1)
-        leads[-1] = 1
-        steps[~plausible] = 0
-        for unit, step in zip(range(len(words) - 1, -1, -1), reversed(steps.tolist()), strict=True):
-            if step and leads[unit + step]:
-                leads[unit] = 1
-        self._leads = np.frombuffer(leads, np.uint8)[:-1].astype(bool)
-        self._end = whole
-
-    def after(self, at: int) -> int:
-        """Return the next unit after byte ``at`` from which blocks lead to the end of the file.
-
-        If there is none, the next unit at which a block can begin, or the end of the last unit.
-        """
-        start = at // wire.UNIT + 1
-        for mask in (self._leads, self._fits):
-            rest = mask[start:]
-            if rest.any():
-                return (start + int(rest.argmax())) * wire.UNIT
-        return self._end
+AHEAD = 1 << 10
+"""Records that are found in one go."""
+DAMAGE = frozenset(
+    {rules.TRAILING_BYTES, rules.BLOCK_PAST_THE_END, rules.NO_BLOCK, rules.BLOCK_OVER_LIMIT}
+)
+"""Findings about bytes in which no block begins."""
 
 
 class RecordDecoder:
@@ -103,121 +49,76 @@ class RecordDecoder:
     def records(self, data: Data) -> Iterator[InspectRecord]:
         """Yield every block, padding and damage too; their ``nbytes`` add up to ``len(data)``."""
         walk = self.begin(data)
-        at = number = 0
-        while at < len(walk.view):
-            record = walk.reported(at, number)
-            yield record
-            at += record.nbytes
+        number = 0
+        while walk.reaches(number):
+            yield walk.reported(number)
             number += 1
 
     def begin(self, data: Data) -> Walk:
         """Return a walk from the beginning of ``data``, for callers that read some records."""
-        return Walk(view_of(data), self.limits.max_record, self.diagnostics)
+        octets = np.frombuffer(view_of(data), np.uint8)
+        return Walk(octets, record_scan(octets, self.limits), self.diagnostics)
 
 
 class Walk:
-    """A walk through a file. ``found`` holds the findings about the current record."""
+    """The records of a file by number, as the scan finds them."""
 
     def __init__(
-        self, view: memoryview, max_record: int, diagnostics: Diagnostics | None = None
+        self, data: NDArray[np.uint8], scan: Scan, diagnostics: Diagnostics | None = None
     ) -> None:
-        self.view = view
-        self.found: list[Found] = []
-        self.max_record = max_record
+        self.view = view_of(data)
+        self.scan = scan
         self.diagnostics = diagnostics
-        self.layout = wire.layout_of(view[:2].tobytes())
-        self.resume: _Resume | None = None
+        self.layout = wire.layout_of(data[:2].tobytes())
+        self.passed = self.known = 0
+        """Notes that were reported, and records whose notes ``waiting`` has beside these."""
+        self.waiting = scan.notes.findings.reshape(-1, 4)
+        self.units, self.types = memoryview(scan.unit), memoryview(scan.type)
 
-    def reported(self, at: int, number: int) -> InspectRecord:
-        """Return the record at byte ``at``, whose number is ``number``, and report its findings."""
-        record = self.record(at)
-        if not at and not (isinstance(record, Block) and record.type == "HEADER"):
-            self.found.insert(0, Found(rules.NO_HEADER, 0))
+    def reaches(self, number: int) -> bool:
+        """Find the records up to a number, and some more. Return whether there are so many."""
+        if self.scan.count <= number:
+            self.scan.most = number + AHEAD
+            self.scan.run()
+        return bool(self.scan.count > number)
+
+    def reported(self, number: int) -> InspectRecord:
+        """Return a record that was found, and report the findings about it."""
+        record, found = self.record(number), self.found(number)
+        self.passed += len(found)
         if self.diagnostics is not None:
-            self.diagnostics.report(self.found, number)
-        self.found.clear()
+            self.diagnostics.report(found, number)
         return record
 
-    def find(self, rule: Rule, offset: int, value: object = None) -> None:
-        """Add a finding about the next record."""
-        self.found.append(Found(rule, offset, value))
+    def found(self, number: int) -> list[Found]:
+        """Return the findings about a record that were not reported yet."""
+        if self.known != self.scan.count:
+            self.known = self.scan.count
+            self.waiting = self.scan.notes.findings[4 * self.passed :].reshape(-1, 4)
+        if not self.waiting.size:
+            return []
+        notes = self.waiting
+        first, last = np.searchsorted(notes[:, 2], (number, number + 1)).tolist()
+        found = [
+            Found(RULES.numbered(rule), offset, value)
+            for rule, offset, _, value in notes[first:last].tolist()
+        ]
+        return sorted(found, key=lambda one: one.rule is not rules.NO_HEADER)
 
-    def damaged(self, rule: Rule, at: int, end: int, value: object) -> Damaged:
-        """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
-        self.find(rule, at, value)
-        return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=self.view[at:end])
+    def at(self, offset: int) -> int:
+        """Return the number of the record that contains a byte."""
+        self.reaches(offset)
+        return bisect_right(self.units, offset // wire.UNIT, hi=self.scan.count) - 1
 
-    def record(self, at: int) -> InspectRecord:
-        """Return the record at byte ``at``."""
-        view = self.view
-        left = len(view) - at
-        if left < wire.UNIT:
-            return self.damaged(rules.TRAILING_BYTES, at, len(view), left)
-        whole = len(view) // wire.UNIT * wire.UNIT
-        words = TWO_WORDS.unpack_from(view, at)
-        if not any(words):
-            end = _zeros_end(view, at, whole)
-            if end - at > wire.UNIT:
-                return Padding(offset=at, nbytes=end - at)
-        word = words[0]
-        order = word & wire.ORDER.limit
-        size = wire.ORDER_SIZE(order)
-        type = (wire.TYPE if self.layout == "new" else wire.TYPE_V0).get(word)
-        if size > left:
-            if order <= wire.MAX_ORDER and type < TYPES_OF[self.layout]:
-                return self.damaged(rules.BLOCK_PAST_THE_END, at, len(view), order)
-            if self.resume is None:
-                self.resume = _Resume(view, self.layout)
-            return self.damaged(rules.NO_BLOCK, at, self.resume.after(at), order)
-        if self.max_record and size > self.max_record:
-            return self.damaged(rules.BLOCK_OVER_LIMIT, at, at + size, size)
-        block = block_of(view[at : at + size], self.layout, index=at // wire.UNIT)
-        self.check(block, words)
-        return block
-
-    def check(self, block: Block | Unknown, words: tuple[int, int]) -> None:
-        """Report the findings about a block by itself."""
-        at = block.offset
-        if block.order > wire.MAX_ORDER:
-            self.find(rules.LARGE_BLOCK, at, block.nbytes)
-        if isinstance(block, Unknown):
-            self.find(rules.UNKNOWN_TYPE, at, block.type)
-            return
-        number = block.number
-        header, payload = RESERVED_MASKS[self.layout, number]
-        if words[0] & header or words[1] & payload:
-            self.find(rules.RESERVED_BITS_SET, at)
-        if number == BlockType.HEADER:
-            if at:
-                self.find(rules.SECOND_HEADER, at)
-            else:
-                self.header(block, wire.HEADER_MAGIC.get(words[0]))
-        elif number == BlockType.RESERVED:
-            self.find(rules.RESERVED_BLOCK, at)
-        elif number == BlockType.BOOL_VALUE and words[1] > 1:
-            self.find(rules.INVALID_BOOL, at, words[1])
-
-    def header(self, block: Block, magic: int) -> None:
-        """Report the findings about the header, whose magic is the number ``magic``."""
-        fields = block.fields
-        if fields["magic"] != "INSP":
-            self.find(rules.OTHER_MAGIC, 0, magic)
-        version = fields["version"]
-        if version > (wire.MAX_VERSION if self.layout == "new" else 0):
-            self.find(rules.UNKNOWN_VERSION, 0, version)
-        elif not version and self.layout == "new":
-            self.find(rules.VERSION_ZERO_IN_NEW_LAYOUT, 0)
-        generation = fields["generation"]
-        if generation % 2:
-            self.find(rules.LOCKED, 0)
-        elif generation == wire.FROZEN_GENERATION:
-            self.find(rules.FROZEN_VMO, 0)
-        size, actual = fields["vmo_size"], len(self.view)
-        if size is None:
-            return
-        if not block.nbytes <= size <= wire.MAX_VMO or size % wire.UNIT:
-            self.find(rules.NO_SIZE, 0, size)
-        elif size > actual:
-            self.find(rules.SHORTER_THAN_ITS_SIZE, 0, size)
-        elif size < actual:
-            self.find(rules.LONGER_THAN_ITS_SIZE, 0, size)
+    def record(self, number: int) -> InspectRecord:
+        """Return a record that was found."""
+        unit, type = self.units[number], self.types[number]
+        behind = self.scan.at if number + 1 == self.scan.count else self.units[number + 1]
+        start, end = wire.UNIT * unit, min(wire.UNIT * behind, len(self.view))
+        if type == wire.PADDING:
+            return Padding(offset=start, nbytes=end - start)
+        data = self.view[start:end]
+        if type == wire.DAMAGED:
+            (code,) = (each.rule.code for each in self.found(number) if each.rule in DAMAGE)
+            return Damaged(offset=start, nbytes=len(data), code=code, raw=data)
+        return block_of(data, self.layout, index=unit)

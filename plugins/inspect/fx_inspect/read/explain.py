@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-import numpy as np
 
 from fx_inspect import format as wire
 from fx_inspect.format import BlockType
-from fx_inspect.read.columns import scanned
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import (
     Block,
@@ -27,7 +25,6 @@ from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, Bits, FieldView, WordLayout, to_i64
-from fxframework.kernels.notes import Notes
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.kit.json_fields import double_of
 
@@ -51,10 +48,8 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     Raises UsageError if the file has no such byte.
     """
     check_offset(source, offset)
-    scan = scanned(source.data, Limits(max_record=0), Notes(RULES.numbers, 1))
-    units = np.asarray(scan.unit)[: scan.count]
-    last = int(np.searchsorted(units, offset // wire.UNIT, "right")) - 1
-    record = RecordDecoder().begin(source.data).record(wire.UNIT * int(units[last]))
+    walk = RecordDecoder(limits=Limits(max_record=0)).begin(source.data)
+    record = walk.record(walk.at(offset))
     return list(_Explainer(source.data, record, offset).views())
 
 

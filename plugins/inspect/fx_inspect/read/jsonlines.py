@@ -1,8 +1,8 @@
 """Record JSON of blocks in bulk, straight from their words.
 
-A third way beside the two decoders: it writes exactly the lines that ``orjson.dumps`` makes of
-``record.to_json()``, for blocks about which there is no finding, and leaves the others to
-``decoder.py``. Tests compare its lines with those.
+It writes exactly the lines that ``orjson.dumps`` makes of ``record.to_json()``, for blocks about
+which there is no finding, and leaves the others to ``decoder.py``. Tests compare its lines with
+those.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fx_inspect import format as wire
+from fx_inspect.read.scan import Scan
 from fxframework.io.words import WORD
-from fxframework.kernels.annotations import Bytes, Fallible, View, f64, flag, i64, status
+from fxframework.kernels.annotations import Bytes, Fallible, View, f64, i64, status
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8
@@ -55,18 +56,19 @@ NOT_PLAIN = 2
 
 
 class JsonLines(Kernel):
-    """Writes the lines of blocks from unit ``pos`` on; ``records`` counts them.
+    """Writes the lines of the scan's blocks from number ``records`` on, which is at unit ``pos``.
 
-    ``run`` gives END at the last whole unit, FULL once ``most`` bytes are written, and NOT_PLAIN at
+    ``run`` gives END behind the last record, FULL once ``most`` bytes are written, and NOT_PLAIN at
     what is not a block of a known type, and at blocks that only ``decoder.py`` can show.
 
-    ``data`` is the file as octets, words and doubles. ``layout`` (int64) is four arrays: where the
-    type is, its mask, the number of types, and where the length of a name is; for each type the
-    bits of both words that must be zero, and those that no field has; where the fields of each type
-    begin and those of the last one end; and the fields, FIELD numbers each: literal, word, lowest
-    bit, mask, and how it is shown. ``texts`` are their literals, which count on from ``TEXTS``.
+    ``data`` is the file as octets, words and doubles. ``layout`` (int64) is three arrays: for each
+    type the bits of both words that must be zero, and those that no field has; where the fields of
+    each type begin and those of the last one end; and the fields, FIELD numbers each: literal,
+    word, lowest bit, mask, and how it is shown. ``texts`` are their literals, which count on from
+    ``TEXTS``.
     """
 
+    scan: Scan
     words: View[i64]
     doubles: View[f64]
     octets: Bytes
@@ -75,40 +77,29 @@ class JsonLines(Kernel):
     masks: View[i64]
     bounds: View[i64]
     fields: View[i64]
-    type_at: i64
-    type_mask: i64
-    types: i64
-    length_at: i64
-    units: i64
-    max_record: i64
     most: i64
     pos: i64
     records: i64
 
     def __init__(
         self,
+        scan: Scan,
         data: Sequence[memoryview],
         layout: Sequence[memoryview],
         texts: Sequence[bytes],
-        max_record: int,
         most: int,
     ) -> None:
         octets, words, doubles = data
+        self.scan = scan
         self.words = memoryview(words)
         self.doubles = memoryview(doubles)
         self.octets = memoryview(octets)
         self.utf8 = Utf8(octets)
         self.out = Output((*TEXTS, *texts), octets)
-        numbers, masks, bounds, fields = layout
-        self.type_at = numbers[0]
-        self.type_mask = numbers[1]
-        self.types = numbers[2]
-        self.length_at = numbers[3]
+        masks, bounds, fields = layout
         self.masks = memoryview(masks)
         self.bounds = memoryview(bounds)
         self.fields = memoryview(fields)
-        self.units = len(words) // 2
-        self.max_record = max_record
         self.most = most
         self.pos = 0
         self.records = 0
@@ -116,10 +107,10 @@ class JsonLines(Kernel):
     def step(self) -> Fallible[i64]:
         """Write lines."""
         while self.out.used < self.most:
-            if self.pos >= self.units:
+            if self.records == self.scan.count and not self.scan.following():
                 return END
             before = self.out.used
-            if not self.block(self.pos):
+            if not self.block(self.scan.unit[self.records]):
                 self.out.used = before
                 return NOT_PLAIN
             self.records += 1
@@ -127,20 +118,16 @@ class JsonLines(Kernel):
 
     def block(self, unit: i64) -> status:
         """Write the block at a unit, and go behind it: 1, or 0 where it is not plain."""
+        type = self.scan.type[self.records]
+        order = self.scan.order[self.records]
+        if unit == 0 or type > wire.STRING or type in (wire.HEADER, wire.RESERVED):
+            return 0
+        size = ONE << order
         word = self.words[2 * unit]
         payload = self.words[2 * unit + 1]
-        order = wire.ORDER.get(word)
-        type = (word >> self.type_at) & self.type_mask
-        size = ONE << order
-        if order > wire.MAX_ORDER or size > self.units - unit or wire.UNIT * size > self.max_record:
-            return 0
-        if unit == 0 or type >= self.types or type in (wire.HEADER, wire.RESERVED):
-            return 0
         if (word & self.masks[4 * type]) != 0 or (payload & self.masks[4 * type + 1]) != 0:
             return 0
-        if (word | payload) == 0 and (unit + 1 < self.units) and self.zero(unit + 1):
-            return 0  # two units of zeros in a row are padding
-        if type == wire.BOOL and payload not in (0, 1):
+        if order > wire.MAX_ORDER or (type == wire.BOOL and payload not in (0, 1)):
             return 0
         start = wire.UNIT * unit
         end = start + wire.UNIT * size
@@ -161,9 +148,12 @@ class JsonLines(Kernel):
         raw = 0
         if (word & self.masks[4 * type + 2]) != 0 or (payload & self.masks[4 * type + 3]) != 0:
             raw = 1
-        while behind < end and raw == 0:
-            raw = self.octets[behind]
+        while behind % WORD != 0:
+            raw |= self.octets[behind]
             behind += 1
+        while behind < end and raw == 0:
+            raw = 1 if self.words[behind // WORD] != 0 else 0
+            behind += WORD
         if raw != 0:
             self.out.literal(RAW)
             self.out.hexadecimal(start, wire.UNIT * size)
@@ -172,10 +162,6 @@ class JsonLines(Kernel):
             self.out.literal(END_OF_RECORD)
         self.pos = unit + size
         return 1
-
-    def zero(self, unit: i64) -> flag:
-        """Return whether a unit is zero."""
-        return self.words[2 * unit] == 0 and self.words[2 * unit + 1] == 0
 
     def field(self, at: i64, unit: i64) -> status:
         """Write a field of the block at a unit: 1, or 0 for a double that JSON does not have."""
@@ -206,7 +192,7 @@ class JsonLines(Kernel):
         at = start + wire.UNIT
         if type == wire.NAME:
             at = start + 8
-            nbytes = min((self.words[start // WORD] >> self.length_at) & LENGTH, end - at)
+            nbytes = min((self.words[start // WORD] >> self.scan.index_at) & LENGTH, end - at)
             if not self.utf8.valid(at, nbytes):
                 return -1
             self.out.literal(NAME_TEXT)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fx_inspect import format as wire
 from fx_inspect.format import BlockType
 from fx_inspect.read.jsonlines import KINDS, TEXTS, JsonLines
+from fx_inspect.read.scan import Scan
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.buffers import view
 
@@ -32,12 +33,12 @@ HOLDING = {BlockType.EXTENT, BlockType.NAME, BlockType.STRING_REFERENCE}
 """Types with bytes from the second word on."""
 
 
-def block_lines(data: U8, layout: str, max_record: int, most: int) -> JsonLines:
-    """Return the kernel at the beginning of a file of this layout; limits are in bytes."""
+def block_lines(data: U8, layout: str, scan: Scan, most: int) -> JsonLines:
+    """Return the kernel at the beginning of a file of this layout; ``most`` is in bytes."""
     whole = data[: data.size // wire.UNIT * wire.UNIT]
     words, doubles = whole.view("<i8"), whole.view("<f8")
     file = view(data, np.uint8), view(words, np.int64), view(doubles, np.float64)
-    return JsonLines(file, *_known(layout), max_record, most)
+    return JsonLines(scan, file, *_known(layout), most)
 
 
 @functools.cache
@@ -81,6 +82,5 @@ def _known(layout: str) -> tuple[list[memoryview], list[bytes]]:
                     literal(orjson.dumps(names.get(value, value)))
         masks += [*RESERVED_MASKS[layout, type], *(U64_MAX & ~word for word in known)]
         bounds.append(len(fields) // FIELD)
-    numbers = [kind.low, kind.limit, len(types), NUMBERS[layout, BlockType.NAME][0][1]]
-    arrays = (np.array(each, np.uint64).view("<i8") for each in (numbers, masks, bounds, fields))
+    arrays = (np.array(each, np.uint64).view("<i8") for each in (masks, bounds, fields))
     return [array.data for array in arrays], texts

@@ -1,7 +1,7 @@
 """The scan: the bytes of a VMO to blocks, and to the stretches between them.
 
-``decoder.py`` finds the same records for clarity; tests hold the two against each other. Words are
-int64, with their bits as they are in the file.
+Objects, record JSON and tables take them from here. Words are int64, with their bits as they are in
+the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Scan(Kernel):
     ``unit`` (int32), ``type`` and ``order`` (uint8) have the records in the order of the file, as
     many as ``count``. ``starts`` (uint8) has 1 + the type of the block that begins at each unit, or
     0; ``numbers`` (int32) which node, extent, string or buffer it is. Nodes count from 1: the root
-    is 0. ``tally`` (int64) counts records by 16 * type + order.
+    is 0. ``tally`` (int64) counts records by 16 * type + order. Without ``places`` these two are
+    empty, and free lists are not followed.
     """
 
     words: View[i64]
@@ -48,6 +49,9 @@ class Scan(Kernel):
     notes: Notes
     nbytes: i64
     units: i64
+    places: flag
+    at: i64
+    most: i64
     index_at: i64
     index_mask: i64
     name_at: i64
@@ -76,9 +80,18 @@ class Scan(Kernel):
     resumed: i64
 
     def __init__(
-        self, words: memoryview, nbytes: int, layout: memoryview, max_record: int, notes: Notes
+        self,
+        words: memoryview,
+        nbytes: int,
+        layout: memoryview,
+        max_record: int,
+        notes: Notes,
+        places: bool,
     ) -> None:
         self.words = memoryview(words)
+        self.places = places
+        self.at = 0
+        self.most = 1 << 62
         self.notes = notes
         self.nbytes = nbytes
         self.units = len(words) // 2
@@ -94,8 +107,8 @@ class Scan(Kernel):
         self.unit = room(self.units + 1, "i4")
         self.type = room(self.units + 1, "u1")
         self.order = room(self.units + 1, "u1")
-        self.starts = full(self.units, "u1")
-        self.numbers = room(self.units, "i4")
+        self.starts = full(self.units if places else 0, "u1")
+        self.numbers = room(self.units if places else 0, "i4")
         self.leads = room(0, "u1")
         self.tally = full(256 * 16, "i8")
         self.count = 0
@@ -111,14 +124,21 @@ class Scan(Kernel):
         self.resumed = NOT_LOOKED
 
     def step(self) -> Fallible[i64]:
-        """Find all records."""
-        unit = 0
-        while wire.UNIT * unit < self.nbytes:
-            unit = self.record(unit)
-        self.free_lists()
-        if self.count > 0 and self.type[0] == wire.HEADER:
-            self.header()
+        """Find all records, or as many as ``most``."""
+        while self.count < self.most and self.following():
+            pass
+        if self.places:
+            self.free_lists()
         return 0
+
+    def following(self) -> Fallible[i64]:
+        """Find the next record, which ends at unit ``at``. Return 0 at the end of the file."""
+        if wire.UNIT * self.at >= self.nbytes:
+            return 0
+        self.at = self.record(self.at)
+        if self.count == 1 and self.type[0] == wire.HEADER:
+            self.header()
+        return 1
 
     def record(self, unit: i64) -> Fallible[i64]:
         """Find the record at a unit. Return the unit after it."""
@@ -192,8 +212,9 @@ class Scan(Kernel):
             self.notes.add(rules.RESERVED_BLOCK, at, self.count, type)
         elif type == wire.HEADER and unit > 0:
             self.notes.add(rules.SECOND_HEADER, at, self.count, type)
-        self.starts[unit] = type + 1
-        self.numbers[unit] = number
+        if self.places:
+            self.starts[unit] = type + 1
+            self.numbers[unit] = number
         self.enter(unit, type, order, unit)
         return 0
 
