@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fxframework.kit.json_fields import JsonFields
-from fxframework.wire.cursor import Builder, Cursor, RefusalError
+from fxframework.wire.cursor import Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Octets, Values
 
@@ -22,6 +22,11 @@ class Computed(Field):
         self.nbits = nbits
         self.signed = signed
 
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest number."""
+        return limits_of(self.nbits, self.signed)
+
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
         return [*super().expressions(), self.of]
@@ -35,9 +40,6 @@ class Computed(Field):
         """Compute it."""
         values[self.name] = self.compute(c.known)
         c.known[self] = wrapped(values[self.name])
-
-    def write(self, b: Builder, values: Values) -> None:
-        """Write nothing."""
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number, which writing ignores; None if there is none."""
@@ -72,15 +74,16 @@ class Spare(Octets):
         if self.shown is self:
             values[self.name] = data if any(data) else b""
 
-    def write(self, b: Builder, values: Values) -> None:
-        """Write the bytes. Raises RefusalError if they are not as many as the record has."""
-        given = self.bytes_of(values[self.shown.name])
-        if given and len(given) != self.shown.before + self.shown.own:
-            total = self.shown.before + self.shown.own
-            raise RefusalError(
-                405, f"{self.shown.name} has {len(given)} bytes, and there are {total}"
-            )
-        b.out += given[self.before : self.before + self.own].ljust(self.own, b"\0")
+    def own_bytes(self, value: Any) -> bytes:
+        """Return its bytes of the value, which begins with those before them.
+
+        Raises RefusalError if the value has not as many bytes as the record.
+        """
+        given, total = self.bytes_of(value), self.shown.before + self.shown.own
+        if given and len(given) != total:
+            message = f"{self.shown.name} has {len(given)} bytes, and there are {total}"
+            raise RefusalError(405, message)
+        return given[self.before : self.before + self.own].ljust(self.own, b"\0")
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the bytes into record JSON, unless all are zero."""

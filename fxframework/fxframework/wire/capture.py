@@ -134,6 +134,8 @@ class Run:
         state = ProgramState(self.compiled, program, self.data)
         walk = Walk(format, self.source, state, self.capture.request.limits)
         walk.at = int(program.pos)
+        if not self.compiled.lines:
+            walk.views = []  # rows need the places of fields
         record: LosslessRecord
         record, notes = read(walk)
         for number, offset, value in notes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fxframework.kit.json_fields import JsonFields, exactly
-from fxframework.wire.cursor import Builder, Cursor, RefusalError
+from fxframework.wire.cursor import Cursor, RefusalError
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Nan, Number, Octets, Values
 
@@ -56,21 +56,22 @@ class Choice(Field):
         if field is not None:
             field.read_by_rules(c, values)
 
-    def write(self, b: Builder, values: Values) -> None:
-        """Write the value of its kind."""
-        field = self.of(b.known[self.tag])
-        if field is not None:
-            field.write(b, values)
-        elif values[self.name] is not None:
-            raise self.unwanted(values[self.name])
-
-    def unwanted(self, value: Any) -> RefusalError:
+    def unknown(self, value: Any) -> RefusalError:
         """Return the refusal of a value where there is none."""
         return RefusalError(403, f"{self.name} must be None, not {value!r}")
 
     def key_of(self, value: Any) -> Any:
         """Return the bits of a double, so that -0.0 differs from 0.0."""
         return value.bits if isinstance(value, Nan) else exactly(value)
+
+    @property
+    def shows(self) -> tuple[dict[Any, Callable[..., None]], Callable[..., None]]:
+        """What shows a value, by the value of the tag, and of all other tags."""
+        shows = {
+            self.tag.values.get(number, number): self.show if each is None else each.show
+            for number, each in self.kinds.items()
+        }
+        return shows, self.show if self.other is None else self.other.show
 
     def parse_of(self, form: JsonFields, values: Mapping[str, Any]) -> Any:
         """Return the value, for the values of a record before it."""
@@ -98,9 +99,6 @@ class Flag(Field):
         """Take the flag from the number."""
         values[self.name] = bool(c.known[self.number] & 1)
 
-    def write(self, b: Builder, values: Values) -> None:
-        """Write nothing: the number has it."""
-
     def parse(self, form: JsonFields) -> Any:
         """Return the flag."""
         return form.flag(self.key)
@@ -124,6 +122,3 @@ class Check(Field):
         del values
         if self.condition.value(c.known):
             c.notes.append((self.rule, c.start, wrapped(self.shown.value(c.known))))
-
-    def write(self, b: Builder, values: Values) -> None:
-        """Write nothing."""

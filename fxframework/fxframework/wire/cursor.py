@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from fxframework.io.words import FieldView, explain_stretch
 from fxframework.wire.expressions import Expression, Register, wrapped
@@ -44,39 +44,39 @@ class RefusalError(Exception):
 class Cursor:
     """Reads the fields of one record, from byte ``at`` to ``limit`` of ``data``.
 
-    ``known`` has the values of fields and registers; ``notes`` collects findings (number of the
-    rule, offset, value), ``effects`` what the record changes in the state once it is read whole.
-    ``views`` collects annotated fields if it is a list; ``layout`` is that of what is being read.
+    ``notes`` collects findings (number of the rule, offset, value), ``sets`` the registers that the
+    record changes in the state once it is read whole, ``effects`` what it changes in tables.
+    ``known`` has the values of fields and registers; ``views`` collects annotated fields if it is
+    a list; ``layout`` is that of what is being read.
     """
 
-    def __init__(
-        self, data: memoryview, at: int, limit: int, state: State, views: list[FieldView] | None
-    ) -> None:
+    wanted: int | None = None
+    section = ""
+    layout: Any = None
+
+    def __init__(self, data: memoryview, at: int, limit: int, state: State) -> None:
         self.data = data
-        self.origin = at
-        self.start = at
         self.at = at
         self.limit = limit
-        self.big = state.big
-        self.mirrored = state.mirrored
         self.state = state
-        self.known: dict[Expression, int] = dict(state.registers)
-        self.word = 0
-        self.word_at = at
-        self.word_nbytes = 0
-        self.refs: dict[str, int] = {}
         self.notes: list[tuple[int, int, int]] = []
+        self.sets: dict[Expression, int] = {}
         self.effects: list[tuple[Any, ...]] = []
+
+    def begin(self, views: list[FieldView] | None = None) -> Self:
+        """Begin to read field by field, which generated code does not."""
+        self.origin = self.start = self.word_at = self.at
+        self.big = self.state.big
+        self.mirrored = self.state.mirrored
+        self.known: dict[Expression, int] = dict(self.state.registers)
+        self.word = self.word_nbytes = 0
+        self.refs: dict[str, int] = {}
         self.spans: dict[Any, tuple[int, int]] = {}
         """Place and size of spans of bytes that were read."""
         self.spare: dict[Any, bytes] = {}
         """Bytes without a meaning that were read, with those before them."""
         self.views = views
-        self.odd = False
-        """Whether the fields may not encode to the same bytes."""
-        self.section = ""
-        self.wanted: int | None = None
-        self.layout: Any = None
+        return self
 
     def take(self, nbytes: int) -> memoryview:
         """Return the next bytes. Raises ShortError if the record has fewer."""
@@ -116,7 +116,6 @@ class Cursor:
         at = self.at
         if end > at:
             if any(self.take(end - at)):
-                self.odd = True
                 self.note(105, 0, at, field)
             self.stretch("padding", at)
 
@@ -156,35 +155,18 @@ class Cursor:
 
 
 class Builder:
-    """Writes the fields of one record into ``out``, in a byte order and a state of the tables."""
+    """Bytes that are written one after another, in a byte order and a state of the tables."""
 
     def __init__(self, what: str, state: State | None, big: bool) -> None:
         self.what = what
         self.state = state
         self.big = big
-        self.mirrored = state is not None and state.mirrored
         self.out = bytearray()
         self.start = 0
-        self.known: dict[Expression, int] = {} if state is None else dict(state.registers)
-        self.word_at = 0
-        self.word_nbytes = 0
-        self.later: list[tuple[Any, int, int]] = []
-        """Fields that are written when the size is known, with place and size of their words."""
-        self.layout: Any = None
 
     def number(self, value: int, nbytes: int, *, signed: bool = False) -> None:
         """Write an integer that fits."""
         self.out += value.to_bytes(nbytes, order_of(self.big), signed=signed)
-
-    def open_word(self, nbytes: int) -> None:
-        """Begin a word of zero bits."""
-        self.word_at, self.word_nbytes = len(self.out), nbytes
-        self.out += bytes(nbytes)
-
-    def put_bits(self, at: int, nbytes: int, low: int, value: int) -> None:
-        """Set bits of a word at a place."""
-        word = int.from_bytes(self.out[at : at + nbytes], order_of(self.big)) | value << low
-        self.out[at : at + nbytes] = word.to_bytes(nbytes, order_of(self.big))
 
     def align(self, unit: int) -> None:
         """Write zero bytes up to a multiple of ``unit`` from the start of the record."""

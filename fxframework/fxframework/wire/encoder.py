@@ -87,7 +87,7 @@ class Encoder:
         except ShortError:
             problem = "the fields do not agree with each other"
             raise self.format.refuse(404, f"{cls.record}: {problem}") from None
-        state.apply(c.effects)
+        state.apply(c.sets, c.effects)
 
     def alone(self) -> Alone | None:
         """Return how a record is encoded if its indexes and its raw bytes are right.

@@ -84,10 +84,6 @@ class Expression:
         del fields
         return self
 
-    def source(self, names: Callable[[Expression], str]) -> str:
-        """Return it as Python; ``names`` gives the source of fields and registers."""
-        return names(self)
-
     def __add__(self, other: Any) -> Expression:
         return Calculation("+", self, other)
 
@@ -153,11 +149,6 @@ class Constant(Expression):
     def value(self, known: Mapping[Any, int]) -> int:  # noqa: ARG002 (the signature of all)
         """Return the number."""
         return self.number
-
-    def source(self, names: Callable[[Expression], str]) -> str:
-        """Return the number as Python."""
-        del names
-        return repr(self.number)
 
     def __repr__(self) -> str:
         return str(self.number)
@@ -235,20 +226,6 @@ class Calculation(Expression):
     def resolved(self, fields: Mapping[str, Expression]) -> Expression:
         """Return the operation on the resolved sides."""
         return Calculation(self.symbol, self.left.resolved(fields), self.right.resolved(fields))
-
-    def source(self, names: Callable[[Expression], str]) -> str:
-        """Return the operation as Python, whose result is right in its low 64 bits."""
-        sides = self.left, self.right
-        left, right = (each.source(names) for each in sides)
-        if self.symbol in "+-*&|":
-            return f"({left} {self.symbol} {right})"
-        left, right = (
-            text if isinstance(each, Register | Constant) else f"wrapped({text})"
-            for each, text in zip(sides, (left, right), strict=True)
-        )
-        if self.symbol in ("<<", ">>"):
-            return f"calculated({self.symbol!r}, {left}, {right})"
-        return f"({left} {self.symbol} {right})"
 
     def linear(self) -> tuple[Expression, int, int] | None:
         """Return a leaf, a factor and a summand, or None."""

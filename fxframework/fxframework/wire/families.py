@@ -161,8 +161,8 @@ class Family:
             raise self.size.refused(404, f"the record would have {size} bytes, too many")
         return value
 
-    def size_at(self, data: memoryview, at: int, big: bool) -> int:
+    def size_at(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> int:
         """Return the size that the record at a place claims; 0 if its fields imply it."""
         if self.size is None:
             return self.nbytes
-        return self.places[self.size].get(data, at, big) * self.unit + self.plus
+        return self.places[self.size].get(data, at, big, mirrored) * self.unit + self.plus

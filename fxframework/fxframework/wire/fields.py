@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -27,7 +27,6 @@ from fxframework.kit.json_fields import (
 )
 from fxframework.wire.cursor import (
     AT,
-    Builder,
     Cursor,
     RefusalError,
     ShortError,
@@ -42,13 +41,14 @@ from fxframework.wire.expressions import (
     expression,
     wrapped,
 )
-from fxframework.wire.state import Entry, TextTable
+from fxframework.wire.state import Entry, State, TextTable
 
 __all__ = [
     "Bits", "Field", "Float", "Integer", "Mark", "Number", "Octets", "Span", "Text",
 ]  # fmt: skip
 
 Values = dict[str, Any]
+Refs = dict[str, int] | None
 _F32 = struct.Struct("<f")
 _U32 = struct.Struct("<I")
 
@@ -108,6 +108,10 @@ class Field(Expression):
         """Return the refusal of a value, by the rule of this number or the field's own."""
         return RefusalError(self.rules.get(number, number), message)
 
+    def uneven(self, size: int) -> RefusalError:
+        """Return the refusal of a value that is as long as no number says."""
+        return RefusalError(404, f"{self.name} has {size}, which its length cannot hold")
+
     def key_of(self, value: Any) -> Any:
         """Return what values of the field are compared by."""
         return value
@@ -123,9 +127,13 @@ class Field(Expression):
         except ShortError as problem:
             raise ShortError(self.rules.get(problem.number, problem.number)) from None
 
-    def write(self, b: Builder, values: Values) -> None:
-        """Write it. Raises RefusalError for a value that it cannot hold."""
-        raise NotImplementedError
+    def missing(self) -> RefusalError:
+        """Return the refusal of a record without it, whose other fields say that it has one."""
+        return RefusalError(402, f"{self.name} is missing")
+
+    def unwanted(self) -> RefusalError:
+        """Return the refusal of a value, where other fields say that there is none."""
+        return RefusalError(404, f"{self.name} is given, but the record has none by its fields")
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put its value into record JSON."""
@@ -204,10 +212,6 @@ class Number(Field):
         """Read the number."""
         raise NotImplementedError
 
-    def put(self, b: Builder, number: int) -> None:
-        """Write the number, which fits."""
-        raise NotImplementedError
-
     def read(self, c: Cursor, values: Values) -> None:
         """Read the number and check it."""
         at = c.at
@@ -219,6 +223,7 @@ class Number(Field):
         if self.closed and number not in self.values:
             raise ShortError
         if self.equals is not None and self not in c.layout.measured:
+            c.known[AT] = (c.word_at if self in c.layout.word_of else at) - c.start
             self.check(c)
         if self.values and number not in self.values:
             c.note(106, number, None, self)
@@ -237,9 +242,9 @@ class Number(Field):
             shown = text
             c.refs[self.name] = number
         if self.sets is not None:
-            c.effects.append(("set", self.sets, wrapped(number)))
+            c.sets[self.sets] = wrapped(number)
         if self.adds is not None:
-            c.effects.append(("set", self.adds, wrapped(c.known[self.adds] + number)))
+            c.sets[self.adds] = wrapped(c.known[self.adds] + number)
         if self.public:
             values[self.name] = shown
         if c.views is not None:
@@ -260,23 +265,6 @@ class Number(Field):
         """Return what a number means, and what the field is for."""
         return ": ".join(filter(None, (meaning, self.doc)))
 
-    def number_of(self, b: Builder, values: Values) -> int:
-        """Return the number to write. Raises RefusalError for a value without one."""
-        if self in b.known:
-            return b.known[self]
-        if self.role == "size" or self.late(b):
-            return 0
-        if self.equals is not None:
-            return self.as_stored(self.equals.value(b.known))
-        if self in b.layout.implied:
-            return self._implied(values, b)
-        if not self.public:
-            return 0
-        given = values[self.name]
-        if self.refers is not None:
-            return self._index(b, given, values)
-        return self.given(given)
-
     def given(self, value: Any) -> int:
         """Return the number of a value. Raises RefusalError for one without."""
         if isinstance(value, str):
@@ -293,59 +281,23 @@ class Number(Field):
             raise RefusalError(401, f"{self.name} has no value {given!r}")
         return self.names_of[given]
 
-    def _index(self, b: Builder, text: Any, values: Values) -> int:
-        """Return the number of a text: that of ``refs`` if it still has the text."""
-        assert self.refers is not None  # noqa: S101 (asked only of references)
-        return index_of(self.refers, text, self.name, b, values)
-
-    def late(self, b: Builder) -> bool:
-        """Return whether it depends on what is known only when the record is complete."""
-        return self.equals is not None and any(
-            leaf not in b.known for leaf in self.equals.leaves() if not isinstance(leaf, Constant)
-        )
-
-    def _implied(self, values: Values, b: Builder) -> int:
-        found: list[tuple[int, str]] = []
-        for how, field, factor, summand in b.layout.implied[self]:
-            given = values.get(field.name)
-            if not b.layout.is_chosen(field, b.known):
-                continue
-            if how == "index" and isinstance(field, Text):
-                return field.index_to_write(b, values)
-            if how == "flag":
-                found.append((int(bool(given)), field.name))
-                continue
-            if how == "present":
-                if given is not None or not self.public:
-                    found.append((summand if given is not None else factor, field.name))
-                continue
-            if given is None:
-                continue
-            size = field.size_of(given) if isinstance(field, Span) else len(given)
-            number, rest = divmod(size - summand, factor)
-            if rest:
-                raise RefusalError(404, f"{field.name} has {size}, which its length cannot hold")
-            found.append((number, field.name))
-        different = {number for number, _ in found}
-        if len(different) > 1:
-            names = " and ".join(name for _, name in found)
+    def agreed(self, found: Iterable[tuple[int | None, str]]) -> int:
+        """Return the number that several fields imply, each by its name; None: it says nothing."""
+        said = [(number, name) for number, name in found if number is not None]
+        if len({number for number, _ in said}) > 1:
+            names = " and ".join(name for _, name in said)
             raise RefusalError(404, f"{names} must be equally long")
-        return found[0][0] if found else 0
-
-    def write(self, b: Builder, values: Values) -> None:
-        """Write the number."""
-        number = self.number_of(b, values)
-        least, most = self.range
-        if not least <= number <= most:
-            raise self.beyond(number)
-        self.put(b, number)
-        if not (self.role == "size" or self.late(b)):
-            b.known[self] = number
+        return said[0][0] if said else 0
 
     def beyond(self, number: int) -> RefusalError:
         """Return the refusal of a number that does not fit."""
         problem = refusal_of_range(self.name.lstrip("_"), number, *self.range)
         return self.refused(404, problem.message)
+
+    def too_much(self, number: int) -> RefusalError:
+        """Return the refusal of a number that follows from the rest of the record."""
+        name, most = self.name.lstrip("_"), self.range[1]
+        return self.refused(404, f"{name} would be {number}; at most {most} fits")
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number, name, text or flag."""
@@ -369,18 +321,21 @@ class Number(Field):
             out[self.key] = value
 
 
-def index_of(table: TextTable, text: Any, name: str, b: Builder, values: Values) -> int:
-    """Return the number by which a text is referred to. Raises RefusalError if there is none."""
+def index_of(table: TextTable, text: Any, name: str, state: State | None, refs: Refs) -> int:
+    """Return the number by which a text is referred to. Raises RefusalError if there is none.
+
+    That of ``refs``, if it still has the text.
+    """
     if not isinstance(text, str):
         raise RefusalError(403, f"{name} must be a string, not {text!r}")
-    given = (values.get("refs") or {}).get(name)
-    if given is not None and b.state is None:
+    given = (refs or {}).get(name)
+    if given is not None and state is None:
         return int(given)
-    if given is not None and b.state is not None:
-        declared = b.state.text(table, given)
+    if given is not None and state is not None:
+        declared = state.text(table, given)
         if text == (table.unknown(given) if declared is None else declared):
             return int(given)
-    index = None if b.state is None else b.state.index(table, text)
+    index = None if state is None else state.index(table, text)
     if index is None:
         index = table.index_in(text)
     if index is None:
@@ -426,20 +381,6 @@ class Bits(Number):
         high = low + self.nbits - 1
         c.bits(self.name.lstrip("_"), low, high, value, self.explained(meaning))
 
-    def put(self, b: Builder, number: int) -> None:
-        """Write the bits."""
-        word = b.layout.words.get(self)
-        if word is not None:
-            b.open_word(word[0])
-        if self.role == "size" or self.late(b):
-            b.later.append((self, b.word_at, b.word_nbytes))
-        self.put_later(b, b.word_at, b.word_nbytes, number)
-
-    def put_later(self, b: Builder, at: int, nbytes: int, number: int) -> None:
-        """Write the bits at a place of a record that is complete."""
-        low = self.shift(nbytes, b.mirrored)
-        b.put_bits(at, nbytes, low, number & (1 << self.nbits) - 1)
-
 
 class Integer(Number):
     """An integer of 1 to 8 bytes, in the byte order of the stretch."""
@@ -455,16 +396,6 @@ class Integer(Number):
     def take(self, c: Cursor) -> int:
         """Read the integer."""
         return c.number(self.nbytes, signed=self.signed)
-
-    def put(self, b: Builder, number: int) -> None:
-        """Write the integer."""
-        if self.role == "size" or self.late(b):
-            b.later.append((self, len(b.out), self.nbytes))
-        b.number(number, self.nbytes, signed=self.signed)
-
-    def put_later(self, b: Builder, at: int, nbytes: int, number: int) -> None:
-        """Write the integer at a place of a record that is complete."""
-        b.out[at : at + nbytes] = number.to_bytes(nbytes, order_of(b.big), signed=self.signed)
 
 
 class Mark(Integer):
@@ -483,11 +414,6 @@ class Mark(Integer):
             raise ShortError
         values[self.name] = self.names[int(c.big)]
         c.stretch(self.name, at, values[self.name])
-
-    def number_of(self, b: Builder, values: Values) -> int:
-        """Return the number."""
-        del b, values
-        return self.number
 
     def parse(self, form: JsonFields) -> Any:
         """Return the name of the order."""
@@ -520,27 +446,25 @@ class Float(Field):
         values[self.name] = number
         c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
 
-    def write(self, b: Builder, values: Values) -> None:
-        """Write the number. Raises RefusalError if 4 bytes cannot hold it exactly."""
-        given = values[self.name]
+    def octets(self, given: Any, big: bool) -> bytes:
+        """Return the bytes of a value. Raises RefusalError if 4 bytes cannot hold it exactly."""
         if not isinstance(given, int | float) or isinstance(given, bool):
             raise RefusalError(403, f"{self.name} must be a number, not {given!r}")
         if math.isnan(given):
             bits = given.bits if isinstance(given, Nan) else CANONICAL_NAN
-            b.number(bits if self.nbytes == 8 else narrowed(bits), self.nbytes)
-            return
-        if self.nbytes == 8:
-            b.number(bits_of(float(given)), 8)
-            return
-        try:
-            packed = _F32.pack(given)
-        except OverflowError:
-            packed = b""
-        if not packed or _F32.unpack(packed)[0] != given:
-            raise RefusalError(
-                404, f"{self.name} is {given!r}, which a float of 4 bytes cannot hold"
-            )
-        b.number(_U32.unpack(packed)[0], 4)
+            bits = bits if self.nbytes == 8 else narrowed(bits)
+        elif self.nbytes == 8:
+            bits = bits_of(float(given))
+        else:
+            try:
+                packed = _F32.pack(given)
+            except OverflowError:
+                packed = b""
+            if not packed or _F32.unpack(packed)[0] != given:
+                message = f"{self.name} is {given!r}, which a float of 4 bytes cannot hold"
+                raise RefusalError(404, message)
+            bits = _U32.unpack(packed)[0]
+        return bits.to_bytes(self.nbytes, order_of(big))
 
     def key_of(self, value: Any) -> Any:
         """Return the bits of the number, so that -0.0 differs from 0.0, and NaN are compared."""
@@ -633,10 +557,6 @@ class Span(Field):
             raise RefusalError(403, f"{self.name} must be bytes, not {value!r}")
         return bytes(value)
 
-    def size_of(self, value: Any) -> int:
-        """Return the number of bytes, for a length before them."""
-        return len(self.bytes_of(value))
-
     def take(self, c: Cursor) -> tuple[int, bytes]:
         """Return the place and the bytes, without terminator and padding."""
         start = c.at
@@ -656,8 +576,8 @@ class Span(Field):
         c.spans[self] = start, len(data)
         return start, data
 
-    def put(self, b: Builder, data: bytes) -> None:
-        """Write bytes, with terminator and padding. Raises RefusalError if they do not fit."""
+    def ended(self, data: bytes) -> bytes:
+        """Return bytes with terminator and padding. Raises RefusalError if they do not fit."""
         if self.until and self.until in data:
             raise self.refused(404, f"{self.name} has the byte {self.until!r}, which ends it")
         if self.pad and data.endswith(self.pad):
@@ -667,10 +587,7 @@ class Span(Field):
             least = 0 if self.pad else fixed
             what = f"{least} to {fixed}" if self.pad else f"{fixed}"
             raise RefusalError(404, f"{self.name} has {len(data)} bytes, but its field has {what}")
-        b.out += data + self.until
-        if fixed is not None:
-            b.out += self.pad * (fixed - len(data))
-        b.align(self.aligned)
+        return data + self.until + self.pad * ((fixed or 0) - len(data))
 
     def read(self, c: Cursor, values: Values) -> None:
         """Read the bytes."""
@@ -688,10 +605,6 @@ class Span(Field):
     def meaning(self, value: Any) -> str | None:
         """Return what `fxf explain` says of the value."""
         return None if isinstance(value, bytes) else str(value)
-
-    def write(self, b: Builder, values: Values) -> None:
-        """Write the bytes."""
-        self.put(b, self.bytes_of(values[self.name]))
 
 
 class Octets(Span):
@@ -776,12 +689,11 @@ class Text(Span):
             c.effects.append(("define", self.defines.table, index, text, at, len(data)))
         return text
 
-    def index_to_write(self, b: Builder, values: Values) -> int:
+    def index_to_write(self, text: Any, state: State | None, refs: Refs) -> int:
         """Return the number that refers to the text: declared before, or that of an inline one."""
         assert self.entry is not None  # noqa: S101 (asked only of references)
-        text = values[self.name]
         data = self.bytes_of(text)
-        given = (values.get("refs") or {}).get(self.name)
+        given = (refs or {}).get(self.name)
         if not data and self.empty is not None and given is None:
             return self.empty
         if self.entry.table.closed:
@@ -791,7 +703,7 @@ class Text(Span):
                 )
             return self.inline | len(data)
         try:
-            index = index_of(self.entry.table, text, self.name, b, values)
+            index = index_of(self.entry.table, text, self.name, state, refs)
             if index != self.empty and not index & self.inline:
                 return index  # another number means something else in this field
             raise RefusalError(408, f"{self.name}: {text!r} has the number {index}")
@@ -799,13 +711,6 @@ class Text(Span):
             if not self.inline or len(data) >= self.inline:
                 raise
             return self.inline | len(data)
-
-    def write(self, b: Builder, values: Values) -> None:
-        """Write the text; of a reference only an inline one."""
-        if self.entry is None:
-            super().write(b, values)
-        elif self.inline and self.entry.index.value(b.known) & self.inline:
-            self.put(b, self.bytes_of(values[self.name]))
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the text into record JSON."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fxframework.errors import PluginError
@@ -9,6 +10,7 @@ from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.expressions import Expression, expression
 from fxframework.wire.fields import Field, Integer, Text, Values, refusal_of_range
+from fxframework.wire.state import State
 
 __all__ = ["Listed", "Texts"]
 
@@ -48,18 +50,21 @@ class Listed(Field):
                 found.append(self.item.layout.read_part(c))
         values[self.name] = tuple(found)
 
-    def write(self, b: Builder, values: Values) -> None:
-        """Write all items."""
-        for number, each in enumerate(values[self.name]):
+    def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:
+        """Return the bytes of all items, which begin at byte ``at`` of the record."""
+        b = Builder(self.name, state, big)
+        b.start = -at
+        for number, each in enumerate(items):
             try:
                 if isinstance(self.item, Integer):
                     self._write_integer(b, each)
                 else:
                     self._checked(each).put(b)
+                    b.align(self.item.layout.family.pad)
             except RefusalError as problem:
-                raise RefusalError(
-                    problem.number, f"{self.name}[{number}]: {problem.message}"
-                ) from None
+                message = f"{self.name}[{number}]: {problem.message}"
+                raise RefusalError(problem.number, message) from None
+        return bytes(b.out)
 
     def _write_integer(self, b: Builder, value: Any) -> None:
         if not isinstance(value, int) or isinstance(value, bool):
@@ -144,9 +149,10 @@ class Texts(Field):
             c.stretch(f"{self.name}[{len(found) - 1}]", at, found[-1])
         values[self.name] = tuple(found)
 
-    def write(self, b: Builder, values: Values) -> None:
-        """Write all texts, and the end."""
-        texts = values[self.name]
+    def packed(self, texts: Sequence[str], state: State | None, big: bool, at: int) -> bytes:
+        """Return the bytes of all texts, and of the end."""
+        del at
+        b = Builder(self.name, state, big)
         if len(texts) > self.most:
             raise RefusalError(self.many[1], f"{len(texts)} {self.name}; at most {self.most} fit")
         for number, each in enumerate(texts):
@@ -160,6 +166,7 @@ class Texts(Field):
             b.number(len(data), self.size.nbytes)
             b.out += data
         b.number(0, self.size.nbytes)
+        return bytes(b.out)
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the texts into record JSON, beside them the bytes of those that are not UTF-8."""

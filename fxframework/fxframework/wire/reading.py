@@ -30,7 +30,8 @@ class RecordCursor(Cursor):
     """Reads one record of a file. Every read is checked: a short one makes the record cut off."""
 
     def __init__(self, data: memoryview, at: int, state: State) -> None:
-        super().__init__(data, at, len(data), state, None)
+        super().__init__(data, at, len(data), state)
+        self.begin()
 
     def peek(self, nbytes: int) -> bytes:
         """Return the next bytes without going behind them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import attrs
@@ -27,14 +27,15 @@ from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Check, Choice, Flag
-from fxframework.wire.codecs import Codec, is_plain
 from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.expressions import Checksum, Constant, Expression, Register, expression
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
 from fxframework.wire.lists import Listed
-from fxframework.wire.sources import reader_of, writer_of
+from fxframework.wire.read_sources import part_reader, reader_of
+from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
 from fxframework.wire.state import State
+from fxframework.wire.write_sources import writer_of
 
 __all__ = ["OTHER", "Layout", "Part", "Record"]
 
@@ -42,6 +43,21 @@ OWN = type(attrs.field())
 """The type of attributes of a record that are not fields of the file."""
 TAKEN = frozenset({"record", "offset", "nbytes", "raw", "refs", "ns", "layout", "family", "type"})
 """Names that every record has already."""
+
+
+class Generated(dict[tuple[bool, bool], Any]):
+    """Functions made by ``make``, for a byte order and whether bits are mirrored; None: unfit."""
+
+    def __init__(self, make: Callable[..., Any], *arguments: Any) -> None:
+        super().__init__()
+        self.make = functools.partial(make, *arguments)
+
+    def __missing__(self, key: tuple[bool, bool]) -> Any:
+        try:
+            self[key] = self.make(big=key[0], mirrored=key[1])
+        except UnfitError:
+            self[key] = None
+        return self[key]
 
 
 class Layout:
@@ -80,10 +96,17 @@ class Layout:
         self.word_of: dict[Field, Field] = {}
         self.implied: dict[Field, list[tuple[str, Field, int, int]]] = {}
         """What implies the value of a field: how, field, factor and summand."""
-        self.shows_type = bool(self.family.kinds) and issubclass(cls, Part)
+        self.is_part = issubclass(cls, Part)
+        self.shows_type = bool(self.family.kinds) and self.is_part
         """Whether record JSON has the type beside the fields: of parts of several kinds."""
         self.choice_of: dict[Field, Choice] = {}
         """The choice that a field is a part of."""
+        self.in_rows = False
+        """Whether columns are made of the fields."""
+        self.readers = Generated(part_reader if self.is_part else reader_of, self)
+        """Generated functions that read an object, or raise one of ``UNUSUAL``."""
+        self.writers = Generated(writer_of, self)
+        """Generated functions that return the bytes of an object, likewise."""
         self._bind_words()
         self._bind_references()
         sized = self.fixed or self.family.size is not None
@@ -121,23 +144,6 @@ class Layout:
                     raise declaration_error(cls, None, f"when depends on {leaf!r}, not a register")
         if self.mark is not None:
             self.mark_place = self.places()[self.mark]
-
-    @functools.cached_property
-    def reader(self) -> Any:
-        """The generated function that reads the values of a record; None if there is none."""
-        return None if self.word else reader_of(self, part=False)
-
-    @functools.cached_property
-    def part_reader(self) -> Any:
-        """The generated function that reads a part; None if there is none."""
-        family = self.family
-        plain = not (family.kinds or family.size is not None or self.fixed or family.pad > 1)
-        return reader_of(self, part=True) if plain else None
-
-    @functools.cached_property
-    def writer(self) -> Any:
-        """The generated function that writes a record or a part; None if there is none."""
-        return None if self.word else writer_of(self)
 
     @property
     def changes_state(self) -> bool:
@@ -222,11 +228,6 @@ class Layout:
         if isinstance(leaf, Number) and leaf in self.fields:
             self.implied.setdefault(leaf, []).append((how, field, factor, summand))
 
-    def is_chosen(self, field: Field, known: Mapping[Any, int]) -> bool:
-        """Return whether a field is there, as far as that is the choice of an earlier number."""
-        choice = self.choice_of.get(field)
-        return choice is None or choice.of(known[choice.tag]) is field
-
     def _imply_presence(self, field: Field) -> None:
         """Let the presence of a field imply the value of a hidden one, where it says so."""
         when = field.when
@@ -303,19 +304,11 @@ class Layout:
         """Return whether a number has no meaning, and must be zero."""
         return not field.public and field.role != "kind" and not self.derives(field)
 
-    @functools.cached_property
-    def codec(self) -> Codec | None:
-        """Functions for this layout alone, generated; None if it is not plain enough."""
-        return Codec(self) if is_plain(self) else None
-
     # --- Reading --------------------------------------------------------------------------------
 
     def read(self, c: Cursor) -> dict[str, Any]:
         """Read all fields up to ``c.limit``. Raises ShortError if they do not fit."""
         c.layout = self
-        if c.views is None and not c.mirrored and self.reader is not None:
-            return self.reader(c)  # type: ignore[no-any-return]
-        c.odd = True
         c.section = self.section or self.family.section or c.section
         values: dict[str, Any] = {}
         c.limit -= self.tail
@@ -342,14 +335,12 @@ class Layout:
             if field not in self.public:
                 values.pop(field.name, None)
         for register, value in self.sets.items():
-            c.effects.append(("set", register, value.value(c.known)))
+            c.sets[register] = value.value(c.known)
         c.effects += [("clear", table) for table in self.clears]
         return values
 
     def read_part(self, c: Cursor) -> Any:
         """Read an item of this family; one that does not fit is that of its ``recover``."""
-        if c.views is None and self.part_reader is not None:
-            return self.part_reader(c)
         saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes
         start, views = c.at, 0 if c.views is None else len(c.views)
         try:
@@ -381,7 +372,6 @@ class Layout:
             c.limit = c.at + size
         values = cls.layout.read(c)
         if size:
-            c.odd |= c.at < c.limit
             c.pad_to(c.limit)
         refs = c.refs or None
         c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes, c.section = saved
@@ -390,60 +380,9 @@ class Layout:
 
     # --- Writing --------------------------------------------------------------------------------
 
-    def write_made(self, b: Builder, made: Any) -> None:
-        """Write a record or a part."""
-        if self.writer is not None and not b.mirrored:
-            self.writer(b, made)
-        else:
-            self.write(b, values_of(made))
-
-    def write(self, b: Builder, values: dict[str, Any]) -> None:
-        """Write all fields, padding and size. Raises RefusalError for a value that does not fit."""
-        family = self.family
-        b.layout = self
-        b.known.pop(SIZE, None)
-        for number_field in self.fields:
-            for checksum in getattr(number_field, "checksums", ()):
-                b.known.pop(checksum, None)
-        start, b.start = b.start, len(b.out)
-        later, b.later = b.later, []
-        for number, field in zip(self.kind, family.kinds, strict=False):
-            if number == OTHER:
-                b.known.pop(field, None)
-            else:
-                b.known[field] = number
-        for each in (*self.fields, *self.choice_of):
-            if each.role != "kind":
-                b.known.pop(each, None)
-        at_tail = False
-        for each in self.fields:
-            if each.tail and not at_tail:
-                self.pad_record(b)
-                at_tail = True
-            if self._is_absent(each, b, values):
-                b.known[each] = 0
-                continue
-            each.write(b, values)
-            b.layout = self
-        if not at_tail:
-            self.pad_record(b)
-        size = len(b.out) - b.start
-        if self.word:
-            self.check_kind(memoryview(b.out)[b.start :], b.big, b.mirrored)
-        b.known[SIZE] = size
-        for field, at, nbytes in sorted(b.later, key=lambda each: bool(each[0].checksums)):
-            for checksum in field.checksums:
-                b.known[checksum] = checksum.of(b.out[b.start : at])
-            if field.role == "size":
-                value = b.known[field] = family.units_of(size)
-            else:
-                value = field.as_stored(field.equals.value(b.known))
-                least, most = field.range
-                if not least <= value <= most:
-                    name = field.name.lstrip("_")
-                    raise field.refused(404, f"{name} would be {value}; at most {most} fits")
-            field.put_later(b, at, nbytes, value)
-        b.start, b.later = start, later
+    def packed(self, made: Any, state: State | None, big: bool) -> bytes:
+        """Return the bytes of an object. Raises RefusalError for a value that does not fit."""
+        return self.writers[big, state is not None and state.mirrored](made, state)  # type: ignore[no-any-return]
 
     def check_kind(self, data: memoryview, big: bool, mirrored: bool) -> None:
         """Raise RefusalError if the fields make the record one of another kind."""
@@ -451,31 +390,14 @@ class Layout:
         if any(a != b for a, b in zip(self.kind, found, strict=False)):
             raise RefusalError(404, "it would be read as a record of another kind")
 
-    def _is_absent(self, field: Field, b: Builder, values: dict[str, Any]) -> bool:
-        if field.when is None:
-            return False
-        there = bool(field.when.value(b.known))
-        if isinstance(field, Computed):
-            return True
-        given = values.get(field.name)
-        if field.public and there and given is None:
-            raise RefusalError(402, f"{field.name} is missing")
-        if field.public and not there and given is not None:
-            raise RefusalError(404, f"{field.name} is given, but the record has none by its fields")
-        return not there
+    def overflowing(self, nbytes: int) -> RefusalError:
+        """Return the refusal of fields that take too many bytes."""
+        return RefusalError(404, f"the fields take {nbytes} of {self.fixed} bytes")
 
-    def pad_record(self, b: Builder) -> None:
-        """Write what the fields leave of the record. Raises RefusalError if they do not fit."""
-        nbytes = len(b.out) - b.start
-        if self.fixed:
-            if nbytes + self.tail > self.fixed:
-                raise RefusalError(404, f"the fields take {nbytes} of {self.fixed} bytes")
-            b.out += bytes(self.fixed - self.tail - nbytes)
-        b.out += bytes(-(len(b.out) - b.start + self.tail) % self.align)
-        padded = len(b.out) - b.start - nbytes
-        if padded and self.rest is not None:
-            name = self.rest.name
-            raise RefusalError(404, f"{name} would have {padded} bytes more, as padding")
+    def padded(self, nbytes: int) -> RefusalError:
+        """Return the refusal of padding, which would be read as a part of the last field."""
+        name = "" if self.rest is None else self.rest.name
+        return RefusalError(404, f"{name} would have {nbytes} bytes more, as padding")
 
     @property
     def align(self) -> int:
@@ -483,38 +405,12 @@ class Layout:
         unit = self.family.unit if self.family.size is not None else 1
         return max(unit, self.family.align)
 
-    def write_part(self, b: Builder, part: Any) -> None:
-        """Write an item."""
-        if self.writer is not None and self.family.pad == 1:
-            self.writer(b, part)
-            return
-        saved = b.layout, b.word_at, b.word_nbytes
-        self.write_made(b, part)
-        b.known.pop(SIZE, None)  # of the record around it, which is not complete
-        b.layout, b.word_at, b.word_nbytes = saved
-        b.align(self.family.pad)
-
     # --- Record JSON ----------------------------------------------------------------------------
 
-    def show(self, made: Any, out: dict[str, Any]) -> None:
-        """Put all fields, and the numbers of references, into record JSON."""
-        if self.codec is not None and not self.shows_type:
-            self.codec.show(made, out)
-            return
-        typed = self.keys.index("type") if "type" in self.keys else 0
-        for number, field in enumerate(self.shown):
-            if number == typed and self.shows_type:
-                out["type"] = made.record
-            value = getattr(made, field.name)
-            if isinstance(field, Choice):
-                chosen = field.of(field.tag.numbered(getattr(made, field.tag.name)))
-                (field if chosen is None else chosen).show(value, out)
-            elif value is not None or (field.when is None and not isinstance(field, Computed)):
-                field.show(value, out)
-        if typed >= len(self.shown) and self.shows_type:
-            out["type"] = made.record
-        if made.refs:
-            out["refs"] = dict(made.refs)
+    @functools.cached_property
+    def show(self) -> Callable[[Any, dict[str, Any]], None]:
+        """Puts all fields of an object, and the numbers of references, into record JSON."""
+        return shower_of(self)
 
     @functools.cached_property
     def parsed(self) -> list[tuple[Field, bool, tuple[str, str]]]:
@@ -592,12 +488,6 @@ def is_reference(field: Field) -> bool:
     """Return whether a field shows a text of a table."""
     number = isinstance(field, Number) and field.refers is not None
     return number or (isinstance(field, Text) and field.entry is not None)
-
-
-def values_of(made: Any) -> dict[str, Any]:
-    """Return the attributes of a record or a part by name."""
-    values = {field.name: getattr(made, field.name) for field in made.layout.public}
-    return {**values, "refs": made.refs}
 
 
 def snake_case(name: str) -> str:
@@ -701,14 +591,7 @@ class Record(LosslessRecord):
         mark = self.layout.mark
         if mark is not None:
             big = getattr(self, mark.name) == mark.names[1]
-        codec = self.layout.codec
-        if codec is not None:
-            data = codec.pack(self, big, state is not None and state.mirrored)
-            if data is not None:
-                return data
-        b = Builder(self.record, state, big)
-        self.layout.write_made(b, self)
-        return bytes(b.out)
+        return self.layout.packed(self, state, big)
 
     @classmethod
     def unpack(
@@ -727,17 +610,22 @@ class Record(LosslessRecord):
         state.
         """
         layout = cls.layout
-        size = layout.family.size_at(data, at, state.big) or layout.size
-        c = Cursor(data, at, end, state, views)
-        c.wanted = wanted
-        c.known[SIZE] = size
+        c = Cursor(data, at, end, state)
+        read = layout.readers[state.big, state.mirrored] if views is None else None
+        if read is not None:
+            try:
+                return read(c, at, end), c
+            except UNUSUAL:
+                c = Cursor(data, at, end, state)
+        c.begin(views).wanted = wanted
+        size = c.known[SIZE] = layout.family.size_at(data, at, state.big) or layout.size
+        if layout.fixed:
+            c.limit = min(end, at + size)
         values = layout.read(c)
         if size:
-            c.odd |= c.at < c.limit
             c.pad_to(c.limit)
-        nbytes = c.at - at
-        made = cls(offset=at, nbytes=nbytes, refs=c.refs or None, **values)
-        if c.odd and not made.packs_to(data[at : c.at], state):
+        made = cls(offset=at, nbytes=c.at - at, refs=c.refs or None, **values)
+        if not made.packs_to(data[at : c.at], state):
             made.raw = bytes(data[at : c.at])
         return made, c
 
@@ -786,7 +674,7 @@ class Part:
 
     def put(self, b: Builder) -> None:
         """Write the part. Raises RefusalError for a value that does not fit."""
-        self.layout.write_part(b, self)
+        b.out += self.layout.packed(self, b.state, b.big)
 
     def pack(self, state: State | None = None) -> bytes:
         """Return the bytes of the part. Raises RefusalError for a value that does not fit."""

@@ -6,7 +6,7 @@ here; programs keep it in arrays (``capture.ProgramState``), behind the same met
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fxframework.wire.expressions import Expression, Register, expression
@@ -91,10 +91,12 @@ class State:
         """Set a register."""
         self.registers[register] = value
 
-    def apply(self, effects: Iterable[tuple[Any, ...]]) -> None:
-        """Apply the effects of a record, in their order."""
+    def apply(self, sets: Mapping[Expression, int], effects: Iterable[tuple[Any, ...]]) -> None:
+        """Apply what a record changes: registers, and texts of tables."""
+        for register, value in sets.items():
+            self.set(register, value)
         for name, *arguments in effects:
-            getattr(self, name)(*arguments)
+            self.define(*arguments) if name == "define" else self.clear(*arguments)
 
     def texts(self, table: TextTable) -> Iterator[tuple[int, str]]:
         """Yield the numbers and texts of a table."""

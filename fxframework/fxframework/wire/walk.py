@@ -70,7 +70,7 @@ class Walk:
             return self.damaged(len(data), CUT_OFF)
         if any(number == 106 for number, _, _ in c.notes):
             return self.damaged(record.nbytes, 101)
-        self.state.apply(c.effects)
+        self.state.apply(c.sets, c.effects)
         self.at = record.nbytes
         return record, c.notes
 
@@ -130,7 +130,7 @@ class Walk:
         if not 0 < record.nbytes <= self.longest:
             raise ShortError
         self.last = c
-        self.state.apply(c.effects)
+        self.state.apply(c.sets, c.effects)
         self.at = at + record.nbytes
         for rows in self.format.tables:
             if rows.record is cls and rows.time is not None:

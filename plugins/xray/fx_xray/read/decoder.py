@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from fx_xray import format as wire
@@ -145,8 +145,6 @@ class Kind(NamedTuple):
     """A kind of records in a file."""
 
     cls: type[Record]
-    read: Callable[..., Any]
-    """What returns one, and the registers that it changes."""
     timed: bool
     """Whether they have a time."""
 
@@ -230,7 +228,7 @@ class Walk:
             big, mirrored = self.state.big, self.state.mirrored
             cls = self.family.choose(self.family.numbers(self.view, at, big, mirrored), self.known)
             timed = any(field.name == "tsc" for field in cls.layout.fields)
-            self.kinds[first] = Kind(cls, cls.layout.codec.reader(big, mirrored), timed)
+            self.kinds[first] = Kind(cls, timed)
         return self.kinds[first]
 
     def damaged(self, at: int, end: int, fault: int) -> Damaged:
@@ -285,8 +283,8 @@ class BasicWalk(Walk):
         del block, base
         if fault:
             return self.damaged(at, end, fault)
-        cls, read, _ = self.kind_at(at)
-        record, _ = read(self.view, at, end, self.known)
+        cls, _ = self.kind_at(at)
+        record: Any = cls.unpack(self.view, at, end, self.state)[0]
         if cls is BasicFunction:
             record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
             self.call = record
@@ -343,11 +341,12 @@ class FdrWalk(Walk):
                 return self.damaged(at, end, fault)
             kind, raw = self.dialect.kind_of(self.view, at), self.view[at:end].tobytes()
             return Unknown(offset=at, nbytes=end - at, type=kind, raw=raw)
-        cls, read, timed = self.kind_at(at)
-        record, changes = read(self.view, at, len(self.view), self.known)
+        cls, timed = self.kind_at(at)
+        record: Any
+        record, c = cls.unpack(self.view, at, len(self.view), self.state)
         if record.nbytes > end - at:  # it was cut in half
             record.nbytes, record.tsc = end - at, (base - wire.SIGN) & U64_MAX
-            changes[Now.BASE] = wrapped(record.tsc)
+            c.sets[Now.BASE] = wrapped(record.tsc)
         if timed:
             if record.tsc is not None:
                 record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
@@ -356,7 +355,7 @@ class FdrWalk(Walk):
         elif cls is CallArgument:
             record.thread, record.process = self.known[Now.THREAD], self.known[Now.PROCESS]
             self.argue(record, called)
-        self.known.update(changes)
+        self.known.update(c.sets)
         return self.damaged(at, end, fault) if fault else cast("XrayRecord", record)
 
     def space(self, at: int, end: int) -> Padding:
@@ -371,7 +370,7 @@ class FdrWalk(Walk):
         if rule != rules.TIME_JUMP:
             return rules.shown_value(rule, value)
         # The scan has the low 64 bits of it.
-        cls, _, _ = self.kind_at(offset)
+        cls, _ = self.kind_at(offset)
         tsc = wire.place(cls, "tsc").get(self.view, offset, self.state.big)
         return tsc - ((tsc - value) & U64_MAX)
 

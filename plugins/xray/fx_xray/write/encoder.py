@@ -179,11 +179,8 @@ class RecordEncoder:
     def _is_same(self, record: Record) -> bool:
         """Return whether the bytes of a record decode to it."""
         raw = memoryview(bytes(record.raw or b""))
-        codec = record.layout.codec
         try:
-            assert codec is not None  # noqa: S101 (all layouts of traces are plain)
-            read = codec.reader(self._state.big, self._state.mirrored)
-            found, _ = read(raw, 0, len(raw), self._state.registers)
+            found, _ = type(record).unpack(raw, 0, len(raw), self._state)
         except ShortError:
             return False
         found.raw = record.raw
