@@ -8,11 +8,18 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import attrs
 
-from fxframework.errors import PluginError, Refusals, did_you_mean, refusal
+from fxframework.errors import PluginError, Refusals, Rule, did_you_mean, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import JsonFields
 
-__all__ = ["Alone", "DamagedRecord", "LosslessRecord", "RecordRewriter", "record_of_json"]
+__all__ = [
+    "Alone",
+    "DamagedRecord",
+    "LosslessRecord",
+    "RecordRewriter",
+    "padding_of",
+    "record_of_json",
+]
 
 PADDING = "padding"
 BUFFER = 1 << 20
@@ -121,6 +128,16 @@ def record_of_json(
     form.finish()
     places = {key: given[key] for key in ("offset", "nbytes") if type(given.get(key)) is int}
     return kinds[name](raw=raw, **places, **values)
+
+
+def padding_of(nbytes: int, rule: Rule) -> bytes:
+    """Return the bytes of a padding record. Raises WriteRefusedError for an impossible number."""
+    if nbytes < 0:
+        raise refusal(rule, f"padding: invalid nbytes {nbytes}")
+    try:
+        return bytes(nbytes)
+    except (MemoryError, OverflowError):
+        raise refusal(rule, f"padding: {nbytes} bytes do not fit into memory") from None
 
 
 class Encoder(Protocol):

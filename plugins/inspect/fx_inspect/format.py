@@ -178,14 +178,6 @@ class BlockLayout:
     header: WordLayout
     payload: WordLayout | None = None
 
-    def field(self, name: str) -> tuple[int, Bits]:
-        """Return the number of the word and the field of that name. Raises KeyError for others."""
-        for number, word in enumerate((self.header, self.payload)):
-            for field in word.fields if word is not None else ():
-                if field.name == name:
-                    return number, field
-        raise KeyError(name)
-
     @property
     def reserved_masks(self) -> tuple[int, int]:
         """Bits of both words that are zero in a sound block."""

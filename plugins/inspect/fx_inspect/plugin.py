@@ -193,66 +193,28 @@ def fx_exporters() -> Iterable[Exporter]:
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
     """Steps that change a tree in a VMO, and that copy it."""
+    # Name and title, the class of the parameters and the function in `steps.py`.
     steps = (
-        (
-            "start", "Begin a tree in a VMO, of a version and up to a size.",
-            lazy_type("fx_inspect.steps:StartParameters"), lazy("fx_inspect.steps:start"),
-        ),
-        (
-            "create", "Make a node, a value, or a link to another tree.",
-            lazy_type("fx_inspect.steps:CreateParameters"), lazy("fx_inspect.steps:create"),
-        ),
-        (
-            "set", "Set a value.",
-            lazy_type("fx_inspect.steps:SetParameters"), lazy("fx_inspect.steps:set_value"),
-        ),
-        (
-            "add", "Add to a number, or subtract from it.",
-            lazy_type("fx_inspect.steps:AddParameters"), lazy("fx_inspect.steps:add"),
-        ),
-        (
-            "insert", "Count a value in a histogram.",
-            lazy_type("fx_inspect.steps:InsertParameters"), lazy("fx_inspect.steps:insert"),
-        ),
-        (
-            "delete", "Delete a value.",
-            lazy_type("fx_inspect.steps:DeleteParameters"), lazy("fx_inspect.steps:delete"),
-        ),
-        (
-            "move", "Make a value a child of another node.",
-            lazy_type("fx_inspect.steps:MoveParameters"), lazy("fx_inspect.steps:move"),
-        ),
-        (
-            "begin", "Begin a transaction.",
-            lazy_type("fx_inspect.steps:TransactionParameters"), lazy("fx_inspect.steps:begin"),
-        ),
-        (
-            "end", "End a transaction.",
-            lazy_type("fx_inspect.steps:TransactionParameters"), lazy("fx_inspect.steps:end"),
-        ),
-        (
-            "snapshot", "Keep a copy of a VMO, as a reader gets it.",
-            lazy_type("fx_inspect.steps:KeepParameters"), lazy("fx_inspect.steps:snapshot"),
-        ),
-        (
-            "freeze", "Keep a frozen copy of a VMO.",
-            lazy_type("fx_inspect.steps:KeepParameters"), lazy("fx_inspect.steps:freeze"),
-        ),
-        (
-            "trees", "Keep the trees that links name.",
-            lazy_type("fx_inspect.steps:TreesParameters"), lazy("fx_inspect.steps:trees"),
-        ),
-        (
-            "thread", "Start a thread that changes a tree.",
-            lazy_type("fx_inspect.steps:ThreadParameters"), lazy("fx_inspect.steps:thread"),
-        ),
-    )  # fmt: skip
+        ("start", "Begin a tree in a VMO, of a version and up to a size.", "Start", "start"),
+        ("create", "Make a node, a value, or a link to another tree.", "Create", "create"),
+        ("set", "Set a value.", "Set", "set_value"),
+        ("add", "Add to a number, or subtract from it.", "Add", "add"),
+        ("insert", "Count a value in a histogram.", "Insert", "insert"),
+        ("delete", "Delete a value.", "Delete", "delete"),
+        ("move", "Make a value a child of another node.", "Move", "move"),
+        ("begin", "Begin a transaction.", "Transaction", "begin"),
+        ("end", "End a transaction.", "Transaction", "end"),
+        ("snapshot", "Keep a copy of a VMO, as a reader gets it.", "Keep", "snapshot"),
+        ("freeze", "Keep a frozen copy of a VMO.", "Keep", "freeze"),
+        ("trees", "Keep the trees that links name.", "Trees", "trees"),
+        ("thread", "Start a thread that changes a tree.", "Thread", "thread"),
+    )
     return [
         StepKind(
             name=f"inspect.{name}",
             title=title,
-            parameters=parameters,
-            run=run,
+            parameters=lazy_type(f"fx_inspect.steps:{parameters}Parameters"),
+            run=lazy(f"fx_inspect.steps:{run}"),
             sample=lazy("fx_inspect.sample:scenario"),
         )
         for name, title, parameters, run in steps

@@ -83,7 +83,13 @@ class Vmo:
         """Change one field of a block, to whatever fits its bits."""
         (head,) = struct.unpack_from("<Q", self.data, index * wire.UNIT)
         type = (wire.TYPE if self.layout == "new" else wire.TYPE_V0).get(head)
-        number, bits = wire.LAYOUTS[self.layout][type].field(field)
+        words = wire.LAYOUTS[self.layout][type]
+        number, bits = next(
+            (number, bits)
+            for number, word in enumerate((words.header, words.payload))
+            for bits in (word.fields if word else ())
+            if bits.name == field
+        )
         self.put(index, number, self.word(index, number) & ~bits.mask | bits.put(value))
 
 

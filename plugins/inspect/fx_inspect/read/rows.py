@@ -12,7 +12,7 @@ from fx_inspect import format as wire
 from fx_inspect.read import tables
 from fx_inspect.read.columns import RawColumns, taken
 from fx_inspect.read.order import Paths
-from fx_inspect.read.slots import PropertyPlaces, SlotPlaces, SlotRanges, SlotStrings, SlotValues
+from fx_inspect.read.slots import PLACES, SlotColumns
 from fx_inspect.read.texts import TextColumnFill, TextCopy
 from fxframework.errors import LimitError
 from fxframework.io import arena
@@ -92,13 +92,13 @@ class TreeRows:
         self.rows_of_values = raw.value_rows
         self.rows_of_links = raw.link_rows
         self.text_bound = max_memory or max(COST * raw.nbytes, TEXT_SPARE)
-        values = raw.values
-        places = PropertyPlaces(self.rows_of_values.data, values.type, values.length)
-        places.run()
-        self.types: NDArray[np.uint8] = np.asarray(places.types)
-        self.first_slot: I64 = np.asarray(places.first_slot)
+        values, rows = raw.values, self.rows_of_values
+        self.types: NDArray[np.uint8] = np.asarray(values.type)[rows]
+        sizes = np.asarray(values.length)[rows]
+        slots = sizes * (self.types >= tables.INT_ARRAY)
+        self.first_slot: I64 = _sums(slots)
         """First slot of each property; without slots, that of the next array."""
-        self.first_text: I64 = np.asarray(places.first_text)
+        self.first_text: I64 = _sums(sizes - slots)
         """First byte of each property's value among those of all properties."""
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
@@ -205,9 +205,9 @@ class TreeRows:
             return np.asarray(found.out)
 
         def arrays() -> I64:
-            ranges = SlotRanges(self.first_slot[at : stop + 1].data, types.data)
-            ranges.run()
-            return np.asarray(ranges.values).reshape(-1, 2)
+            starts = self.first_slot[at : stop + 1]
+            first = starts[:-1] * (types >= tables.INT_ARRAY)
+            return np.stack((first, np.diff(starts)), axis=1)
 
         return {
             "offset": lambda: offsets_of(raw.value_units(rows)),
@@ -242,38 +242,33 @@ class TreeRows:
         first = int(np.searchsorted(self.first_slot, at, "right")) - 1
         last = int(np.searchsorted(self.first_slot, stop, "left"))
         rows = self.rows_of_values[first:last]
-        starts = self.first_slot[first : last + 1].data
-        types = self.types[first:last].data
         units = raw.value_units(rows)
-        words = raw.words.data
-        made: list[SlotPlaces] = []
+        arrays = (units.data, self.types[first:last].data, self.first_slot[first : last + 1].data)
+        made: dict[int, SlotColumns] = {}
 
-        def places() -> SlotPlaces:
-            if not made:
-                made.append(SlotPlaces(units.data, starts, first, (at, stop)))
-                made[0].run()
-            return made[0]
+        def columns(wanted: int) -> SlotColumns:
+            if wanted not in made:
+                codes = raw.string_codes.data
+                made[wanted] = SlotColumns(
+                    raw.scan, raw.words.data, arrays, codes, first, wanted, (at, stop)
+                )
+                made[wanted].run()
+            return made[wanted]
 
         def numbers(wanted: int) -> I64:
             if not seen & 1 << wanted:
                 return np.broadcast_to(np.int64(0), stop - at)
-            slots = SlotValues(words, units.data, types, starts, wanted, (at, stop))
-            slots.run()
-            return np.asarray(slots.values)
+            return np.asarray(columns(wanted).values)
 
         def codes() -> I32:
             if not seen & 1 << tables.STRING_ARRAY:
                 return np.broadcast_to(np.int32(-1), stop - at)
-            slots = SlotStrings(
-                raw.scan, words, units.data, types, starts, raw.string_codes.data, (at, stop)
-            )
-            slots.run()
-            return np.asarray(slots.values)
+            return np.asarray(columns(tables.STRING_ARRAY).numbers)
 
         return {
-            "offset": lambda: np.asarray(places().offset),
-            "parent": lambda: np.asarray(places().parent),
-            "slot": lambda: np.asarray(places().slot),
+            "offset": lambda: np.asarray(columns(PLACES).offsets),
+            "parent": lambda: np.asarray(columns(PLACES).values),
+            "slot": lambda: np.asarray(columns(PLACES).numbers),
             "int": lambda: numbers(tables.INT_ARRAY),
             "uint": lambda: numbers(tables.UINT_ARRAY).view(np.uint64),
             "float": lambda: numbers(tables.DOUBLE_ARRAY).view(np.float64),

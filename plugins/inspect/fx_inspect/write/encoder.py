@@ -10,8 +10,7 @@ import attrs
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
-from fxframework.errors import refusal
-from fxframework.kit.lossless import Alone
+from fxframework.kit.lossless import Alone, padding_of
 
 __all__ = ["RecordEncoder"]
 
@@ -31,7 +30,7 @@ class RecordEncoder:
         if isinstance(record, Mapping):
             record = from_json(record)
         if isinstance(record, Padding):
-            return _zeros(record.nbytes)
+            return padding_of(record.nbytes, rules.OUT_OF_RANGE)
         if isinstance(record, Block):
             if record.raw is not None and _decodes_to(record, bytes(record.raw)):
                 return bytes(record.raw)
@@ -55,14 +54,3 @@ def _decodes_to(block: Block, data: bytes) -> bool:
         return False
     found = block_of(memoryview(data), block.layout, raw=False)
     return isinstance(found, Block) and found == attrs.evolve(block, raw=None)
-
-
-def _zeros(nbytes: int) -> bytes:
-    if nbytes < 0:
-        raise refusal(rules.OUT_OF_RANGE, f"padding: invalid nbytes {nbytes}")
-    try:
-        return bytes(nbytes)
-    except (MemoryError, OverflowError):
-        raise refusal(
-            rules.OUT_OF_RANGE, f"padding: {nbytes} bytes do not fit into memory"
-        ) from None

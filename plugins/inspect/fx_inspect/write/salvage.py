@@ -12,13 +12,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-import orjson
+import numpy as np
 
 from fx_inspect import rules
-from fx_inspect.format import MAX_VMO, is_legacy
+from fx_inspect.format import DAMAGED, MAX_VMO, is_legacy
+from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
+from fx_inspect.read.records import Damaged
 from fx_inspect.read.tables import (
     BOOL,
     BYTES,
@@ -53,8 +55,6 @@ NUMBERS: Mapping[int, tuple[type[NumberArray[Any]], str]] = {
     DOUBLE_ARRAY: (DoubleArray, "d"),
 }
 """Classes of arrays, and how ``struct`` names their slots."""
-DAMAGED = b'{"record":"damaged"'
-"""The beginning of a damaged stretch in record JSON."""
 DISPOSITIONS = {"child": 0, "inline": 1}
 
 
@@ -115,10 +115,10 @@ def _version(capture: Capture) -> int:
 def _found(capture: Capture) -> Iterator[Loss]:
     """Yield the losses of the reader: damaged stretches, and findings about blocks."""
     stretches: list[tuple[int, int]] = []
-    for offset, nbytes, code in _damaged(capture):
-        stretches.append((offset, offset + nbytes))
-        message = f"{nbytes} bytes are not a record; left out"
-        yield Loss(offset, nbytes, "damaged", message, code)
+    for record in _damaged(capture):
+        stretches.append((record.offset, record.offset + record.nbytes))
+        message = f"{record.nbytes} bytes are not a record; left out"
+        yield Loss(record.offset, record.nbytes, "damaged", message, record.code)
     capture.scan()
     for finding in capture.diagnostics.sorted():
         if finding.severity < Severity.DATA_LOSS or finding.code not in RULES:
@@ -130,20 +130,12 @@ def _found(capture: Capture) -> Iterator[Loss]:
             yield Loss(at, 0, "block", finding.message, finding.code)
 
 
-def _damaged(capture: Capture) -> Iterator[tuple[int, int, str]]:
-    """Yield offset, bytes and code of the damaged stretches, in the order of the file.
-
-    They are taken from record JSON, which is written in bulk, without an object per block.
-    """
-    if not capture.record_counts().get("damaged"):
-        return
-    for piece in capture.records_json():
-        at = piece.find(DAMAGED)
-        while at >= 0:
-            end = piece.index(b"\n", at)
-            shown = orjson.loads(piece[at:end])
-            yield shown["offset"], shown["nbytes"], shown.get("code", "")
-            at = piece.find(DAMAGED, end)
+def _damaged(capture: Capture) -> Iterator[Damaged]:
+    """Yield the damaged stretches, in the order of the file."""
+    walk = RecordDecoder(limits=capture.request.limits).begin(capture.source.data)
+    walk.reaches(capture.source.size)
+    for number in np.flatnonzero(np.asarray(walk.types)[: walk.scan.count] == DAMAGED).tolist():
+        yield cast("Damaged", walk.record(number))
 
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:

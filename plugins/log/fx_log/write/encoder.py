@@ -24,6 +24,7 @@ from fx_log.read.records import (
 )
 from fxframework.errors import refusal
 from fxframework.io.words import WORD
+from fxframework.kit.lossless import padding_of
 
 __all__ = ["RecordEncoder"]
 
@@ -60,7 +61,7 @@ class RecordEncoder:
 
     def _bytes(self, record: LogFileRecord) -> bytes:
         if isinstance(record, Padding):
-            return _zeros(record.nbytes)
+            return padding_of(record.nbytes, rules.OUT_OF_RANGE)
         if isinstance(record, Damaged):
             return bytes(record.raw or b"")
         if type(record) not in _RECORDS[self.form]:
@@ -157,14 +158,3 @@ class _RingImage:
         line = used + unused
         start = header.tail % capacity if capacity and header.sound(capacity) else 0
         return self._page + line[capacity - start :] + line[: capacity - start]
-
-
-def _zeros(nbytes: int) -> bytes:
-    if nbytes < 0:
-        raise refusal(rules.OUT_OF_RANGE, f"padding: invalid nbytes {nbytes}")
-    try:
-        return bytes(nbytes)
-    except (MemoryError, OverflowError):
-        raise refusal(
-            rules.OUT_OF_RANGE, f"padding: {nbytes} bytes do not fit into memory"
-        ) from None
