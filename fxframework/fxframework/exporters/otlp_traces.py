@@ -5,8 +5,9 @@ To bound memory, each batch of slices writes its own resource for each process.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+import base64
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,39 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.spans import Spans, links
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.rows import BITS, INTEGERS, Arguments, Task, tasks
+from fxframework.exporters.rows import ArgumentStream, Task, tasks
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
+from fxframework.kernels.parts import HEX, HEX16, MEMBERS, MEMBERS_END, NATURAL, TEXT
+from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit import otlp
 from fxframework.kit.export import Export
+from fxframework.kit.row_texts import (
+    BLOB,
+    BOOL,
+    DOUBLE,
+    INT32,
+    INT64,
+    KOID,
+    NULL,
+    POINTER,
+    STRING,
+    UINT32,
+    UINT64,
+    ArgumentTexts,
+    Form,
+    Numbered,
+    repeated,
+    value_forms,
+)
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX
+from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.table import Table
 
 __all__ = ["TraceExport"]
 
+I64 = NDArray[np.int64]
+Bounds = tuple[I64, I64]
 NOBODY = Task(0, 0, None, None)
 OWN_KEYS = frozenset({"thread.id", "thread.name", "fuchsia.category", "fuchsia.unfinished"})
 """Keys that this exporter writes; arguments of these names get a number appended."""
@@ -37,37 +60,68 @@ INTERNAL = 1
 """Kind of all spans: not known to be a side of a request."""
 
 
-class _Attributes(Arguments):
-    """Converts the arguments of slices to attributes."""
+IS_UNFINISHED = otlp.member("fuchsia.unfinished", '{"boolValue":true}')
+KEPT = 64 << 20
+"""Most bytes of texts kept from one batch to the next."""
+LARGE = 11
+"""The form of unsigned numbers above 2^63-1, which OTLP has as texts."""
+SIGNED_TYPES = (INT32, INT64)
+UNSIGNED_TYPES = (UINT32, UINT64, KOID)
+RESOURCES = b'{"resourceSpans":['
+END_OF_RESOURCE = "\n]}]}"
 
-    def of_span(self, places: range) -> str:
-        """Return attributes as JSON, each preceded by a comma; repeated names are numbered."""
-        taken: Counter[str] = Counter()
-        parts = []
-        for name, value in self.members(places):
-            key = orjson.loads(name) or UNNAMED
-            taken[key] += 1
-            if taken[key] > 1 or key in OWN_KEYS:
-                key = f"{key}#{taken[key] + (key in OWN_KEYS)}"
-            parts.append(otlp.member(orjson.dumps(key)[1:-1].decode(), value))
-        return "".join(parts)
 
-    def _value(self, at: int) -> str:
-        columns = self._columns
-        kind = self._types.get(int(columns["type"][at]), "")
-        code = int(columns["str"][at])
-        if code >= 0:
-            data = self._bytes(code)
-            return otlp.string(self._decode(data)) if kind == "string" else otlp.data(data)
-        if kind == "pointer":
-            return otlp.string(f"0x{int(columns['uint'][at]):x}")
-        if kind in INTEGERS:
-            return otlp.integer(int(columns["int"][at]))
-        if kind in BITS:
-            return otlp.integer(int(columns["uint"][at]))
-        if kind == "bool":
-            return f'{{"boolValue":{"true" if columns["int"][at] else "false"}}}'
-        return otlp.double(float(columns["float"][at])) if kind == "double" else "{}"
+class _Attributes:
+    """Converts the arguments of slices to attributes, as members of templates."""
+
+    def __init__(self, capture: Capture, templates: Templates) -> None:
+        self._templates = templates
+        self._pool = pool = capture.strings
+        self._args = ArgumentStream(capture, "slices") if "args" in capture.schemas else None
+        self._keys = Numbered(templates, self._key)
+
+        def blob(code: int) -> str:
+            return f'"{base64.b64encode(pool.bytes_of(code)).decode()}"'
+
+        values = value_forms(templates, string=lambda code: _json(pool[code]), blob=blob)
+
+        def typed(kind: int, name: str, quote: str = "") -> Form:
+            return Form(values[kind].value, f'{{"{name}":{quote}', f"{quote}}}}}")
+
+        forms = {kind: typed(kind, "intValue", '"') for kind in (*SIGNED_TYPES, *UNSIGNED_TYPES)}
+        forms |= {
+            NULL: Form(lambda _args, _rows: b"{}}"),
+            DOUBLE: typed(DOUBLE, "doubleValue"),
+            STRING: typed(STRING, "stringValue"),
+            POINTER: Form(
+                lambda args, rows: (HEX, args["uint"][rows]), '{"stringValue":"0x', '"}}'
+            ),
+            BOOL: typed(BOOL, "boolValue"),
+            BLOB: typed(BLOB, "bytesValue"),
+            LARGE: typed(UINT64, "stringValue", '"'),
+        }
+        self._texts = ArgumentTexts(templates, lambda code: _opened(self._key(code)), forms)
+
+    def _key(self, code: int, times: int = 1) -> str:
+        """Return the key for a name, numbered if it is repeated or a key of this exporter."""
+        key = (self._pool[code] if code >= 0 else "") or UNNAMED
+        times += key in OWN_KEYS
+        return f"{key}#{times}" if times > 1 else key
+
+    def of(self, rows: I64) -> tuple[I64, I64, list[I64]]:
+        """Return for each row the bounds of its attributes, and the columns of all."""
+        if self._args is None:
+            none = np.zeros(rows.size, np.int64)
+            return none, none, list(np.zeros((4, 0), np.int64))
+        starts, stops, args = self._args.of(rows)
+        kinds = self._args.kinds(args)
+        kinds[np.isin(kinds, UNSIGNED_TYPES) & (args["uint"] > NS_MAX)] = LARGE
+        columns = self._texts.of(args, kinds)
+        for row, times in repeated(args["parent"], self._keys(args["name"])[1]):
+            text = _opened(self._key(int(args["name"][row]), times))
+            before = self._texts.forms[int(kinds[row])].before
+            columns[0][row] = self._templates.text(f"{text}{before}".encode())
+        return starts, stops, columns
 
 
 class TraceExport(Export):
@@ -75,7 +129,7 @@ class TraceExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._between = '{"resourceSpans":['
+        self._between = RESOURCES
 
     def write(self, capture: Capture) -> None:
         """Write the spans of a capture. Raises WriteRefusedError if it has no slices."""
@@ -88,28 +142,19 @@ class TraceExport(Export):
         if offset is None:
             self._dropped[NO_OFFSET] += len(spans)
         writer = _Spans(capture, spans, offset or 0, self._dropped)
-        for batch in capture.batches("slices"):
-            for process, lines in writer.of(batch).items():
-                self._resource(process, lines)
+        for batch in filter(len, capture.batches("slices")):
+            self._sink.write(self._between)
+            for piece in writer.of(batch):
+                self._sink.write(piece)
+            self._sink.write(END_OF_RESOURCE.encode())
+            self._between = b",\n"
         for name, rows in capture.row_counts().items():
             if rows and name not in {"slices", "args", "flows", "threads", "processes"}:
                 self._dropped[f"rows of {name}"] += rows
 
-    def _resource(self, process: tuple[int, str | None], lines: Iterable[str]) -> None:
-        pid, name = process
-        attributes = otlp.member("service.name", otlp.string(name or otlp.NO_SERVICE))
-        if pid:
-            attributes += otlp.member("process.pid", otlp.integer(pid))
-        self._sink.write(
-            f'{self._between}{{"resource":{{"attributes":[{attributes[1:]}]}},"scopeSpans":'
-            f'[{{"scope":{{"name":"{otlp.SCOPE}"}},"spans":[\n'.encode()
-        )
-        self._sink.write(",\n".join(lines).encode("utf-8", "replace") + b"\n]}]}")
-        self._between = ",\n"
-
     def close(self) -> Mapping[str, int]:
         """End the object; return the counts of what could not be written, by name."""
-        self._sink.write(f"{self._between if self._between[0] == '{' else ''}]}}\n".encode())
+        self._sink.write((self._between if self._between == RESOURCES else b"") + b"]}\n")
         return super().close()
 
 
@@ -120,65 +165,170 @@ class _Spans:
         self._spans = spans
         self._offset = offset
         self._dropped = dropped
+        self._templates = Templates(b"", b",", b"")
+        self._attributes = _Attributes(capture, self._templates)
         self._tasks = tasks(capture)
-        self._arguments = _Attributes(capture, "slices")
-        self._links: dict[int, list[int]] = defaultdict(list)
+        pool = capture.strings
+
+        def text(code: int) -> str:
+            return pool[code] if code >= 0 else ""
+
+        def category(code: int) -> str:
+            return otlp.member("fuchsia.category", otlp.string(text(code))) if text(code) else ""
+
+        self._names = Numbered(self._templates, lambda code: _json(text(code)))
+        self._items = [self._with_and_without_comma(each) for each in (self._thread, category)]
+        self._links: Bounds = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        """Sources and targets of links, by target."""
         if "flows" in capture.schemas:
-            for source, target in zip(*links(capture.table("flows"), spans), strict=True):
-                self._links[int(target)].append(int(source))
+            source, target = links(capture.table("flows"), spans)
+            order = np.argsort(target, kind="stable")
+            self._links = source[order], target[order]
 
-    def of(self, batch: Table) -> dict[tuple[int, str | None], list[str]]:
-        """Return the spans of a batch as JSON, by id and name of their process."""
-        spans = self._spans
-        found: dict[tuple[int, str | None], list[str]] = defaultdict(list)
-        rows = batch.array("row")
-        places = spans.places(rows)
-        threads = [self._tasks.get(each, NOBODY) for each in batch.array("thread").tolist()]
-        columns = (
-            places.tolist(),
-            threads,
-            batch.texts("name"),
-            batch.texts("category"),
-            self._times(spans.start[places]),
-            self._times(spans.end[places]),
-            batch.array("dur").tolist(),
-            self._arguments.of(rows),
+    def of(self, batch: Table) -> Iterator[bytes]:
+        """Yield the spans of a batch as JSON, process by process, in pieces."""
+        templates, spans = self._templates, self._spans
+        templates.forget(KEPT)
+        starts, stops, attributes = self._attributes.of(batch.array("row"))
+        order, leads = self._by_process(batch.array("thread"))
+        batch, starts, stops = batch.select(order), starts[order], stops[order]
+        places = spans.places(batch.array("row"))
+        parents, linked, more = self._relations(places, attributes[0].size)
+        templates.hold(*np.concatenate((attributes, more), axis=1))
+        unfinished = batch.array("dur") < 0
+        self._dropped[UNFINISHED] += int(np.count_nonzero(unfinished))
+        some = starts < stops
+        items: list[Cell] = []
+        for numbered, column in zip(self._items, ("thread", "category"), strict=True):
+            first, later = (each(batch.array(column))[1] for each in numbered)
+            items.append((TEXT, np.where(some, later, first)))
+            some = some | (first != templates.text(b""))
+        first, later = (
+            _where(templates, unfinished, text) for text in (IS_UNFINISHED[1:], IS_UNFINISHED)
         )
-        for place, who, name, category, start, end, length, args in zip(*columns, strict=True):
-            own = self._arguments.of_span(args)
-            own += otlp.member("thread.id", otlp.integer(who.tid)) if who.tid else ""
-            own += otlp.member("thread.name", otlp.string(who.thread)) if who.thread else ""
-            own += otlp.member("fuchsia.category", otlp.string(category)) if category else ""
-            if length < 0:
-                own += otlp.member("fuchsia.unfinished", '{"boolValue":true}')
-                self._dropped[UNFINISHED] += 1
-            title = orjson.dumps((name or "").encode("utf-8", "replace").decode()).decode()
-            found[who.pid, who.process].append(
-                f'{{{self._identity(place)},"name":{title},"kind":{INTERNAL},'
-                f'"startTimeUnixNano":"{start}","endTimeUnixNano":"{end}"'
-                f"{_listed('attributes', own)}{_listed('links', self._linked(place))}}}"
-            )
-        return found
+        items.append((TEXT, np.where(some, later, first)))
+        some = some | unfinished
+        linking = linked[0] < linked[1]
+        yield from templates.pieces(
+            len(batch),
+            (TEXT, leads),
+            b'{"traceId":"' + spans.prefix.encode(),
+            (HEX16, spans.trace[places]),
+            b'","spanId":"',
+            (HEX16, spans.span[places]),
+            b'"',
+            (MEMBERS, parents[0]),
+            (MEMBERS_END, parents[1]),
+            b',"name":',
+            self._names(batch.array("name")),
+            f',"kind":{INTERNAL},"startTimeUnixNano":"'.encode(),
+            (NATURAL, self._times(spans.start[places])),
+            b'","endTimeUnixNano":"',
+            (NATURAL, self._times(spans.end[places])),
+            b'"',
+            (TEXT, _where(templates, some, ',"attributes":[')),
+            (MEMBERS, starts),
+            (MEMBERS_END, stops),
+            *items,
+            (TEXT, _where(templates, some, "]")),
+            (TEXT, _where(templates, linking, ',"links":[')),
+            (MEMBERS, linked[0]),
+            (MEMBERS_END, linked[1]),
+            (TEXT, _where(templates, linking, "]")),
+            b"}",
+        )
 
-    def _identity(self, place: int) -> str:
-        trace, span = self._spans.ids(place)
-        above = int(self._spans.parent[place])
-        parent = f',"parentSpanId":"{self._spans.ids(above)[1]}"' if above >= 0 else ""
-        return f'"traceId":"{trace}","spanId":"{span}"{parent}'
+    def _with_and_without_comma(self, make: Callable[[int], str]) -> tuple[Numbered, Numbered]:
+        return (
+            Numbered(self._templates, lambda code: make(code)[1:]),
+            Numbered(self._templates, make),
+        )
 
-    def _linked(self, place: int) -> str:
-        """Return links to the spans whose flows end in this one, each preceded by a comma."""
-        pairs = (self._spans.ids(source) for source in self._links.get(place, ()))
-        return "".join(f',{{"traceId":"{trace}","spanId":"{span}"}}' for trace, span in pairs)
+    def _thread(self, thread: int) -> str:
+        """Return the attributes of a thread, each preceded by a comma."""
+        who = self._tasks.get(thread, NOBODY)
+        own = otlp.member("thread.id", otlp.integer(who.tid)) if who.tid else ""
+        return own + (otlp.member("thread.name", otlp.string(who.thread)) if who.thread else "")
 
-    def _times(self, ns: NDArray[np.int64]) -> Iterator[int]:
-        for each in ns.tolist():
-            moment = each + self._offset
-            if moment < 0:
-                self._dropped[EARLY] += 1
-            yield min(max(moment, 0), NS_MAX)
+    def _by_process(self, threads: NDArray[np.int32]) -> tuple[I64, I64]:
+        """Return the order of rows by process, and what is before each row in that order.
+
+        Processes are in the order of their first rows.
+        """
+        different, first, place = np.unique(threads, return_index=True, return_inverse=True)
+        ranks: dict[tuple[int, str | None], int] = {}
+        rank_of = np.zeros(different.size, np.int64)
+        for at in np.argsort(first).tolist():
+            who = self._tasks.get(int(different[at]), NOBODY)
+            rank_of[at] = ranks.setdefault((who.pid, who.process), len(ranks))
+        rank = rank_of[place]
+        order = np.argsort(rank, kind="stable")
+        leads = np.full(order.size, self._templates.text(b",\n"))
+        begins = np.flatnonzero(np.diff(rank[order], prepend=-1))
+        texts = [
+            (f"{END_OF_RESOURCE},\n" if at else "") + _resource(*process)
+            for at, process in enumerate(ranks)
+        ]
+        leads[begins] = self._templates.texts([text.encode() for text in texts])
+        return order, leads
+
+    def _relations(self, places: I64, first: int) -> tuple[Bounds, Bounds, list[I64]]:
+        """Return for each span the bounds of its parent and of its links, and columns of members.
+
+        ``first`` is the number of the first member. A link is two of them.
+        """
+        spans, text = self._spans, self._templates.text
+        above = spans.parent[places]
+        parents = spans.span[above[above >= 0]]
+        stops = first + np.cumsum(above >= 0)
+        sources, targets = self._links
+        begin, end = (np.searchsorted(targets, places, side) for side in ("left", "right"))
+        count = end - begin
+        chosen = np.repeat(begin - np.cumsum(count) + count, count) + np.arange(count.sum())
+        sources = sources[chosen]
+        ids = np.stack((spans.trace[sources], spans.span[sources]), axis=1).reshape(-1)
+        heads = f'{{"traceId":"{spans.prefix}', '"spanId":"'
+        befores = np.full(parents.size, text(b',"parentSpanId":"'))
+        behinds = np.full(parents.size, text(b'"'))
+        columns = [
+            np.append(befores, np.tile([text(each.encode()) for each in heads], sources.size)),
+            np.full(parents.size + ids.size, HEX16),
+            signed(np.append(parents, ids)),
+            np.append(behinds, np.tile([text(b'"'), text(b'"}')], sources.size)),
+        ]
+        behind = first + parents.size + 2 * np.cumsum(count)
+        return (stops - (above >= 0), stops), (behind - 2 * count, behind), columns
+
+    def _times(self, ns: I64) -> I64:
+        """Return the times since 1970, and count those before."""
+        edges = int(ns.min()) + self._offset, int(ns.max()) + self._offset
+        fits = edges[0] >= NS_MIN and edges[1] <= NS_MAX
+        moments = (ns if fits else ns.astype(object)) + self._offset
+        self._dropped[EARLY] += int(np.count_nonzero(moments < 0))
+        shown: I64 = np.clip(moments, 0, NS_MAX).astype(np.int64)
+        return shown
 
 
-def _listed(name: str, items: str) -> str:
-    """Return a JSON member with a list of items; the empty string if there are none."""
-    return f',"{name}":[{items[1:]}]' if items else ""
+def _resource(pid: int, name: str | None) -> str:
+    """Return the beginning of a resource, up to its first span."""
+    attributes = otlp.member("service.name", otlp.string(name or otlp.NO_SERVICE))
+    if pid:
+        attributes += otlp.member("process.pid", otlp.integer(pid))
+    return (
+        f'{{"resource":{{"attributes":[{attributes[1:]}]}},"scopeSpans":'
+        f'[{{"scope":{{"name":"{otlp.SCOPE}"}},"spans":[\n'
+    )
+
+
+def _where(templates: Templates, rows: NDArray[np.bool_], text: str) -> I64:
+    """Return the number of a text for some rows, and that of an empty one for others."""
+    return np.where(rows, templates.text(text.encode()), templates.text(b""))
+
+
+def _opened(key: str) -> str:
+    """Return an attribute up to its value."""
+    return f'{{"key":{_json(key)},"value":'
+
+
+def _json(text: str) -> str:
+    return orjson.dumps(text).decode()

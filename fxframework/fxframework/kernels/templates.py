@@ -24,6 +24,7 @@ from fxframework.kernels.output import Output
 from fxframework.kernels.parts import (
     COPIED,
     HEX,
+    HEX16,
     LENGTH,
     MARK,
     MEMBERS,
@@ -313,7 +314,9 @@ class Templates(Kernel):
         elif kind == QUOTED:
             self.quote(self.bounds[value], self.bounds[value + 1])
         elif kind == HEX:
-            self.hexadecimal(value)
+            self.hexadecimal(value, 1)
+        elif kind == HEX16:
+            self.hexadecimal(value, 16)
         elif kind == MICROS:
             self.micros(value)
         elif kind == SECONDS:
@@ -395,10 +398,9 @@ class Templates(Kernel):
         self.out.used += 1
         return 0
 
-    def hexadecimal(self, value: i64) -> status:
-        """Write an unsigned number in hex."""
+    def hexadecimal(self, value: i64, digits: i64) -> status:
+        """Write an unsigned number in hex, in at least so many digits."""
         left: u64 = value & LOW64
-        digits = 1
         while digits < 16 and left >> (4 * digits):
             digits += 1
         while digits > 0:

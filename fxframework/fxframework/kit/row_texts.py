@@ -18,6 +18,7 @@ from fxframework.kernels.parts import (
     SIGNED,
     TEXT,
 )
+from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit.json_fields import special_double
 from fxframework.model.schema import ARG_TYPES
@@ -32,6 +33,7 @@ __all__ = [
     "groups",
     "json_double",
     "json_string",
+    "repeated",
     "value_forms",
 ]
 
@@ -194,6 +196,25 @@ def value_forms(
         BOOL: Form(truth),
         BLOB: Form(lambda args, rows: blobs(args["str"][rows])),
     }
+
+
+def repeated(owners: I64, names: NDArray[np.integer]) -> Iterator[tuple[int, int]]:
+    """Yield each argument whose owner has earlier ones of its name: 2 for the second, and so on.
+
+    Owners are ascending; both have the shape (args,).
+    """
+    owner = np.zeros(names.size, np.int64)
+    np.cumsum(owners[1:] != owners[:-1], out=owner[1:])
+    pairs = owner * (1 << 32) | names
+    order = stable_order(pairs)
+    if order is None:
+        order = np.arange(pairs.size)
+    pairs = pairs[order]
+    times, last = 1, -1
+    for place in (np.flatnonzero(pairs[1:] == pairs[:-1]) + 1).tolist():
+        times = times + 1 if place == last + 1 else 2
+        last = place
+        yield int(order[place]), times
 
 
 @attrs.frozen

@@ -40,11 +40,10 @@ from fx_trace.export.windows import last_offset, windows
 from fx_trace.format import ArgType, BlobType, SchedulingType
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SIGNED, TEXT
-from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
 from fxframework.kit.memo import Memo
-from fxframework.kit.row_texts import Form, Members, groups, json_string, value_forms
+from fxframework.kit.row_texts import Form, Members, groups, json_string, repeated, value_forms
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
@@ -354,19 +353,7 @@ class _JsonEvents(EventMaker):
         """Return arguments as members; repeated names of an event get ``#2`` and so on."""
         columns = super().member_columns(args, keys)
         codes = args.array("name")
-        owner = np.zeros(codes.size, np.int64)
-        np.cumsum(keys[1:] != keys[:-1], out=owner[1:])
-        pairs = owner * (1 << 32) | self.names(codes)[1]
-        order = stable_order(pairs)
-        if order is None:
-            order = np.arange(pairs.size)
-        pairs = pairs[order]
-        again = np.flatnonzero(pairs[1:] == pairs[:-1]) + 1
-        times, last = 1, NONE
-        for place in again.tolist():
-            times = times + 1 if place == last + 1 else 2
-            last = place
-            row = order[place]
+        for row, times in repeated(keys, self.names(codes)[1]):
             before = self.arguments.forms[int(args.array("type")[row])].before
             text = f'{self._json(int(codes[row]))[:-1]}#{times}":{before}'
             columns[0][row] = self.templates.text(text.encode())
