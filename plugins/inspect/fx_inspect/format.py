@@ -32,6 +32,7 @@ __all__ = [
     "BlockType",
     "is_legacy",
     "layout_of",
+    "version_of",
 ]
 
 UNIT: Final = 16
@@ -345,6 +346,11 @@ def is_legacy(head: bytes) -> bool:
 def layout_of(head: bytes) -> str:
     """Return the layout, ``v0`` or ``new``, of a file with this beginning."""
     return "v0" if is_legacy(head) else "new"
+
+
+def version_of(head: bytes) -> int:
+    """Return the version in a header, of which there are 4 bytes or more."""
+    return HEADS[layout_of(head)].version.get(int.from_bytes(head[:4], "little"))
 
 
 # --- Numbers that kernels share ------------------------------------------------------------------

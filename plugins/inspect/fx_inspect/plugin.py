@@ -62,8 +62,7 @@ def _sound(head: bytes) -> bool:
         return False
     if wire.is_legacy(head):
         return head[:4] == b"\x20\0\0\0"
-    version = int.from_bytes(head[2:4], "little")
-    if head[0] not in (0, 1) or version > wire.MAX_VERSION:
+    if head[0] not in (0, 1) or wire.version_of(head) > wire.MAX_VERSION:
         return False
     if not head[0]:
         return True

@@ -52,7 +52,7 @@ def export(name: str, data: bytes, **options: Any) -> tuple[int, dict[str, int]]
 def test_output_and_memory_are_in_proportion(
     shape: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fx_inspect.export.presentation.SPARE", SPARE)
+    monkeypatch.setattr("fx_inspect.export.base.SPARE", SPARE)
     make = {**SHAPES, **SHARED}[shape]
     export(name, make(SMALL))  # whatever is imported is imported now
     data = make(SIZE)
@@ -72,8 +72,8 @@ def test_output_and_memory_are_in_proportion(
 def test_repeats_are_written_in_full_on_request(
     make: Callable[[int], bytes], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fx_inspect.export.presentation.SPARE", 0)
-    monkeypatch.setattr("fx_inspect.export.presentation.FACTOR", 0)
+    monkeypatch.setattr("fx_inspect.export.base.SPARE", 0)
+    monkeypatch.setattr("fx_inspect.export.base.FACTOR", 0)
     data = make(1 << 14)
     capture = opened(data)
     longest = int(capture.first_pass().raw.string_lengths.max())

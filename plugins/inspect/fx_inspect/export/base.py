@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
+from fx_inspect.export.presentation import LongTexts
 from fx_inspect.read.walk import EXPANDED, Link
 from fxframework.errors import WriteRefusedError
 from fxframework.kit.export import Export
@@ -17,6 +18,9 @@ __all__ = ["LINKS", "TreeExport", "names_of", "nothing_to_write"]
 PIECES: Final = 1 << 12
 CHARACTERS: Final = 1 << 20
 """Most pieces of text, and characters, buffered before they are written."""
+FACTOR: Final = 16
+SPARE: Final = 16 << 20
+"""Budget of repeated long strings, in bytes: for each byte of the file, and at least."""
 LINKS: Final = "links that are not expanded"
 
 
@@ -24,7 +28,7 @@ class TreeExport(Export):
     """Writes the pieces of text of each capture."""
 
     def write(self, capture: Capture) -> None:
-        """Write one capture. Raises WriteRefusedError if it has no nodes."""
+        """Write one capture."""
         gathered: list[str] = []
         size = 0
         for piece in self._pieces(capture):
@@ -38,6 +42,12 @@ class TreeExport(Export):
 
     @abc.abstractmethod
     def _pieces(self, capture: Capture) -> Iterator[str]: ...
+
+    def _long_texts(self, capture: Capture, share: int = 1) -> LongTexts:
+        """Return what shortens the long strings of a capture; ``share`` divides its budget."""
+        repeat = bool(self._options.get("repeat"))
+        spare = max(SPARE, FACTOR * capture.source.size)
+        return LongTexts(self._dropped, repeat=repeat, budget=spare // share)
 
     def _count_link(self, link: Link) -> None:
         self._dropped[LINKS] += link.state != EXPANDED

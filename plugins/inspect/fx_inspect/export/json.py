@@ -13,7 +13,6 @@ from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
     Texts,
-    budget,
     numbers,
     quoted,
     string_list,
@@ -64,8 +63,7 @@ class JsonExport(TreeExport):
             f'{{"data_source":"Inspect","metadata":{orjson.dumps(metadata).decode()},'
             f'"moniker":{quoted(moniker)},"payload":'
         )
-        repeat = bool(self._options.get("repeat"))
-        long = LongTexts(self._dropped, repeat=repeat, budget=budget(capture))
+        long = self._long_texts(capture)
         names = Texts(strings_of(capture.strings), lambda data: quoted(long.of(data)))
         depth = -1
         filled = False

@@ -11,7 +11,6 @@ import orjson
 
 from fx_inspect.read.histograms import Bound
 from fx_inspect.read.walk import decoded
-from fxframework.model.capture import Capture
 
 __all__ = [
     "LONG",
@@ -19,7 +18,6 @@ __all__ = [
     "LongTexts",
     "Shown",
     "Texts",
-    "budget",
     "debugged",
     "escape",
     "numbers",
@@ -34,9 +32,6 @@ Shown = str | Sequence[int]
 
 LONG: Final = 1 << 10
 """Length in bytes from which repeats of a string may be shortened."""
-FACTOR: Final = 16
-SPARE: Final = 16 << 20
-"""Budget of repeated long strings, in bytes: for each byte of the file, and at least."""
 BEGINNING: Final = 64
 """Characters written of a shortened string."""
 REPEATED: Final = "repeats of strings of 1 KiB or more (-o repeat=yes writes them in full)"
@@ -78,11 +73,6 @@ def numbers(values: Sequence[Bound]) -> str:
     """Return an array of numbers as JSON; the empty string if one of them is NaN or infinite."""
     shown = orjson.dumps(values).decode()
     return "" if "null" in shown else shown
-
-
-def budget(capture: Capture) -> int:
-    """Return the bytes of repeated long strings that are written in full."""
-    return max(SPARE, FACTOR * capture.source.size)
 
 
 def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[str]:

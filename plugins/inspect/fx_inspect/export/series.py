@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
-from fx_inspect.export.presentation import LONG, LongTexts, budget
+from fx_inspect.export.base import TreeExport
+from fx_inspect.export.presentation import LONG
 from fx_inspect.read.entries import entries, unescaped
 from fxframework.io.sink import Sink
-from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
 __all__ = ["SeriesExport"]
 
-CHARACTERS: Final = 1 << 20
-"""Characters buffered before they are written."""
 UNORDERED: Final = "snapshots older than the one before, by generation"
 COLUMNS: Final = ("snapshot", "file", "generation", "change", "path", "name", "type", "value")
 GONE: Final = "removed"
 
 
-class SeriesExport(Export):
+class SeriesExport(TreeExport):
     """Writes CSV rows: all values of the first snapshot, and the changes of each later one."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._all = options["all"]
-        self._repeat = bool(options.get("repeat"))
         self._number = 0
         self._last: int | None = None
         self._known: dict[tuple[str, int], tuple[str, str]] = {}
@@ -37,19 +34,17 @@ class SeriesExport(Export):
         self._cells: dict[str, tuple[str, bytes]] = {}
         """The cells of long strings, as text and bytes, since many properties may share one."""
 
-    def write(self, capture: Capture) -> None:
-        """Write the changes of a snapshot since the previous one."""
+    def _pieces(self, capture: Capture) -> Iterator[str]:
+        """Yield the changes of a snapshot since the previous one."""
         if not self._number:
-            self._sink.write((",".join(COLUMNS) + "\r\n").encode())
+            yield ",".join(COLUMNS) + "\r\n"
         count = _generation(capture)
         self._dropped[UNORDERED] += self._last is not None and count < self._last
         self._last = count
         head = f"{self._number},{_cell(capture.name)},{count},"
         known, now = self._known, {}
         times: Counter[str] = Counter()
-        long = LongTexts(self._dropped, repeat=self._repeat, budget=budget(capture))
-        lines: list[str] = []
-        size = 0
+        long = self._long_texts(capture)
         for path, kind, value, _offset in entries(capture):
             if kind == "node":
                 continue
@@ -65,18 +60,10 @@ class SeriesExport(Export):
             cell = found[1]
             if isinstance(value, str) and value in self._cells:
                 cell = long.in_part(self._cells[value][1]) or cell
-            lines.append(head + _row(change, path, kind, cell))
-            size += len(lines[-1])
-            if size >= CHARACTERS:
-                self._sink.write("".join(lines).encode())
-                lines.clear()
-                size = 0
-        lines += [
-            head + _row(GONE, key[0], kind, "")
-            for key, (kind, _) in known.items()
-            if key not in now
-        ]
-        self._sink.write("".join(lines).encode())
+            yield head + _row(change, path, kind, cell)
+        for key, (kind, _) in known.items():
+            if key not in now:
+                yield head + _row(GONE, key[0], kind, "")
         self._known = now
         self._number += 1
 

@@ -11,7 +11,6 @@ from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
     Texts,
-    budget,
     debugged,
     escape,
     plain,
@@ -70,8 +69,7 @@ class TreeTextExport(TreeExport):
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """Yield the metadata, then a line for each node and property."""
         yield self._head(capture)
-        repeat = bool(self._options.get("repeat"))
-        long = LongTexts(self._dropped, repeat=repeat, budget=budget(capture) // 4)
+        long = self._long_texts(capture, 4)
         strings = strings_of(capture.strings)
         names = Texts(strings, lambda data: plain(long.of(data)))
         texts = Texts(strings, long.of)

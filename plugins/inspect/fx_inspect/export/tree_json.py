@@ -11,7 +11,6 @@ from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
     Texts,
-    budget,
     numbers,
     quoted,
     string_list,
@@ -36,8 +35,7 @@ class TreeJsonExport(TreeExport):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._lossless = options["lossless"]
-        self._repeat = bool(options.get("repeat"))
-        self._long = LongTexts(self._dropped, repeat=self._repeat, budget=0)
+        self._long: LongTexts
 
     def write(self, capture: Capture) -> None:
         """Write one capture. Raises WriteRefusedError for a second one."""
@@ -49,7 +47,7 @@ class TreeJsonExport(TreeExport):
         pooled = strings_of(capture.strings)
         names = Texts(pooled, partial(self._member, "name"))
         contents = Texts(pooled, partial(self._member, "content"))
-        self._long = LongTexts(self._dropped, repeat=self._repeat, budget=budget(capture))
+        self._long = self._long_texts(capture)
         strings = Texts(pooled, lambda data: quoted(self._long.of(data)))
         closing: list[Sequence[str]] = []
         for node in walk(capture, self._render(names)):

@@ -82,30 +82,26 @@ def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
         # The sum is finite only if every slot is.
         return list(slots) if math.isfinite(sum(slots)) else [number(slot) for slot in slots]
 
-    def array(_type: str, slots: Sequence[int | float], _format: int) -> Any:
-        return numbers(slots)
-
     values: Values[Any] = Values(
         integer=lambda value: value,
         double=number,
         truth=lambda value: value,
         string=string,
         data=lambda data: data.hex(),
-        array=array,
-        histogram=lambda one: numbers(one.slots()),
+        array=lambda _type, slots, _format: numbers(slots),
         strings=lambda codes: [texts[code] for code in codes],
     )
 
     def render(batch: Table, slots: Slots) -> list[Value]:
-        names = batch.array("name").tolist()
-        types = batch.array("type").tolist()
-        formats = batch.array("inspect_format").tolist()
+        pairs = [
+            *zip(batch.array("type").tolist(), batch.array("inspect_format").tolist(), strict=True)
+        ]
+        kinds = {pair: _type_name(*pair) for pair in set(pairs)}
         return [
-            Value(name, _type_name(number, format), value, offset)
-            for name, number, format, value, offset in zip(
-                names,
-                types,
-                formats,
+            Value(name, kinds[pair], value, offset)
+            for name, pair, value, offset in zip(
+                batch.array("name").tolist(),
+                pairs,
                 values.of(batch, slots),
                 batch.array("offset").tolist(),
                 strict=True,

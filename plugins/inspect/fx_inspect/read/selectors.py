@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.read.entries import entries
+from fx_inspect.read.walk import texts_of
 from fxframework.errors import UnreadableError, UsageError
 from fxframework.model.capture import Capture, Entry, Record, Summary, View
 from fxframework.model.strings import StringPool
@@ -47,7 +48,7 @@ FILE: Final = "@"
 """Prefix of an argument that names a file of selectors."""
 _COMPONENT: Final = re.compile(r"(?:[A-Za-z0-9*.\-_<>]|\\:)+")
 _FILTER: Final = re.compile(r'\s*name\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",\]]+))\s*')
-_OPENS: Final = re.compile(r"\[\s*(?:name\s*=|\.\.\.|\])")
+_OPENS: Final = re.compile(r"\[\s*(?:name\s*=|\.\.\.)")
 """Start of a filter of trees; any other bracket belongs to a name."""
 _COMMENT: Final = re.compile(r"(?:^|[ \t])//.*$")
 REMEDY: Final = (
@@ -332,22 +333,13 @@ class _Named:
     """Tests which codes of a pool are names that match a pattern."""
 
     def __init__(self, pattern: Pattern, pool: StringPool) -> None:
-        self._pattern = pattern
-        self._pool = pool
-        self._known: dict[int, bool] = {}
+        self._fits = texts_of(pool, pattern.matches)
 
     def __call__(self, codes: NDArray[np.integer[Any]]) -> Bools:
         """Return a mask of codes, bool of their shape."""
         each, where = np.unique(codes, return_inverse=True)
-        fits = np.fromiter(map(self._fits, each.tolist()), np.bool_, each.size)
+        fits = np.fromiter(map(self._fits.__getitem__, each.tolist()), np.bool_, each.size)
         return np.asarray(fits[where.reshape(-1)])
-
-    def _fits(self, code: int) -> bool:
-        known = self._known.get(code)
-        if known is None:
-            data = self._pool.bytes_of(code) if code >= 0 else b""
-            known = self._known[code] = self._pattern.matches(data.decode("utf-8", "replace"))
-        return known
 
 
 class _Marks:

@@ -28,6 +28,7 @@ from fx_inspect.format import (
     VMO_SIZE,
     BlockType,
     is_legacy,
+    version_of,
 )
 from fxframework.errors import Rule, UnreadableError
 from fxframework.io.mapping import Mapping
@@ -235,14 +236,10 @@ def _check_header(head: bytes, path: str | None) -> None:
     """Raise UnreadableError for anything but a header of a known version."""
     if len(head) < HEADER_BYTES:
         raise _failed(rules.MEMORY_TOO_SMALL, f"{len(head)} bytes are too few for a header", path)
-    magic = head[4:8]
-    if is_legacy(head):
-        sound = magic in {MAGIC, SWAPPED_MAGIC}
-        version = int.from_bytes(head[1:4], "little")
-    else:
-        sound = magic == MAGIC and head[1] == BlockType.HEADER
-        version = int.from_bytes(head[2:4], "little")
-    if not sound:
+    magic, version = head[4:8], version_of(head)
+    legacy = is_legacy(head)
+    is_header = legacy or head[1] == BlockType.HEADER
+    if not is_header or (magic != MAGIC and not (legacy and magic == SWAPPED_MAGIC)):
         raise _failed(
             rules.NO_VMO, f"{head[:8].hex(' ')} is not the beginning of an Inspect VMO", path
         )

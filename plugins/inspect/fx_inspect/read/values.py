@@ -135,7 +135,7 @@ class Values(Kernel):
             self.children[self.parent] += 1
         target = (word >> self.scan.name_at) & self.scan.index_mask
         if type == wire.TOMBSTONE:
-            self.refer(target)
+            self.find_string(target)
             children = self.words[2 * unit + 1]
             self.notes.add(rules.DELETED_WITH_VALUES, wire.UNIT * unit, record, children)
             return 0
@@ -332,14 +332,6 @@ class Values(Kernel):
             if unit > 0 and start == wire.STRING + 1:
                 return string
         return -1
-
-    def refer(self, unit: i64) -> i64:
-        """Count a reference to the string at a unit, if there is one."""
-        if unit < self.scan.units:
-            start = self.scan.starts[unit]
-            if start == wire.NAME + 1 or start == wire.STRING + 1:
-                self.refs[self.scan.numbers[unit]] += 1
-        return 0
 
     # --- Nodes ------------------------------------------------------------------------------------
 

@@ -8,12 +8,13 @@ not depend on the number of properties of a node.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from fx_inspect.format import DISPOSITIONS
 from fx_inspect.read.histograms import Histogram
@@ -59,6 +60,8 @@ NOT_UTF8: Final = "strings that are not UTF-8, in part"
 ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
 """Types of arrays of numbers."""
 ARRAY_TYPES: Final = {INT_ARRAY: "int", UINT_ARRAY: "uint", DOUBLE_ARRAY: "double"}
+_NUMBERS: Final = {INT: "int", UINT: "uint", DOUBLE: "float"}
+"""Columns of numbers."""
 EXPANDED: Final = "expanded"
 """The state of a link whose tree was joined."""
 
@@ -133,7 +136,12 @@ class Slots:
     """The slots of arrays by the rows of their properties, read in order."""
 
     def __init__(self, capture: Capture) -> None:
-        self._pieces = Details(capture, "inspect_slots", "parent", _RowsOf.whole)
+        self._pieces = Details(
+            capture,
+            "inspect_slots",
+            "parent",
+            lambda batch: _RowsOf(Memo(batch.array), slice(0, len(batch))),
+        )
 
     def of(self, row: int, column: str) -> list[Any]:
         """Return the slots of an array in a column of `inspect_slots`."""
@@ -142,21 +150,17 @@ class Slots:
 
 
 class _RowsOf:
-    """Some rows of a batch."""
+    """Some rows of the columns of a batch."""
 
-    def __init__(self, batch: Table, rows: slice) -> None:
-        self._batch = batch
+    def __init__(self, columns: Mapping[str, NDArray[Any]], rows: slice) -> None:
+        self._columns = columns
         self._rows = rows
 
-    @classmethod
-    def whole(cls, batch: Table) -> _RowsOf:
-        return cls(batch, slice(0, len(batch)))
-
     def __getitem__(self, rows: slice) -> _RowsOf:
-        return _RowsOf(self._batch, rows)
+        return _RowsOf(self._columns, rows)
 
     def values(self, column: str) -> list[Any]:
-        values: list[Any] = self._batch.array(column)[self._rows].tolist()
+        values: list[Any] = self._columns[column][self._rows].tolist()
         return values
 
 
@@ -244,9 +248,10 @@ class Values(Generic[V]):
     array: Callable[[str, Sequence[int | float], int], V]
     """Renders an array, or a histogram with too few slots, from the slots' type, the slots and
     the format."""
-    histogram: Callable[[Histogram], V]
     strings: Callable[[Sequence[int]], V]
     """Renders an array of strings, from their codes."""
+    histogram: Callable[[Histogram], V] | None = None
+    """Without it histograms are rendered as arrays."""
 
     def named(self, batch: Table, slots: Slots) -> list[tuple[int, V]]:
         """Return the codes of the names of a batch of `properties`, with the rendered values."""
@@ -256,38 +261,31 @@ class Values(Generic[V]):
         """Return the rendered values of a batch of `properties`."""
         types = batch.array("type")
         out: list[Any] = [None] * len(batch)
-        numbers = np.flatnonzero(np.bincount(types)).tolist()
-        for number in numbers:
+        for number in np.flatnonzero(np.bincount(types)[:INT_ARRAY]).tolist():
             rows = np.flatnonzero(types == number)
-            if number in ARRAYS or number == STRING_ARRAY:
-                continue
             for row, value in zip(rows.tolist(), self._plain(batch, number, rows), strict=True):
                 out[row] = value
-        if any(number >= INT_ARRAY for number in numbers):
-            self._arrays(batch, slots, out)
+        self._arrays(batch, slots, out)
         return out
 
     def _plain(self, batch: Table, number: int, rows: Any) -> Iterator[V]:
-        if number == INT:
-            return map(self.integer, batch.array("int")[rows].tolist())
-        if number == UINT:
-            return map(self.integer, batch.array("uint")[rows].tolist())
-        if number == DOUBLE:
-            return map(self.double, batch.array("float")[rows].tolist())
         if number == BOOL:
             return map(self.truth, (batch.array("int")[rows] != 0).tolist())
+        if number in _NUMBERS:
+            show = self.double if number == DOUBLE else self.integer
+            return map(show, batch.array(_NUMBERS[number])[rows].tolist())
         column = batch["text"]
         assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
-        show = self.string if number == STRING else self.data
+        shown = self.string if number == STRING else self.data
         lengths = column.offsets[1:] - column.offsets[:-1]
         if int(lengths.max(initial=0)) >= LONG:
             # Rows may share long strings, which are not copied for each row.
-            return (show(column.bytes_of(row)) for row in rows.tolist())
+            return (shown(column.bytes_of(row)) for row in rows.tolist())
         first = int(column.offsets[0])
         data = column.data[first : int(column.offsets[-1])].tobytes()
         starts = (column.offsets[:-1][rows] - first).tolist()
         stops = (column.offsets[1:][rows] - first).tolist()
-        return (show(data[start:stop]) for start, stop in zip(starts, stops, strict=True))
+        return (shown(data[start:stop]) for start, stop in zip(starts, stops, strict=True))
 
     def _arrays(self, batch: Table, slots: Slots, out: list[Any]) -> None:
         types, formats = batch.array("type"), batch.array("inspect_format")
@@ -305,8 +303,8 @@ class Values(Generic[V]):
                 continue
             kind = ARRAY_TYPES[number]
             values = slots.of(row, "float" if kind == "double" else kind)
-            histogram = Histogram.of(kind, format, values) if format else None
+            histogram = Histogram.of(kind, format, values) if self.histogram and format else None
             if histogram is None:
                 out[place] = self.array(kind, values, format)
             else:
-                out[place] = self.histogram(histogram)
+                out[place] = self.histogram(histogram)  # type: ignore[misc]

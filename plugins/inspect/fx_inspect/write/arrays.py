@@ -243,6 +243,7 @@ class Histogram(Value, Generic[Number]):
     """
 
     __slots__ = ("_array", "_bounds", "_rising", "_under")
+    _format: ClassVar[int]
 
     def __init__(
         self, array: NumberArray[Number], parameters: Sequence[Number], bounds: list[Number]
@@ -307,9 +308,11 @@ class LinearHistogram(Histogram[Number]):
     """A histogram whose buckets have the same width."""
 
     __slots__ = ()
+    _format = wire.ARRAY_LINEAR
 
 
 class ExponentialHistogram(Histogram[Number]):
     """A histogram whose bucket widths grow by a factor."""
 
     __slots__ = ()
+    _format = wire.ARRAY_EXPONENTIAL

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from fx_inspect import format as wire
 from fx_inspect import rules
@@ -41,7 +41,7 @@ from fxframework.kit.json_fields import bits_of
 
 __all__ = ["Node"]
 
-Number = TypeVar("Number", int, float)
+H = TypeVar("H", LinearHistogram[Any], ExponentialHistogram[Any])
 A = TypeVar("A", IntArray, UintArray, DoubleArray)
 _INT_VALUE = BlockType.INT_VALUE
 
@@ -135,40 +135,40 @@ class Node(Container):
         self, name: str, floor: int, step: int, buckets: int
     ) -> LinearHistogram[int]:
         """Create a histogram of integers with buckets of the same width: at most 250."""
-        return self._linear(IntArray, name, (floor, step), buckets)
+        return self._histogram(LinearHistogram, IntArray, name, (floor, step), buckets)
 
     def create_uint_linear_histogram(
         self, name: str, floor: int, step: int, buckets: int
     ) -> LinearHistogram[int]:
         """Create a histogram of unsigned integers with buckets of the same width: at most 250."""
-        return self._linear(UintArray, name, (floor, step), buckets)
+        return self._histogram(LinearHistogram, UintArray, name, (floor, step), buckets)
 
     def create_double_linear_histogram(
         self, name: str, floor: float, step: float, buckets: int
     ) -> LinearHistogram[float]:
         """Create a histogram of doubles with buckets of the same width: at most 250."""
-        return self._linear(DoubleArray, name, (floor, step), buckets)
+        return self._histogram(LinearHistogram, DoubleArray, name, (floor, step), buckets)
 
     def create_int_exponential_histogram(
         self, name: str, floor: int, initial_step: int, step_multiplier: int, buckets: int
     ) -> ExponentialHistogram[int]:
         """Create a histogram of integers with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
-        return self._exponential(IntArray, name, parameters, buckets)
+        return self._histogram(ExponentialHistogram, IntArray, name, parameters, buckets)
 
     def create_uint_exponential_histogram(
         self, name: str, floor: int, initial_step: int, step_multiplier: int, buckets: int
     ) -> ExponentialHistogram[int]:
         """Create a histogram of unsigned integers with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
-        return self._exponential(UintArray, name, parameters, buckets)
+        return self._histogram(ExponentialHistogram, UintArray, name, parameters, buckets)
 
     def create_double_exponential_histogram(
         self, name: str, floor: float, initial_step: float, step_multiplier: float, buckets: int
     ) -> ExponentialHistogram[float]:
         """Create a histogram of doubles with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
-        return self._exponential(DoubleArray, name, parameters, buckets)
+        return self._histogram(ExponentialHistogram, DoubleArray, name, parameters, buckets)
 
     # --- links ---
 
@@ -210,46 +210,16 @@ class Node(Container):
         made._make(name, disposition)
         return made
 
-    def _linear(
+    def _histogram(
         self,
-        array: type[NumberArray[Number]],
+        kind: type[H],
+        array: type[NumberArray[Any]],
         name: str,
-        parameters: tuple[Number, Number],
+        parameters: Sequence[Any],
         buckets: int,
-    ) -> LinearHistogram[Number]:
-        floor, step = (array._kind.check(each) for each in parameters)
-        made, count = self._counts(array, name, (floor, step), buckets, wire.ARRAY_LINEAR)
-        bounds = [floor]
-        for _ in range(count):
-            # Repeated addition, as in the reference, so that doubles are equal.
-            bounds.append(bounds[-1] + step)
-        return LinearHistogram(made, parameters, bounds)
-
-    def _exponential(
-        self,
-        array: type[NumberArray[Number]],
-        name: str,
-        parameters: tuple[Number, Number, Number],
-        buckets: int,
-    ) -> ExponentialHistogram[Number]:
-        floor, step, factor = (array._kind.check(each) for each in parameters)
-        made, count = self._counts(
-            array, name, (floor, step, factor), buckets, wire.ARRAY_EXPONENTIAL
-        )
-        bounds = [floor]
-        for _ in range(count):
-            bounds.append(floor + step)
-            step *= factor
-        return ExponentialHistogram(made, parameters, bounds)
-
-    def _counts(
-        self,
-        array: type[NumberArray[Number]],
-        name: str,
-        parameters: tuple[Number, ...],
-        buckets: int,
-        array_format: int,
-    ) -> tuple[NumberArray[Number], int]:
+    ) -> H:
+        """Create a histogram with a floor, a step and, of an exponential one, a multiplier."""
+        floor, step, *factors = values = [array._kind.check(each) for each in parameters]
         count = uint64(buckets, "a number of buckets")
         most = MOST_NUMBERS - len(parameters) - 2
         if not count:
@@ -258,6 +228,11 @@ class Node(Container):
             raise refusal(
                 rules.TOO_MANY, f"a histogram of {count} buckets is too large: at most {most}"
             )
-        made = array(self._state, self, count + len(parameters) + 2, array_format)
-        made._make(name, parameters)
-        return made, count
+        made = array(self._state, self, count + len(parameters) + 2, kind._format)
+        made._make(name, values)
+        bounds = [floor]
+        for _ in range(count):
+            # Repeated addition, as in the reference, so that doubles are equal.
+            bounds.append((floor if factors else bounds[-1]) + step)
+            step *= factors[0] if factors else 1
+        return kind(made, parameters, bounds)

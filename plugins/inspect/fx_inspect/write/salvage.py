@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from fx_inspect import rules
-from fx_inspect.format import DAMAGED, MAX_VMO, is_legacy
+from fx_inspect.format import DAMAGED, MAX_VMO, is_legacy, version_of
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
 from fx_inspect.read.records import Damaged
@@ -107,9 +107,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
 def _version(capture: Capture) -> int:
     """Return the version to write: that of the capture, or 2 for an unknown one."""
     head = capture.source.read(0, 4)
-    if is_legacy(head):
-        return 0
-    return 1 if int.from_bytes(head[2:4], "little") == 1 else 2
+    return 0 if is_legacy(head) else 1 if version_of(head) == 1 else 2
 
 
 def _found(capture: Capture) -> Iterator[Loss]:
