@@ -84,25 +84,12 @@ def run_contract(
 
     ``without`` names tests to skip. Exceptions of tests become results.
     """
-    kind = contract_noun(contract)
     item = str(getattr(contract, "name", getattr(contract, "format", "")))
     chosen = list(only) or [name for name in dir(contract) if name.startswith("test_")]
     for name in chosen:
         if name not in without:
             status, message = _outcome(contract, name)
-            yield Result(kind, item, name.removeprefix("test_"), status, message)
-
-
-def contract_noun(contract: type[Contract]) -> str:
-    """Return the noun for what a contract tests."""
-    kinds = {
-        ReaderContract: "reader",
-        WriterContract: "writer",
-        ExporterContract: "exporter",
-        StepContract: "step",
-        DeviceContract: "device",
-    }
-    return next((noun for kind, noun in kinds.items() if issubclass(contract, kind)), "plugin")
+            yield Result(contract.noun, item, name.removeprefix("test_"), status, message)
 
 
 def _outcome(contract: type[Contract], name: str) -> tuple[Literal["ok", "failed", "skipped"], str]:

@@ -13,10 +13,9 @@ They are independent of formats, and need only the plugin's module, not an insta
 
 from __future__ import annotations
 
-from fxframework.testing.contracts.base import Contract, Sample, open_bytes
+from fxframework.testing.contracts.base import Contract, open_bytes
 from fxframework.testing.contracts.device import DeviceContract
-from fxframework.testing.contracts.expectation import check_capture, check_golden
-from fxframework.testing.contracts.expected import Expected
+from fxframework.testing.contracts.expectation import Expected, Sample, check_capture, check_golden
 from fxframework.testing.contracts.exporter import ExporterContract
 from fxframework.testing.contracts.reader import FOREIGN, ReaderContract
 from fxframework.testing.contracts.step import StepContract

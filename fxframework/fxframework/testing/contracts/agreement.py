@@ -27,6 +27,8 @@ REFERENCES = {
     "nodes.parent": ("nodes", "id"), "properties.node": ("nodes", "id"),
 }  # fmt: skip
 """The table and its column that a column refers to; -1 refers to nothing."""
+UNIQUE = (("threads", ("id",)), ("threads", ("pid", "tid")), ("processes", ("pid",)))
+"""Tables and the columns that identify a row."""
 NOT_GIVEN = 255
 """The value of an enumeration column if the format does not specify it."""
 OWN_TABLES = 128
@@ -34,41 +36,41 @@ OWN_TABLES = 128
 Records = Sequence[Record]
 
 
-def _filled(capture: Capture, name: str) -> Table | None:
-    """Return a table; None if it is empty or the capture does not have it."""
-    table = capture.table(name) if name in capture.schemas else ()
-    return table if isinstance(table, Table) and len(table) else None
-
-
-def _first(wrong: NDArray[np.bool_]) -> int | None:
-    """Return the first row that is marked; None if there is none."""
-    rows = np.flatnonzero(wrong)
-    return int(rows[0]) if rows.size else None
-
-
-def _event_tables(capture: Capture) -> Iterator[Table]:
-    """Yield the nonempty tables whose rows have a time and an offset."""
+def _tables(capture: Capture, *names: str) -> Iterator[Table]:
+    """Yield the tables of a capture that have rows: all, or those of some names."""
     for name in capture.schemas:
-        table = capture.table(name)
-        if "ts" in table and "offset" in table and len(table):
-            yield table
+        if not names or name in names:
+            table = capture.table(name)
+            if len(table):
+                yield table
+
+
+def event_tables(capture: Capture) -> Iterator[Table]:
+    """Yield the tables whose rows have a time and an offset, if they have rows."""
+    return (table for table in _tables(capture) if "ts" in table and "offset" in table)
+
+
+def _refuse(wrong: NDArray[np.bool_], fault: str, **shown: Any) -> None:
+    """Check that no row is marked; ``fault`` is filled in with the first one, and its ``shown``."""
+    rows = np.flatnonzero(wrong)
+    if rows.size:
+        values = {name: one[rows[0]] if np.ndim(one) else one for name, one in shown.items()}
+        raise AssertionError(fault.format(row=rows[0], **values))
 
 
 def check_row_offsets(capture: Capture, records: Records) -> None:
     """Check that the ``offset`` of each row is that of a record, or in the file for details."""
     begins = np.array(sorted(record.offset for record in records), np.int64)
-    for name in capture.schemas:
-        table = capture.table(name)
-        if "offset" not in table or not len(table):
+    for table in _tables(capture):
+        if "offset" not in table:
             continue
         offsets = table.array("offset")
-        if name in DETAILS or table.schema.parent_table is not None:
-            row = _first((offsets < 0) | (offsets >= max(capture.source.size, 1)))
+        if table.name in DETAILS or table.schema.parent_table is not None:
+            wrong = (offsets < 0) | (offsets >= max(capture.source.size, 1))
         else:
-            row = _first(~np.isin(offsets, begins))
-        assert row is None, (
-            f"row offset: {name} row {row} says offset {offsets[row]}, where no record begins"
-        )
+            wrong = ~np.isin(offsets, begins)
+        fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
+        _refuse(wrong, fault, table=table.name, offset=offsets)
 
 
 def check_record_times(capture: Capture, records: Records) -> None:
@@ -78,9 +80,8 @@ def check_record_times(capture: Capture, records: Records) -> None:
         whole = isinstance(ns, int | np.integer) and not isinstance(ns, bool)
         assert whole, f"ns of the record at byte {offset} is {ns!r}, not an integer"
     begins = {record.offset for record in records}
-    for table in _event_tables(capture):
-        offsets, ts = table.array("offset").tolist(), table.array("ts").tolist()
-        for row, (offset, found) in enumerate(zip(offsets, ts, strict=True)):
+    for table in event_tables(capture):
+        for row, (offset, found) in enumerate(table.tuples("offset", "ts")):
             if offset not in begins:
                 continue  # reported by another check
             assert times.get(offset, found) == found, (
@@ -120,21 +121,16 @@ def check_summary(capture: Capture, records: Records) -> None:
     Times of records without a row, such as the end of a slice whose beginning is lost, also count.
     """
     summary = capture.summary()
-    for name, count in summary.rows.items():
-        assert name in capture.schemas, (
-            f"summary's rows: it counts rows of {name!r}, which is not a table"
-        )
-        there = len(capture.table(name))
-        assert count == there, f"summary's rows: it counts {count} of {name}, there are {there}"
-    if summary.rows:
-        left_out = [n for n in capture.schemas if n not in summary.rows and len(capture.table(n))]
-        assert not left_out, f"summary's rows: it leaves out {', '.join(left_out)}"
+    counts = {name: len(capture.table(name)) for name in capture.schemas}
+    for name in {**summary.rows, **counts} if summary.rows else ():
+        counted, there = summary.rows.get(name, 0), counts.get(name, "no such table")
+        assert counted == there, f"summary's rows: it counts {counted} of {name}, there are {there}"
     firsts, lasts, ends = [], [], []
-    for table in _event_tables(capture):
+    for table in event_tables(capture):
         ts = table.array("ts")
+        longest = ts + np.maximum(table.array("dur"), 0) if "dur" in table else ts
         firsts.append(int(ts.min()))
         lasts.append(int(ts.max()))
-        longest = ts + np.maximum(table.array("dur"), 0) if "dur" in table else ts
         ends.append(int(longest.max()))
     if not firsts:
         return
@@ -154,18 +150,15 @@ def check_summary(capture: Capture, records: Records) -> None:
 
 def check_references(capture: Capture, _records: Records) -> None:
     """Check that what rows refer to, such as threads and enclosing slices, exists."""
-    for name, schema in capture.schemas.items():
-        table = capture.table(name)
-        for column in schema.columns:
-            of = REFERENCES.get(column.name) or REFERENCES.get(f"{name}.{column.name}")
-            if of is None or of[0] not in (*capture.schemas, "threads"):
-                continue
-            there = capture.table(of[0]).array(of[1]) if of[0] in capture.schemas else ()
-            row = _first(~np.isin(table.array(column.name), [-1, *there]))
-            assert row is None, (
-                f"{name}.{column.name}: row {row} refers to {table.array(column.name)[row]}, which "
-                f"is not in the table {of[0]}"
-            )
+    for table in _tables(capture):
+        for column in table.schema.columns:
+            place = f"{table.name}.{column.name}"
+            of, key = REFERENCES.get(column.name) or REFERENCES.get(place) or ("", "")
+            if of == "threads" or of in capture.schemas:
+                there = capture.table(of).array(key) if of in capture.schemas else ()
+                given = table.array(column.name)
+                fault = "{place}: row {row} refers to {given}, which is not in the table {of}"
+                _refuse(~np.isin(given, [-1, *there]), fault, place=place, given=given, of=of)
 
 
 def check_nesting(capture: Capture, _records: Records) -> None:
@@ -173,95 +166,70 @@ def check_nesting(capture: Capture, _records: Records) -> None:
 
     Times are compared only if the capture has no findings, such as a clock that goes back.
     """
-    slices = _filled(capture, "slices")
-    if slices is None:
-        return
-    ts, dur = slices.array("ts"), slices.array("dur")
-    parent, depth = slices.array("parent"), slices.array("depth")
-    nested = parent >= 0
-    if (row := _first(parent >= len(slices))) is not None:
-        raise AssertionError(f"nesting: slice {row} has parent {parent[row]} of {len(slices)}")
-    limit = capture.request.limits.max_depth or np.iinfo(np.int32).max
-    row = _first(nested & (depth != depth[parent] + 1) & (depth < limit))
-    assert row is None, (
-        f"depth: slice {row} is at depth {depth[row]}, its parent {parent[row]} at "
-        f"{depth[parent[row]]}"
-    )
-    row = _first(~nested & (depth != 0))
-    assert row is None, f"depth: slice {row} is at depth {depth[row]}, and has no parent"
-    row = _first(dur < -1)
-    assert row is None, f"dur of slice {row} is {dur[row]}, below -1"
-    if len(capture.diagnostics):
-        return  # with findings, times may be inconsistent
-    closed = (dur[parent] >= 0) & (dur >= 0)
-    for wrong, what in (
-        (ts[parent] > ts, "begins before"),
-        (closed & (ts + dur > ts[parent] + dur[parent]), "ends after"),
-    ):
-        row = _first(nested & wrong)
-        assert row is None, (
-            f"nesting: slice {row} {what} its parent {parent[row]}: {_span(slices, row)} in "
-            f"{_span(slices, parent[row])}"
+    for slices in _tables(capture, "slices"):
+        ts, dur, parent, depth, thread, kind = map(
+            slices.array, ("ts", "dur", "parent", "depth", "thread", "kind")
         )
-    thread, kind = slices.array("thread"), slices.array("kind")
-    row = _first(nested & (thread != thread[parent]) & (kind != ASYNC))
-    assert row is None, (
-        f"nesting: slice {row} is on thread {thread[row]}, its parent {parent[row]} on "
-        f"{thread[parent[row]]}"
-    )
-
-
-def _span(slices: Table, row: Any) -> str:
-    ts, dur = int(slices.array("ts")[row]), int(slices.array("dur")[row])
-    return f"{ts} to {ts + dur if dur >= 0 else 'the end'}"
+        nested = parent >= 0
+        count = len(slices)
+        fault = "nesting: slice {row} has parent {parent} of {count}"
+        _refuse(parent >= count, fault, parent=parent, count=count)
+        above = depth[parent]
+        limit = capture.request.limits.max_depth or np.iinfo(np.int32).max
+        deep = {"depth": depth, "parent": parent, "above": above}
+        fault = "depth: slice {row} is at depth {depth}, its parent {parent} at {above}"
+        _refuse(nested & (depth != above + 1) & (depth < limit), fault, **deep)
+        fault = "depth: slice {row} is at depth {depth}, and has no parent"
+        _refuse(~nested & (depth != 0), fault, **deep)
+        _refuse(dur < -1, "dur of slice {row} is {dur}, below -1", dur=dur)
+        if len(capture.diagnostics):
+            return  # with findings, times may be inconsistent
+        around = {"parent": parent, "ts": ts, "dur": dur, "its": ts[parent], "long": dur[parent]}
+        fault = (
+            "nesting: slice {row} {what} its parent {parent}: {ts} ns + {dur} in {its} ns + {long}"
+        )
+        _refuse(nested & (ts[parent] > ts), fault, what="begins before", **around)
+        late = (dur[parent] >= 0) & (dur >= 0) & (ts + dur > ts[parent] + dur[parent])
+        _refuse(nested & late, fault, what="ends after", **around)
+        other = nested & (thread != thread[parent]) & (kind != ASYNC)
+        fault = "nesting: slice {row} is on thread {own}, its parent {parent} on {its}"
+        _refuse(other, fault, parent=parent, own=thread, its=thread[parent])
 
 
 def check_arguments(capture: Capture, _records: Records) -> None:
     """Check that ``int`` and ``uint`` of an argument are the same 64 bits, and check its row."""
-    args = _filled(capture, "args")
-    if args is None:
-        return
-    signed, unsigned = args.array("int"), args.array("uint")
-    row = _first(signed.view(np.uint64) != unsigned)
-    assert row is None, (
-        f"int and uint of args row {row} are {signed[row]} and {unsigned[row]}: not the same 64 "
-        "bits"
-    )
-    codes, owners = args.array("table"), args.array("parent")
     names = {code: name for name, code in TABLE_CODES.items()}
-    for code in np.unique(codes).tolist():
-        name = names.get(code)
-        if name is None:
-            assert code >= OWN_TABLES, (
-                f"args: the table {code} of a row is none of the standard tables"
-            )
-        elif name in capture.schemas:
-            _check_owners(capture.table(name), args, codes == code)
-        else:
-            assert not (owners[codes == code] >= 0).any(), (
-                f"args: rows belong to {name}, which the capture does not fill"
-            )
+    for args in _tables(capture, "args"):
+        signed, unsigned, codes = map(args.array, ("int", "uint", "table"))
+        fault = "int and uint of args row {row} are {int} and {uint}: not the same 64 bits"
+        _refuse(signed.view(np.uint64) != unsigned, fault, int=signed, uint=unsigned)
+        for code in np.unique(codes).tolist():
+            name, mine = names.get(code, ""), codes == code
+            if name in capture.schemas:
+                _check_owners(capture.table(name), args.select(mine))
+                continue
+            fault = "args: the table {code} of row {row} is none of the standard tables"
+            _refuse(mine & (not name) & (code < OWN_TABLES), fault, code=code)
+            fault = "args: row {row} belongs to {name}, which the capture does not fill"
+            _refuse(mine & bool(name) & (args.array("parent") >= 0), fault, name=name)
 
 
-def _check_owners(owners: Table, args: Table, mine: NDArray[np.bool_]) -> None:
+def _check_owners(owners: Table, args: Table) -> None:
     """Check that an argument from a record with rows belongs to a row of that record."""
-    parents, offsets = args.array("parent")[mine], args.array("offset")[mine]
-    rows = owners.array("row")
-    there = offsets[parents >= 0]
-    parents = parents[parents >= 0]
-    row = _first(parents >= len(rows))
-    assert row is None, (
-        f"args: an argument belongs to row {parents[row]} of {owners.name}, there are {len(rows)}"
-    )
-    if not parents.size:
-        return
-    own = owners.array("offset")
-    # If the record of an argument has rows in this table, the argument must belong to one of them.
-    row = _first(np.isin(there, own) & (own[parents] != there))
-    assert row is None, (
-        f"args: an argument of the record at byte {there[row]} belongs to row {parents[row]} of "
-        f"{owners.name}, which is of the record at byte {own[parents[row]]}"
-    )
+    owned = args.select(args.array("parent") >= 0)
+    parents, offsets = owned.array("parent"), owned.array("offset")
+    shown = {"parent": parents, "name": owners.name, "count": len(owners), "offset": offsets}
+    fault = "args: an argument belongs to row {parent} of {name}, there are {count}"
+    _refuse(parents >= len(owners), fault, **shown)
+    if parents.size:
+        own = owners.array("offset")
+        # If the record of an argument has rows in this table, it must belong to one of them.
+        fault = (
+            "args: an argument of the record at byte {offset} belongs to row {parent} of {name}, "
+            "which is of the record at byte {its}"
+        )
+        wrong = np.isin(offsets, own) & (own[parents] != offsets)
+        _refuse(wrong, fault, its=own[parents], **shown)
 
 
 def check_names(capture: Capture, _records: Records) -> None:
@@ -269,58 +237,47 @@ def check_names(capture: Capture, _records: Records) -> None:
 
     Names may be missing in a capture with findings.
     """
-    for name in capture.schemas:
-        table = capture.table(name)
-        if name in NAMED and not len(capture.diagnostics):
-            row = _first(table.array("name") < 0)
-            assert row is None, f"null name: {name} row {row} has no name"
+    for table in _tables(capture):
+        if table.name in NAMED and not len(capture.diagnostics):
+            fault = "null name: {table} row {row} has no name"
+            _refuse(table.array("name") < 0, fault, table=table.name)
         for column in table.schema.all_columns:
             if column.kind != "code":
                 continue
             for code in np.unique(table.array(column.name)).tolist():
                 text = table.pool.bytes_of(code) if 0 <= code < len(table.pool) else b""
                 assert not re.fullmatch(rb"b(['\"]).*\1", text), (
-                    f"name: {name}.{column.name} has {text.decode()!r}, which Python shows of "
-                    "bytes; intern the bytes themselves"
+                    f"name: {table.name}.{column.name} has {text.decode()!r}, which Python shows "
+                    "of bytes; intern the bytes themselves"
                 )
 
 
 def check_enumerations(capture: Capture, _records: Records) -> None:
     """Check that enumeration columns contain only named values."""
-    for name in capture.schemas:
-        table = capture.table(name)
+    for table in _tables(capture):
         for column in table.schema.all_columns:
-            if not column.values or not len(table):
-                continue
-            found = np.unique(table.array(column.name)).tolist()
-            odd = sorted(set(found) - {*column.values, NOT_GIVEN})
-            if (name, column.name) == ("args", "table"):
-                odd = [code for code in odd if code < OWN_TABLES]
-            assert not odd, (
-                f"enumeration: {name}.{column.name} has {odd[0]}, which names none of "
-                f"{', '.join(column.values.values())}"
-            )
-    if (counters := _filled(capture, "counters")) is not None:
+            if column.values:
+                place, given = f"{table.name}.{column.name}", table.array(column.name)
+                odd = ~np.isin(given, [*column.values, NOT_GIVEN])
+                if place == "args.table":
+                    odd &= given < OWN_TABLES
+                fault = "enumeration: {place} has {given}, which names none of {names}"
+                names = ", ".join(column.values.values())
+                _refuse(odd, fault, place=place, given=given, names=names)
+    for counters in _tables(capture, "counters"):
         exact, value = counters.array("value_int"), counters.array("value")
         differ = (exact != value) & (exact.view(np.uint64) != value)
-        row = _first(counters.array("is_int") & differ)
-        assert row is None, (
-            f"counters row {row}: value is {value[row]}, the exact value_int {exact[row]}"
-        )
+        fault = "counters row {row}: value is {value}, the exact value_int {exact}"
+        _refuse(counters.array("is_int") & differ, fault, value=value, exact=exact)
 
 
 def check_threads(capture: Capture, _records: Records) -> None:
     """Check that threads and processes are unique, except threads with unknown ids (0/0)."""
-    if (threads := _filled(capture, "threads")) is not None:
-        _check_once("threads", [threads.array("id")], "id")
-        known = (threads.array("pid") != 0) | (threads.array("tid") != 0)
-        tasks = [threads.array(name)[known] for name in ("pid", "tid")]
-        _check_once("threads", tasks, "pid and tid")
-    if (processes := _filled(capture, "processes")) is not None:
-        _check_once("processes", [processes.array("pid")], "pid")
-
-
-def _check_once(table: str, columns: Sequence[NDArray[Any]], what: str) -> None:
-    each = list(zip(*(column.tolist() for column in columns), strict=True))
-    twice = next((one for n, one in enumerate(each) if one in set(each[:n])), None)
-    assert twice is None, f"{table}: two rows have the {what} {'/'.join(map(str, twice or ()))}"
+    for name, columns in UNIQUE:
+        for table in _tables(capture, name):
+            seen: set[tuple[int, ...]] = set()
+            for key in table.tuples(*columns):
+                again = key in seen and key != (0, 0)
+                shown = "/".join(map(str, key))
+                assert not again, f"{name}: two rows have the {' and '.join(columns)} {shown}"
+                seen.add(key)

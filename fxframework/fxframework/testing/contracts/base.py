@@ -1,4 +1,4 @@
-"""The base of all contracts: samples, and the tests for every plugin."""
+"""The bases of all contracts: samples, and the tests for every plugin."""
 
 from __future__ import annotations
 
@@ -6,57 +6,43 @@ import ast
 import functools
 import importlib
 import inspect
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-import attrs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fxframework.errors import Catalogue
+from fxframework.errors import Catalogue, FxError
 from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.registry import Confidence, DeviceKind, Reader, StepKind, Writer, parse_options
+from fxframework.registry import Reader, RecordWriter, Writer, parse_options
 from fxframework.testing.contracts.checks import (
     check_same,
     lacking,
     limited,
-    or_fx_error,
     skip,
+    through_json,
+    tolerating,
 )
-from fxframework.testing.contracts.expected import Expected
+from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
-__all__ = ["BATCH_SIZES", "Contract", "RoundTrips", "Sample", "descriptors", "open_bytes"]
+__all__ = ["BATCH_SIZES", "Captures", "Contract", "RoundTrips", "descriptors",
+           "open_bytes"]  # fmt: skip
 
 BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
-REGISTRATION = ("fx_readers", "fx_writers", "fx_exporters", "fx_step_kinds", "fx_devices")
+HOOKS = {"reader": "fx_readers", "writer": "fx_writers", "exporter": "fx_exporters",
+         "step": "fx_step_kinds", "device": "fx_devices"}  # fmt: skip
+"""The hooks that register what contracts are of."""
 FUNCTIONS = ("open", "run", "parameters", "merge", "extract", "salvage", "rules", "explain")
 """Functions that a descriptor may name."""
 HEAVY = ("numpy", "pyarrow", "orjson", "click", "rich")
 """Packages that a plugin's module must not import, because `fxf --help` imports all plugins."""
-
-
-@attrs.frozen
-class Sample:
-    """An input for contract tests."""
-
-    name: str
-    """A file name with the format's suffix."""
-    data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
-    """The bytes of the file."""
-    confidence: Confidence = attrs.field(default=Confidence.CERTAIN, kw_only=True)
-    """The confidence that the sniffer must return."""
-    sound: bool = attrs.field(default=True, kw_only=True)
-    """Whether it conforms to the format: no finding of WARNING or worse."""
-    expected: Expected | None = attrs.field(default=None, kw_only=True)
-    """Expected contents, if given."""
 
 
 def open_bytes(
@@ -76,11 +62,17 @@ def open_bytes(
     return Host(discover=False).read(source, reader, strict=strict, options=options)
 
 
-def descriptors(module: Any, hook: str) -> list[Any]:
-    """Return what a plugin's registration hook returns, one descriptor or several, as a list."""
-    give = getattr(module, hook, None)
+def module_of(plugin: Any) -> Any:
+    """Return the module or object that has the hooks of a plugin, which may be given by name."""
+    return importlib.import_module(plugin) if isinstance(plugin, str) else plugin
+
+
+def descriptors(plugin: Any, noun: str, *names: str) -> list[Any]:
+    """Return the descriptors of a kind that a plugin registers: all, or those of some names."""
+    give = getattr(module_of(plugin), HOOKS[noun], None)
     found = () if give is None else give()
-    return list(found) if isinstance(found, Iterable) else [found]
+    every = list(found) if isinstance(found, Iterable) else [found]
+    return [one for one in every if not names or (getattr(one, "format", "") or one.name) in names]
 
 
 @functools.cache
@@ -90,7 +82,7 @@ def heavy_imports(plugin: str, path: tuple[str, ...]) -> list[str]:
         "import importlib, sys\n"
         f"sys.path[:0] = {list(path)!r}\n"
         f"module = importlib.import_module({plugin!r})\n"
-        f"for hook in {REGISTRATION!r}:\n"
+        f"for hook in {[*HOOKS.values()]!r}:\n"
         "    found = getattr(module, hook, list)()\n"
         "    found = list(found) if hasattr(found, '__iter__') else [found]\n"
         f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
@@ -117,6 +109,8 @@ class Contract:
     exempt: ClassVar[Mapping[str, str]] = {}
     """Tests to skip, by name without ``test_``, with the reason. `fxf plugins --check` uses those
     of the descriptor."""
+    noun: ClassVar[str] = "plugin"
+    """What it is a contract of, such as ``reader``; set by the contract."""
 
     def samples(self) -> Iterable[Sample]:
         """Return inputs of the format, including small ones; the first must contain a record."""
@@ -137,20 +131,7 @@ class Contract:
         """Remove the limit."""
         self._limit.__exit__(None, None, None)
 
-    def test_exemptions_name_tests(self) -> None:
-        """Each name in `exempt` is the name of a test."""
-        unknown = [name for name in self.exempt if not hasattr(self, f"test_{name}")]
-        assert not unknown, f"exempt: there is no test {', '.join(unknown)}"
-
     # --- What is under test ------------------------------------------------------------------
-
-    def _module(self) -> Any:
-        """Return the module or object that has the hooks."""
-        return self._imported(self.plugin)
-
-    @staticmethod
-    def _imported(plugin: Any) -> Any:
-        return importlib.import_module(plugin) if isinstance(plugin, str) else plugin
 
     @property
     def _plugin_name(self) -> str:
@@ -159,61 +140,38 @@ class Contract:
         name: str = getattr(self.plugin, "__name__", type(self.plugin).__module__)
         return name
 
-    def _descriptors(self, hook: str) -> list[Any]:
-        return descriptors(self._module(), hook)
-
-    def _reader(self, format: str) -> Reader:
-        readers: list[Reader] = self._descriptors("fx_readers")
-        found = [reader for reader in readers if reader.format == format]
-        assert len(found) == 1, f"{self._plugin_name} registers {len(found)} readers of {format!r}"
-        return found[0]
-
-    def _small(self, most: int = 4096) -> list[Sample]:
-        """Return the samples small enough for many damaged copies; at least the smallest."""
-        chosen = sorted(self.samples(), key=lambda sample: len(sample.data))
-        assert chosen, "samples() gives none"
-        filled = [sample for sample in chosen if sample.data]
-        assert filled, "samples() gives no bytes"
-        return [sample for sample in filled if len(sample.data) <= most] or filled[:1]
-
     @property
-    def _small_data(self) -> list[bytes]:
-        return [sample.data for sample in self._small()]
+    def _name(self) -> str:
+        """The name of the descriptor; a reader and a writer have that of their format."""
+        name: str = getattr(self, "name", getattr(self, "format", ""))
+        return name
 
-    def _damaged(self) -> st.SearchStrategy[bytes]:
-        """Return a strategy of small samples that are truncated, damaged, or combined."""
-        small = self._small_data
-        return st.one_of(bit_flips(*small), truncations(*small), byte_strings(small))
-
-    def _try_flipped(self, check: Callable[[bytes], object]) -> None:
-        """Run ``check``, which may raise a coded error, on small samples with flipped bits."""
-        self._try(bit_flips(*self._small_data), or_fx_error(check))
-
-    def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
-        """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
-
-        @settings(
-            max_examples=self.examples,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(inputs)
-        def run(made: Any) -> None:
-            check(made)
-
-        run()
+    def _found(self) -> list[Any]:
+        """Return the descriptors that may be the one under test."""
+        return descriptors(self.plugin, self.noun, self._name)
 
     @property
     def item(self) -> Any:
         """The descriptor under test."""
-        raise NotImplementedError
+        found = self._found()
+        assert len(found) == 1, (
+            f"{self._plugin_name} registers {len(found)} {self.noun}s {self._name!r}"
+        )
+        return found[0]
 
     # --- Tests for every plugin --------------------------------------------------------------
+
+    def test_exemptions_name_tests(self) -> None:
+        """Each name in `exempt` is the name of a test."""
+        unknown = [name for name in self.exempt if not hasattr(self, f"test_{name}")]
+        assert not unknown, f"exempt: there is no test {', '.join(unknown)}"
 
     def test_host_takes_the_plugin(self) -> None:
         """Every implemented hook exists, and every registered descriptor is valid."""
         host = Host(discover=False)
-        known = host.register(self._module(), name=self._plugin_name, distribution="under test")
+        known = host.register(
+            module_of(self.plugin), name=self._plugin_name, distribution="under test"
+        )
         faults = "; ".join(failure.error for failure in host.failures)
         assert known.status == "loaded", f"the host does not take all of the plugin: {faults}"
 
@@ -222,10 +180,9 @@ class Contract:
 
         Those that make something have docstrings. The host checks names, suffixes and options.
         """
-        item = self.item
-        what = f"{type(item).__name__} {getattr(item, 'format', '') or item.name}"
+        item, what = self.item, f"{self.noun} {self._name}"
         assert item.title, f"the {what} has no title"
-        sentence = item.title.endswith(".") and not isinstance(item, StepKind | DeviceKind)
+        sentence = item.title.endswith(".") and self.noun not in {"step", "device"}
         assert not sentence, f"the title of the {what} ends in a full stop"
         for name in FUNCTIONS:
             function = getattr(item, name, None)
@@ -249,47 +206,89 @@ class Contract:
 
     def test_plugin_has_docstrings(self) -> None:
         """The module and its package have docstrings."""
-        module = self._module()
+        module = module_of(self.plugin)
         assert module.__doc__, f"{self._plugin_name} has no docstring"
         package = importlib.import_module(self._plugin_name.partition(".")[0])
         assert package.__doc__, f"{package.__name__} has no docstring"
 
 
-class RoundTrips(Contract):
-    """Contract of a reader together with the writer of its format. Provide ``format``, too."""
+class Captures(Contract):
+    """Contract of what reads, or is tried with, captures of a format."""
 
     format: ClassVar[str]
     """The name of the format."""
+    reader_plugin: ClassVar[Any] = None
+    """The module of the hooks of the format's reader; None: the plugin under test."""
 
     @property
     def reader(self) -> Reader:
-        """The reader of the format."""
-        return self._reader(self.format)
+        """The reader of the format; skips the test if there is none."""
+        found = self._reader_if_any()
+        return skip(f"nothing is known to read {self.format}") if found is None else found
 
-    @property
-    def writer(self) -> Writer | None:
-        """The writer of the same format; None if the plugin has none."""
-        writers: list[Writer] = self._descriptors("fx_writers")
-        return next((writer for writer in writers if writer.format == self.format), None)
+    def _reader_if_any(self) -> Reader | None:
+        found = descriptors(self.reader_plugin or self.plugin, "reader", self.format)
+        return found[0] if found else None
 
     @property
     def rules(self) -> Catalogue:
-        """The reader's catalogue of findings; empty if it has none."""
-        rules = self.reader.rules
-        return Catalogue([]) if rules is None else rules()
+        """The reader's catalogue of findings; empty if there is none."""
+        reader = self._reader_if_any()
+        return Catalogue([]) if reader is None or reader.rules is None else reader.rules()
 
     def _open(self, data: bytes, **more: Any) -> Capture:
         return open_bytes(self.reader, data, **more)
 
     def _opened(self, samples: Iterable[Sample] | None = None) -> Iterator[tuple[Sample, Capture]]:
         """Yield samples (by default all), each with an open capture."""
+        reader = self.reader
         for sample in self.samples() if samples is None else samples:
-            with self._open(sample.data) as capture:
+            with open_bytes(reader, sample.data) as capture:
                 yield sample, capture
 
-    def _need_reader(self) -> None:
-        """Check that the format has a reader; contracts override it to skip the test."""
-        assert self.reader.format == self.format
+    def _small(self, most: int = 4096) -> list[Sample]:
+        """Return the samples small enough for many damaged copies; at least the smallest."""
+        chosen = sorted(self.samples(), key=lambda sample: len(sample.data))
+        assert chosen, "samples() gives none"
+        filled = [sample for sample in chosen if sample.data]
+        assert filled, "samples() gives no bytes"
+        return [sample for sample in filled if len(sample.data) <= most] or filled[:1]
+
+    @property
+    def _small_data(self) -> list[bytes]:
+        return [sample.data for sample in self._small()]
+
+    def _try_flipped(self, check: Callable[[bytes], object]) -> None:
+        """Run ``check`` on small samples with flipped bits; it may raise a coded error."""
+        self._try(bit_flips(*self._small_data), tolerating(FxError)(check))
+
+    def _try_damaged(self, check: Callable[[bytes], object]) -> None:
+        """Run ``check`` on small samples that are truncated, damaged, or combined, likewise."""
+        small = self._small_data
+        damaged = st.one_of(bit_flips(*small), truncations(*small), byte_strings(small))
+        self._try(damaged, tolerating(FxError)(check))
+
+    def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
+        """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
+        every = list(HealthCheck)
+        settled = settings(max_examples=self.examples, deadline=None, suppress_health_check=every)
+
+        @settled
+        @given(inputs)
+        def run(made: Any) -> None:
+            check(made)
+
+        run()
+
+
+class RoundTrips(Captures):
+    """Contract of a reader together with the writer of its format."""
+
+    @property
+    def writer(self) -> Writer | None:
+        """The writer of the same format; None if the plugin has none."""
+        found = descriptors(self.plugin, "writer", self.format)
+        return found[0] if found else None
 
     def test_records_round_trip(self) -> None:
         """Records written again, as objects and as JSON, give the same bytes."""
@@ -308,22 +307,32 @@ class RoundTrips(Contract):
             found = self._rewritten(data, as_json=True)
             check_same(found, data, "a damaged sample, its records written as JSON")
 
-        self._try(self._damaged(), check)
+        self._try_damaged(check)
 
     def _need_writer(self) -> None:
         """Skip the test if the format has no writer or no reader."""
-        if self.writer is None:
-            skip(f"{self._plugin_name} does not write {self.format}")
-        self._need_reader()
+        if self.writer is None or self._reader_if_any() is None:
+            skip(f"{self._plugin_name} does not read and write {self.format}")
 
     def _rewritten(self, data: bytes, *, as_json: bool) -> bytes:
         """Write the records of ``data`` with the capture's writer options; return the bytes."""
-        assert self.writer is not None
-        sink = Sink.memory()
         with self._open(data) as capture:
-            options = parse_options(capture.writer_options, self.writer.options, whose="writer")
-            writer = self.writer.open(sink, options, Diagnostics(self.rules))
-            for record in capture.records():
-                writer.write(json.loads(json.dumps(record.to_json())) if as_json else record)
-            writer.close()
+            records = (through_json(r.to_json()) if as_json else r for r in capture.records())
+            return self._bytes_of(records, self._options(capture.writer_options))
+
+    def _options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.writer is not None
+        return parse_options(given, self.writer.options, whose=f"writer {self.format}")
+
+    def _start(self, sink: Sink, options: Mapping[str, Any]) -> RecordWriter:
+        assert self.writer is not None
+        return self.writer.open(sink, options, Diagnostics(self.rules))
+
+    def _bytes_of(self, records: Iterable[Any], options: Mapping[str, Any]) -> bytes:
+        """Write records; return the bytes of the file."""
+        sink = Sink.memory()
+        writer = self._start(sink, options)
+        for record in records:
+            writer.write(record)
+        writer.close()
         return sink.getvalue()

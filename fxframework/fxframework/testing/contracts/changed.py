@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from fxframework.errors import WriteRefusedError
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.schema import Column
 from fxframework.model.strings import StringPool
@@ -20,7 +19,6 @@ __all__ = [
     "Change",
     "Foreign",
     "break_off",
-    "check_missing",
     "rebatch",
     "rename",
     "shifted",
@@ -120,39 +118,6 @@ def without(table: str, row: int) -> Change:
         return given.select(given.array("row") != row) if given.name == table else given
 
     return lambda capture: _through(capture, fewer)
-
-
-def check_missing(
-    make: Callable[[Change], tuple[bytes, Mapping[str, int]]],
-    table: str,
-    rows: Sequence[int],
-    where: str,
-) -> None:
-    """Check that each row is in what ``make`` makes of a capture, or is counted as dropped.
-
-    Rows are removed one at a time. If that changes no byte, less must be dropped, under a name that
-    does not hold for all rows that are there: what counts columns counts them for every row.
-    """
-    try:
-        whole, dropped = make(untouched)
-    except WriteRefusedError:
-        return
-    counted: dict[int, set[str]] = {}
-    there = []
-    for row in rows:
-        try:
-            output, less = make(without(table, row))
-        except WriteRefusedError:
-            continue
-        counted[row] = {name for name, count in dropped.items() if count > less.get(name, 0)}
-        if output != whole:
-            there.append(row)
-    usual = set.intersection(*(counted[row] for row in there)) if there else set()
-    for row in counted.keys() - set(there):
-        assert not counted[row] <= usual, (
-            f"output: without row {row} of {table} of {where} it is the same, and nothing counts "
-            "the row as dropped"
-        )
 
 
 def rename(odd: bytes) -> Change:

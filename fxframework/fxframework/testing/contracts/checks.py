@@ -9,8 +9,8 @@ import signal
 import sys
 import threading
 import unittest
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -22,29 +22,47 @@ from fxframework.model.table import Table
 from fxframework.rules import RULES as FRAMEWORK_RULES
 
 __all__ = [
+    "MISSING",
     "EndlessError",
     "check_cover",
     "check_dropped",
     "check_findings",
+    "check_json",
     "check_same",
     "check_table",
+    "check_tables",
     "contents_of",
     "deliberate",
+    "differences",
     "lacking",
     "limited",
-    "or_fx_error",
     "put_together",
     "raising",
     "rows_of",
+    "short",
     "skip",
+    "some",
+    "thread_labels",
     "through_json",
     "tolerating",
+    "unit_remark",
 ]
+
+T = TypeVar("T")
 
 
 def skip(reason: str) -> NoReturn:
     """Skip the current test, for pytest and unittest."""
     raise unittest.SkipTest(reason)
+
+
+def some(items: Iterable[T], reason: str) -> Iterator[T]:
+    """Yield the items; skip the current test if there are none."""
+    number = 0
+    for number, item in enumerate(items, 1):  # noqa: B007 (counts them)
+        yield item
+    if not number:
+        skip(reason)
 
 
 @contextlib.contextmanager
@@ -61,6 +79,16 @@ def raising(wanted: type[FxError], what: str) -> Iterator[list[FxError]]:
         ) from error
     else:
         raise AssertionError(f"{what} is not refused with {wanted.__name__}")
+
+
+@contextlib.contextmanager
+def tolerating(*errors: type[FxError]) -> Iterator[None]:
+    """Suppress coded errors, as ``contextlib.suppress`` does, if they have a message and a code."""
+    try:
+        yield
+    except errors as error:
+        assert error.message
+        assert error.code
 
 
 class EndlessError(BaseException):
@@ -110,43 +138,59 @@ def lacking(function: Any) -> tuple[Any, str]:
     return found, "" if found is not None else f"{module} has no {attribute}"
 
 
-class tolerating:  # noqa: N801 (reads like contextlib.suppress)
-    """Like ``contextlib.suppress``, but checks that the error has a message and a code."""
+# --- Comparing ----------------------------------------------------------------------------------
 
-    def __init__(self, *errors: type[FxError]) -> None:
-        self.errors = errors
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, self.errors):
-            return False
-        assert error.message
-        assert error.code
-        return True
+MISSING = "<missing>"
+"""Stands for a value that is not there."""
 
 
-def or_fx_error(check: Callable[[bytes], object]) -> Callable[[bytes], None]:
-    """Return ``check`` with coded errors suppressed."""
-
-    def run(data: bytes) -> None:
-        with tolerating(FxError):
-            check(data)
-
-    return run
+def short(value: Any) -> str:
+    """Return a value as text, cut to a length that a message can show."""
+    text = value if value is MISSING else repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def check_same(found: bytes, expected: bytes, what: str) -> None:
-    """Check that bytes are equal; the error shows where they begin to differ."""
-    if found == expected:
-        return
-    shorter = min(len(found), len(expected))
-    at = next((n for n in range(shorter) if found[n] != expected[n]), shorter)
-    raise AssertionError(
-        f"{what}: bytes differ from {at} on, {len(found)} in place of {len(expected)}: "
-        f"{found[at : at + 16].hex(' ') or 'nothing'} in place of "
-        f"{expected[at : at + 16].hex(' ') or 'nothing'}"
-    )
+def unit_remark(found: Any, wanted: Any) -> str:
+    """Return a remark if numbers differ by a power of a thousand."""
+    if not isinstance(found, int) or not isinstance(wanted, int) or not found or not wanted:
+        return ""
+    for factor, units in ((10**3, "µs for ns"), (10**6, "ms for ns"), (10**9, "s for ns")):
+        if found * factor == wanted:
+            return f" ({units}: {factor:,} times too small)"
+        if wanted * factor == found:
+            return f" ({factor:,} times too large: a wrong unit)"
+    return ""
+
+
+def differences(found: Any, wanted: Any, at: str = "") -> Iterator[str]:
+    """Yield how values differ, each with its place: of bytes, mappings, sequences and others."""
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        for key in {**wanted, **found}:
+            pair = found.get(key, MISSING), wanted.get(key, MISSING)
+            yield from differences(*pair, f"{at}.{key}" if at else str(key))
+    elif isinstance(found, list | tuple) and isinstance(wanted, list | tuple):
+        for number, pair in enumerate(zip(found, wanted, strict=False)):
+            yield from differences(*pair, f"{at}[{number}]")
+        if len(found) != len(wanted):
+            yield f"{at} has {len(found)} items, not {len(wanted)}"
+    elif found != wanted and isinstance(found, bytes) and isinstance(wanted, bytes):
+        shorter = min(len(found), len(wanted))
+        first = next((n for n in range(shorter) if found[n] != wanted[n]), shorter)
+        one, other = (each[first : first + 16].hex(" ") or "nothing" for each in (found, wanted))
+        yield (
+            f"{at} bytes differ from {first} on, {len(found)} in place of {len(wanted)}: {one} in "
+            f"place of {other}"
+        )
+    elif found != wanted:
+        yield f"{at} is {short(found)}, not {short(wanted)}{unit_remark(found, wanted)}"
+
+
+def check_same(found: Any, wanted: Any, what: str) -> None:
+    """Check that values are equal; the error shows the first difference."""
+    if found != wanted:
+        raise AssertionError(
+            f"{what}: {next(differences(found, wanted), 'they are of different types').strip()}"
+        )
 
 
 def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
@@ -163,10 +207,10 @@ def check_dropped(dropped: Mapping[str, int], what: str) -> None:
     """Check that the report of what was left out has names and positive counts."""
     assert isinstance(dropped, Mapping), f"{what}: {dropped!r} is not a mapping of names and counts"
     for name, count in dropped.items():
-        assert isinstance(name, str), f"{what}: {name!r} does not name what was left out"
-        assert name, f"{what}: something without a name was left out"
-        assert isinstance(count, int), f"{what}: {count!r} of {name} were left out"
-        assert count > 0, f"{what}: {count} of {name} were left out: omit names without a count"
+        named = isinstance(name, str) and name
+        assert named, f"{what}: {name!r} does not name what was left out"
+        counted = isinstance(count, int) and count > 0
+        assert counted, f"{what}: {count!r} of {name} were left out: omit names without a count"
 
 
 def check_findings(capture: Capture, rules: Catalogue) -> None:
@@ -208,6 +252,12 @@ def check_table(table: Table, size: int) -> None:
         )
 
 
+def check_tables(capture: Capture, size: int) -> None:
+    """Check that all tables of a capture match their schemas."""
+    for name in capture.tables:
+        check_table(capture.table(name), size)
+
+
 def _check_column(table: Table, column: Column, size: int) -> None:
     where = f"column {table.name}.{column.name}"
     data = table[column.name]
@@ -245,6 +295,12 @@ def through_json(shown: Any, what: str = "it") -> Any:
         raise AssertionError(f"{what}: not plain JSON: {error}") from None
 
 
+def check_json(shown: Any, what: str) -> None:
+    """Check that a value is the same after a JSON round trip."""
+    again = through_json(shown, what)
+    assert again == shown, f"{what}: not plain JSON: {shown} becomes {again}"
+
+
 # --- Tables as plain values --------------------------------------------------------------------
 
 Columns = dict[str, list[Any]]
@@ -264,6 +320,14 @@ def _values(table: Table, column: Column) -> list[Any]:
     if data.dtype.kind == "f":
         return np.ascontiguousarray(data).view(np.int64).tolist()  # type: ignore[no-any-return]
     return data.tolist()  # type: ignore[no-any-return]
+
+
+def thread_labels(capture: Capture) -> dict[int, str]:
+    """Return ``pid/tid`` of each thread, by its id."""
+    if "threads" not in capture.schemas:
+        return {}
+    rows = capture.table("threads").tuples("id", "pid", "tid")
+    return {id: f"{pid}/{tid}" for id, pid, tid in rows}
 
 
 def put_together(parts: list[Columns], like: Columns) -> Columns:

@@ -1,24 +1,78 @@
-"""Expectation: compares a capture with expected contents or with a golden file."""
+"""Expectation: what a sample contains, as its author says or as a golden file has it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.testing.contracts.base import Sample
-from fxframework.testing.contracts.checks import rows_of
+from fxframework.registry import Confidence
+from fxframework.testing.contracts.checks import check_same, rows_of, thread_labels, unit_remark
 
-__all__ = ["UPDATE", "check_capture", "check_golden", "golden_of", "plain_rows"]
+__all__ = [
+    "UPDATE",
+    "Expected",
+    "Sample",
+    "check_capture",
+    "check_golden",
+    "golden_of",
+    "plain_rows",
+]
 
 UPDATE = "FXF_UPDATE_GOLDEN"
 """Environment variable: if set, golden files are written instead of compared."""
 ROWS = 100
 """Rows per table in a golden file; all are counted."""
+
+
+@attrs.frozen(kw_only=True)
+class Expected:
+    """The expected contents of a sample; fields that are not given are not compared.
+
+    Expected(
+        rows={"slices": 2, "threads": 1},
+        values={"slices": [{"ts": 1_500_000, "dur": 250_000, "name": "load"}]},
+        start_ns=1_500_000,
+    )
+    """
+
+    records: int | None = None
+    """Number of records."""
+    kinds: Mapping[str, int] | None = None
+    """Number of records by kind, for all kinds."""
+    rows: Mapping[str, int] = attrs.field(factory=dict)
+    """Number of rows by table."""
+    values: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(factory=dict)
+    """The first rows of tables, each with some columns: strings instead of codes, ``pid/tid``
+    instead of thread ids, names instead of values of an enumeration."""
+    findings: Sequence[str] | None = None
+    """Codes of all findings, by offset."""
+    start_ns: int | None = None
+    """The first time of the summary, in nanoseconds."""
+    end_ns: int | None = None
+    """The last time of the summary, in nanoseconds."""
+
+
+@attrs.frozen
+class Sample:
+    """An input for contract tests."""
+
+    name: str
+    """A file name with the format's suffix."""
+    data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
+    """The bytes of the file."""
+    confidence: Confidence = attrs.field(default=Confidence.CERTAIN, kw_only=True)
+    """The confidence that the sniffer must return."""
+    sound: bool = attrs.field(default=True, kw_only=True)
+    """Whether it conforms to the format: no finding of WARNING or worse."""
+    expected: Expected | None = attrs.field(default=None, kw_only=True)
+    """Expected contents, if given."""
 
 
 def check_capture(capture: Capture, sample: Sample) -> None:
@@ -29,7 +83,7 @@ def check_capture(capture: Capture, sample: Sample) -> None:
     for name in (*expected.rows, *expected.values):
         assert name in capture.tables, f"tables: {sample.name} has no table {name}"
     for name, wanted in expected.values.items():
-        rows = list(plain_rows(capture, name, len(wanted)))
+        rows = plain_rows(capture, name, len(wanted))
         assert len(rows) == len(wanted), (
             f"rows: {sample.name} has {len(rows)} rows of {name}, not {len(wanted)} or more"
         )
@@ -59,47 +113,24 @@ def check_capture(capture: Capture, sample: Sample) -> None:
 
 
 def _same(what: str, found: Any, wanted: Any) -> None:
-    assert found == wanted, f"{what} {found!r}, not {wanted!r}{_unit(found, wanted)}"
-
-
-def _unit(found: Any, wanted: Any) -> str:
-    """Return a remark if numbers differ by a power of a thousand."""
-    if not isinstance(found, int) or not isinstance(wanted, int) or not found or not wanted:
-        return ""
-    for factor, units in ((10**3, "µs for ns"), (10**6, "ms for ns"), (10**9, "s for ns")):
-        if found * factor == wanted:
-            return f" ({units}: {factor:,} times too small)"
-        if wanted * factor == found:
-            return f" ({factor:,} times too large: a wrong unit)"
-    return ""
+    assert found == wanted, f"{what} {found!r}, not {wanted!r}{unit_remark(found, wanted)}"
 
 
 # --- Rows as plain values ----------------------------------------------------------------------
 
 
-def plain_rows(capture: Capture, name: str, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the first ``most`` rows of a table in readable form.
+def plain_rows(capture: Capture, name: str, most: int | None = None) -> list[dict[str, Any]]:
+    """Return the first ``most`` rows of a table in readable form.
 
     Codes are strings, thread ids ``pid/tid``, values of an enumeration their names.
     """
-    table = capture.table(name)
-    count = len(table) if most is None else min(most, len(table))
+    table = capture.table(name).select(slice(most))
     columns, _ = rows_of(table)
-    tasks = _thread_labels(capture)
-    shown = {
-        column: [_plain(table, column, value, tasks) for value in values[:count]]
-        for column, values in columns.items()
-    }
-    for row in range(count):
-        yield {column: values[row] for column, values in shown.items()}
-
-
-def _thread_labels(capture: Capture) -> dict[int, str]:
-    if "threads" not in capture.schemas:
-        return {}
-    table = capture.table("threads")
-    columns = (table.array(column).tolist() for column in ("id", "pid", "tid"))
-    return {id: f"{pid}/{tid}" for id, pid, tid in zip(*columns, strict=True)}
+    tasks = thread_labels(capture)
+    shown = [
+        [_plain(table, name, value, tasks) for value in values] for name, values in columns.items()
+    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*shown, strict=True)]
 
 
 def _plain(table: Table, name: str, value: Any, tasks: Mapping[int, str]) -> Any:
@@ -128,7 +159,7 @@ def golden_of(capture: Capture) -> dict[str, Any]:
             for one in capture.diagnostics.sorted()
         ],
         "tables": {
-            name: {"count": len(capture.table(name)), "rows": list(plain_rows(capture, name, ROWS))}
+            name: {"count": len(capture.table(name)), "rows": plain_rows(capture, name, ROWS)}
             for name in capture.schemas
             if len(capture.table(name))
         },
@@ -151,24 +182,4 @@ def check_golden(capture: Capture, path: Path, *, update: bool | None = None) ->
         "review it"
     )
     wanted = json.loads(path.read_text("utf-8"))
-    difference = next(_differences(found, wanted, ""), None)
-    assert difference is None, f"golden: {path.name}: {difference}"
-
-
-def _differences(found: Any, wanted: Any, at: str) -> Iterator[str]:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        for key in [*wanted, *(key for key in found if key not in wanted)]:
-            place = f"{at}.{key}" if at else key
-            if key not in found:
-                yield f"{place} is missing"
-            elif key not in wanted:
-                yield f"{place} is new"
-            else:
-                yield from _differences(found[key], wanted[key], place)
-    elif isinstance(found, list) and isinstance(wanted, list):
-        for number, (one, other) in enumerate(zip(found, wanted, strict=False)):
-            yield from _differences(one, other, f"{at}[{number}]")
-        if len(found) != len(wanted):
-            yield f"{at} has {len(found)} items, not {len(wanted)}"
-    elif found != wanted:
-        yield f"{at} is {found!r}, not {wanted!r}{_unit(found, wanted)}"
+    check_same(found, wanted, f"golden: {path.name}")

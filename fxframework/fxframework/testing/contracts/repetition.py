@@ -6,7 +6,6 @@ import atexit
 import concurrent.futures
 import functools
 import hashlib
-import importlib
 import json
 import os
 import subprocess
@@ -14,17 +13,26 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, ClassVar
 
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.registry import Exporter, Reader
 from fxframework.testing.contracts.base import RoundTrips, descriptors, open_bytes
-from fxframework.testing.contracts.checks import rows_of, skip
+from fxframework.testing.contracts.checks import check_same, rows_of, skip
 
-__all__ = ["Repetition", "answer", "ask", "digest_of", "growth", "hashes_of"]
+__all__ = [
+    "Repetition",
+    "answer",
+    "ask",
+    "digest_of",
+    "growth",
+    "hashes_of",
+    "peak_of",
+    "peaks_shown",
+    "read_all",
+]
 
 SMALLEST, LARGEST = 1 << 15, 1 << 19
 """Least and greatest size in bytes of the large sample for comparing times."""
@@ -53,10 +61,38 @@ for line in sys.stdin:
 """
 
 
+# --- Views of a capture -------------------------------------------------------------------------
+
+
+def _read_records(capture: Capture) -> list[dict[str, Any]]:
+    return [record.to_json() for record in capture.records()]
+
+
+def _read_tables(capture: Capture) -> None:
+    for name in capture.tables:
+        capture.table(name)
+
+
+def _sum_up(capture: Capture) -> None:
+    capture.scan()
+    capture.summary()
+
+
+VIEWS: Mapping[str, Callable[[Capture], object]] = {
+    "records()": _read_records, "table()": _read_tables, "scan() and summary()": _sum_up,
+}  # fmt: skip
+
+
+def read_all(capture: Capture) -> None:
+    """Read every view of a capture."""
+    for read in VIEWS.values():
+        read(capture)
+
+
 def digest_of(capture: Capture) -> dict[str, Any]:
     """Return everything in a capture as comparable values."""
     found: dict[str, Any] = {
-        "records": [record.to_json() for record in capture.records()],
+        "records": _read_records(capture),
         **{name: rows_of(capture.table(name)) for name in capture.tables},
     }
     capture.scan()
@@ -71,32 +107,33 @@ def digest_of(capture: Capture) -> dict[str, Any]:
     return found
 
 
+def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
+    """Return a hash of each part of a digest."""
+    return {
+        name: hashlib.sha256(repr(value).encode()).hexdigest() for name, value in digest.items()
+    }
+
+
+# --- Another process ----------------------------------------------------------------------------
+
+
 def answer(asked: Mapping[str, Any]) -> dict[str, str]:
     """Answer a request in the other process: hashes by name, or an ``error``."""
     try:
         sys.path[:0] = [folder for folder in asked["path"] if folder not in sys.path]
-        importlib.invalidate_caches()
-        module = importlib.import_module(asked["plugin"])
-        readers: list[Reader] = descriptors(module, "fx_readers")
-        reader = next(reader for reader in readers if reader.format == asked["format"])
+        (reader,) = descriptors(asked["plugin"], "reader", asked["format"])
         with open_bytes(reader, bytes.fromhex(asked["data"])) as capture:
-            if "exporter" in asked:
-                return _exported(asked, capture)
-            return hashes_of(digest_of(capture))
+            if "exporter" not in asked:
+                return hashes_of(digest_of(capture))
+            name, number = asked["exporter"]
+            exporter = descriptors(asked["exporter_plugin"], "exporter", name)[number]
+            sink = Sink.memory()
+            session = exporter.open(sink, asked["options"])
+            session.write(capture)
+            dropped = session.close() or {}
+            return hashes_of({"output": sink.getvalue(), "dropped": sorted(dropped.items())})
     except Exception as error:  # noqa: BLE001 (code of plugins; the answer)
         return {"error": f"{type(error).__name__}: {error}"}
-
-
-def _exported(asked: Mapping[str, Any], capture: Capture) -> dict[str, str]:
-    """Return hashes of the output of an exporter."""
-    module = importlib.import_module(asked["exporter_plugin"])
-    exporters: list[Exporter] = descriptors(module, "fx_exporters")
-    exporter = exporters[asked["exporter"]]
-    sink = Sink.memory()
-    session = exporter.open(sink, asked["options"])
-    session.write(capture)
-    dropped = session.close()
-    return hashes_of({"output": sink.getvalue(), "dropped": sorted((dropped or {}).items())})
 
 
 @functools.cache
@@ -110,14 +147,10 @@ def _other_process() -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "PYTHONHASHSEED": seed},
     )
-    atexit.register(_end, child)
+    atexit.register(child.communicate)
+    atexit.register(child.kill)  # the last registered runs first
     _say(child, sys.path)
     return child
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    child.kill()
-    child.communicate()
 
 
 def _say(child: subprocess.Popen[str], message: Any) -> None:
@@ -126,22 +159,19 @@ def _say(child: subprocess.Popen[str], message: Any) -> None:
     child.stdin.flush()
 
 
-def ask(asked: Mapping[str, Any]) -> dict[str, str]:
-    """Return the answer of another process, with another hash seed."""
+def ask(wanted: Mapping[str, Any], what: str, **asked: Any) -> None:
+    """Check that another process, with another hash seed, gives the hashes of ``wanted``."""
     child = _other_process()
-    _say(child, asked)
+    _say(child, {"path": sys.path, **asked})
     assert child.stdout is not None
     line = child.stdout.readline()
-    assert line, "another process ended while it read a sample"
-    found: dict[str, str] = json.loads(line)
-    return found
-
-
-def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
-    """Return a hash of each part of a digest."""
-    return {
-        name: hashlib.sha256(repr(value).encode()).hexdigest() for name, value in digest.items()
-    }
+    assert line, f"another process ended while {what}"
+    there, here = json.loads(line), hashes_of(wanted)
+    assert "error" not in there, f"another process fails while {what}: {there['error']}"
+    differ = sorted(name for name in here if here[name] != there.get(name))
+    assert not differ, (
+        f"another process with another seed of hashes differs while {what}: {', '.join(differ)}"
+    )
 
 
 class Repetition(RoundTrips):
@@ -167,42 +197,37 @@ class Repetition(RoundTrips):
         with self._open(data) as capture:
             return digest_of(capture)
 
-    def _digest_or_error(self, data: bytes) -> dict[str, Any] | str:
-        try:
-            return self._digest(data)
-        except Exception as error:  # noqa: BLE001 (code of plugins; the result)
-            return f"{type(error).__name__}: {error}"
-
     def test_files_do_not_disturb_each_other(self) -> None:
         """A file reads the same before and after another one, and while another one is open."""
         small = self._small()[:4]
-        if len(small) < 2:
-            small = [*small, *small]
-        first = [self._digest(sample.data) for sample in small]
-        again = [self._digest(sample.data) for sample in reversed(small)][::-1]
-        for sample, one, other in zip(small, first, again, strict=True):
-            _same(one, other, f"{sample.name} reads differently once other files were read")
-        with self._open(small[0].data) as open_one:
-            under_way = open_one.records()
+        pairs = [(sample, self._digest(sample.data)) for sample in (*small, small[0])]
+        for sample, wanted in reversed(pairs):
+            what = f"{sample.name} reads differently once other files were read"
+            check_same(self._digest(sample.data), wanted, what)
+        with self._open(small[0].data) as capture:
+            under_way = capture.records()
             next(under_way, None)
-            for sample, one in zip(small, first, strict=True):
-                other = self._digest(sample.data)
-                _same(one, other, f"{sample.name} reads differently while another file is read")
+            for sample, wanted in pairs:
+                what = f"{sample.name} reads differently while another file is read"
+                check_same(self._digest(sample.data), wanted, what)
 
     def test_threads_read_the_same(self) -> None:
         """Several threads, each with its own capture, read the same at once."""
         sample = self._small()[0]
         alone = self._digest(sample.data)
-        package = self._plugin_name.partition(".")[0]
         before = threading.gettrace()
-        threading.settrace(_turns(package))
+        threading.settrace(_turns(self._plugin_name.partition(".")[0]))
         try:
             with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-                for other in pool.map(self._digest_or_error, [sample.data] * THREADS):
-                    assert not isinstance(other, str), (
-                        f"{sample.name} cannot be read in several threads: {other}"
+                every = [pool.submit(self._digest, sample.data) for _ in range(THREADS)]
+                for one in every:
+                    failed = one.exception()
+                    assert failed is None, (
+                        f"{sample.name} cannot be read in several threads: "
+                        f"{type(failed).__name__}: {failed}"
                     )
-                    _same(alone, other, f"{sample.name} reads differently in several threads")
+                    what = f"{sample.name} reads differently in several threads"
+                    check_same(one.result(), alone, what)
         finally:
             threading.settrace(before)
 
@@ -211,25 +236,15 @@ class Repetition(RoundTrips):
         if not isinstance(self.plugin, str):
             skip("the plugin is not a module that another process can import")
         sample = self._small()[-1]
-        with self._open(sample.data) as capture:
-            here = hashes_of(digest_of(capture))
-        there = ask(
-            {"path": sys.path, "plugin": self.plugin, "format": self.format,
-             "data": sample.data.hex()}
-        )  # fmt: skip
-        assert "error" not in there, f"another process cannot read {sample.name}: {there['error']}"
-        differ = sorted(name for name in here if here[name] != there.get(name))
-        assert not differ, (
-            f"another process with another seed of hashes reads {sample.name} otherwise: "
-            f"{', '.join(differ)}"
-        )
+        ask(self._digest(sample.data), f"it reads {sample.name}", plugin=self.plugin,
+            format=self.format, data=sample.data.hex())  # fmt: skip
 
     # --- Time and memory ---------------------------------------------------------------------
 
     def test_time_follows_the_size(self) -> None:
         """Time grows in proportion to the file: 8 times the size takes about 8 times as long."""
         made = functools.cache(self.large)
-        for view, read in _VIEWS.items():
+        for view, read in VIEWS.items():
             size = SMALLEST
             while self._seconds(made(size), read) < NOTICED and size < LARGEST:
                 size *= 2
@@ -252,7 +267,7 @@ class Repetition(RoundTrips):
                 f"as for a byte of {len(small):,}; it grows faster than the file"
             )
 
-    def _seconds(self, data: bytes, read: Callable[[Capture], None]) -> float:
+    def _seconds(self, data: bytes, read: Callable[[Capture], object]) -> float:
         begin = time.process_time()
         with self._open(data) as capture:
             read(capture)
@@ -273,32 +288,52 @@ class Repetition(RoundTrips):
             if slow or (peaks and len(data) < 2 * peaks[-1][0]):
                 break
             begin = time.process_time()
-            peaks.append((len(data), self._peak(data)))
+            with self._open(data) as capture:
+                peaks.append((len(data), peak_of(functools.partial(_read_batches, capture))))
             slow = time.process_time() - begin > SLOW and len(peaks) > 1
-            if len(peaks) > 1 and growth(*peaks[-2:]) < 1:
+            if len(peaks) > 1 and growth(peaks) < 1:
                 return
-        if len(peaks) < len(STREAMED) and (len(peaks) < 2 or growth(*peaks[-2:]) < STEEP):
+        if len(peaks) < len(STREAMED) and (len(peaks) < 2 or growth(peaks) < STEEP):
             skip(
                 f"samples of {', '.join(f'{size:,}' for size, _ in peaks)} bytes are too small to "
                 "show whether memory in batches is bounded"
             )
-        shown = ", ".join(f"{size:,} bytes of file take {peak:,}" for size, peak in peaks)
         raise AssertionError(
-            f"memory in batches grows with the file: {shown} bytes of memory; batches of {BATCH} "
+            f"memory in batches grows with the file: {peaks_shown(peaks)}; batches of {BATCH} "
             "rows must not keep earlier rows"
         )
 
-    def _peak(self, data: bytes) -> int:
-        """Return the peak memory of reading in batches, in bytes, without the input."""
-        with self._open(data) as capture:
-            tracemalloc.start()
-            try:
-                for name in capture.schemas:
-                    for _ in capture.batches(name, BATCH):
-                        pass
-                return tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
+
+def _read_batches(capture: Capture) -> None:
+    for name in capture.schemas:
+        for _ in capture.batches(name, BATCH):
+            pass
+
+
+def peak_of(run: Callable[[], object]) -> int:
+    """Return the peak memory that a call takes, in bytes."""
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def growth(peaks: Sequence[tuple[int, int]]) -> float:
+    """Return the growth of memory in bytes per byte of file, of pairs (size of file, peak memory).
+
+    It is that of the last two. Kept rows take several times the bytes of their records, an index
+    of the file less than one.
+    """
+    (small, least), (large, most) = peaks[-2:]
+    return (most - least) / (large - small)
+
+
+def peaks_shown(peaks: Sequence[tuple[int, int]]) -> str:
+    """Return pairs (size of file, peak memory) as text."""
+    shown = ", ".join(f"{size:,} bytes of file take {peak:,}" for size, peak in peaks)
+    return f"{shown} bytes of memory"
 
 
 def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
@@ -314,38 +349,3 @@ def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
         return line if module.partition(".")[0] == package else None
 
     return call
-
-
-def growth(small: tuple[int, int], large: tuple[int, int]) -> float:
-    """Return the growth of memory in bytes per byte of file, of (size of file, peak memory).
-
-    Kept rows take several times the bytes of their records, an index of the file less than one.
-    """
-    return (large[1] - small[1]) / (large[0] - small[0])
-
-
-def _read_records(capture: Capture) -> None:
-    for record in capture.records():
-        record.to_json()
-
-
-def _read_tables(capture: Capture) -> None:
-    for name in capture.schemas:
-        capture.table(name)
-
-
-def _sum_up(capture: Capture) -> None:
-    capture.scan()
-    capture.summary()
-
-
-_VIEWS: dict[str, Callable[[Capture], None]] = {
-    "records()": _read_records,
-    "table()": _read_tables,
-    "scan() and summary()": _sum_up,
-}
-
-
-def _same(one: Mapping[str, Any], other: Mapping[str, Any], what: str) -> None:
-    differ = sorted(name for name in one if one[name] != other.get(name))
-    assert not differ, f"{what}: {', '.join(differ)}"

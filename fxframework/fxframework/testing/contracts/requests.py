@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -13,14 +14,15 @@ from fxframework.errors import FxError, Severity, StrictError
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.kit.salvage import UNSOUND
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, kind_of
 from fxframework.registry import HEAD, Probe
-from fxframework.testing.contracts.base import RoundTrips, Sample
-from fxframework.testing.contracts.checks import skip
+from fxframework.testing.contracts.checks import check_same, skip, some
 from fxframework.testing.contracts.choosing import events_from
+from fxframework.testing.contracts.expectation import Sample
+from fxframework.testing.contracts.repetition import Repetition
 from fxframework.testing.contracts.watching import watched
 
-__all__ = ["Requests"]
+__all__ = ["Requests", "loses"]
 
 DAMAGES = 60
 """Damaged samples to search for one with several findings of a code."""
@@ -28,7 +30,7 @@ RECORD = 8
 """Records of up to this many bytes are not tested: no sensible limit is smaller."""
 
 
-class Requests(RoundTrips):
+class Requests(Repetition):
     """Contract of a reader's handling of the OpenRequest."""
 
     bounded_records: ClassVar[bool] = False
@@ -37,7 +39,7 @@ class Requests(RoundTrips):
     def _damages(self) -> Iterator[bytes]:
         """Yield small samples that are truncated or have changed bytes."""
         chance = random.Random(1)  # noqa: S311 (reproducible)
-        small = [sample.data for sample in self._small()]
+        small = self._small_data
         for number in range(DAMAGES):
             data = bytearray(chance.choice(small))
             if number % 3 == 0:
@@ -48,35 +50,28 @@ class Requests(RoundTrips):
             yield bytes(data)
 
     def _own(self, capture: Capture) -> dict[str, int]:
-        """Return the counts of findings with codes of the format."""
+        """Read a capture; return the counts of its findings with codes of the format."""
+        capture.scan()
         return {c: n for c, n in capture.diagnostics.counts.items() if c in self.rules}
 
     def _with_findings(self) -> Iterator[tuple[bytes, dict[str, int]]]:
         """Yield samples and damaged samples with findings of the format, and the counts."""
-        for data in (*(sample.data for sample in self._small()), *self._damages()):
-            try:
+        for data in (*self._small_data, *self._damages()):
+            with contextlib.suppress(FxError):
                 with self._open(data) as capture:
-                    capture.scan()
-                    counts = {
-                        c: n for c, n in capture.diagnostics.counts.items() if c in self.rules
-                    }
-            except FxError:
-                continue
-            if counts:
-                yield data, counts
+                    counts = self._own(capture)
+                if counts:
+                    yield data, counts
 
     def test_max_findings_is_honoured(self) -> None:
         """At most ``max_findings`` findings of a code are kept, and all are counted."""
-        if not self.rules:
-            skip(f"the reader of {self.format} has no catalogue of findings")
-        most = max(self._with_findings(), key=lambda one: max(one[1].values()), default=None)
-        if most is None or max(most[1].values()) < 2:
+        repeated = [one for one in self._with_findings() if max(one[1].values()) > 1]
+        if not repeated:
             skip("no small sample, damaged or not, has two findings of one code")
-        data, counts = most
+        data, counts = max(repeated, key=lambda one: max(one[1].values()))
         with self._open(data, options={"max_findings": 1}) as capture:
-            capture.scan()
-            kept = Counter(found.code for found in capture.diagnostics)
             found = self._own(capture)
+        kept = Counter(one.code for one in capture.diagnostics)
         over = {code: n for code, n in kept.items() if n > 1}
         assert not over, (
             f"max_findings=1 is ignored: {over} are kept; make diagnostics with "
@@ -91,51 +86,40 @@ class Requests(RoundTrips):
         """
         if self.bounded_records:
             skip(f"a record of {self.format} has a few kilobytes at most")
-        ignored = []
-        for sample in self._small():
-            for kind, (nbytes, offset) in self._longest(sample).items():
-                try:
-                    with self._open(sample.data, options={"max_record": nbytes - 1}) as capture:
-                        capture.scan()
-                        now = {r.offset: (r.nbytes, _shown(r)) for r in capture.records()}
-                        worst = capture.diagnostics.worst
-                except FxError:
-                    return
-                if worst is not None or now.get(offset) != (nbytes, kind):
-                    return
-                ignored.append(
-                    f"max_record={nbytes - 1} is ignored: {sample.name} has a record {kind!r} of "
-                    f"{nbytes} bytes at {offset}, which is neither reported nor kept as damaged"
-                )
-        if not ignored:
-            skip("no sound sample has records of one kind and different sizes")
-        raise AssertionError(ignored[0])
+        reason = "no sound sample has records of one kind and different sizes"
+        for sample, kind, nbytes, offset in some(self._longest(), reason):
+            ignored = (
+                f"max_record={nbytes - 1} is ignored: {sample.name} has a record {kind!r} of "
+                f"{nbytes} bytes at {offset}, which is neither reported nor kept as damaged"
+            )
+            try:
+                with self._open(sample.data, options={"max_record": nbytes - 1}) as capture:
+                    capture.scan()
+                    now = {r.offset: (r.nbytes, kind_of(r)) for r in capture.records()}
+            except FxError:
+                return
+            if capture.diagnostics.worst is not None or now.get(offset) != (nbytes, kind):
+                return
+        raise AssertionError(ignored)
 
-    def _longest(self, sample: Sample) -> dict[str, tuple[int, int]]:
-        """Return size and offset of the longest record of each kind with different sizes."""
-        sizes: dict[str, list[tuple[int, int]]] = {}
-        if sample.sound:
-            with self._open(sample.data) as capture:
-                for record in capture.records():
-                    if (kind := _shown(record)) not in UNSOUND:
-                        sizes.setdefault(kind, []).append((record.nbytes, record.offset))
-        return {
-            kind: max(found)
-            for kind, found in sizes.items()
-            if len({nbytes for nbytes, _ in found}) > 1 and max(found)[0] > RECORD
-        }
+    def _longest(self) -> Iterator[tuple[Sample, str, int, int]]:
+        """Yield kind, size and offset of the longest records of kinds with different sizes."""
+        for sample, capture in self._opened(each for each in self._small() if each.sound):
+            sizes: dict[str, list[tuple[int, int]]] = {}
+            for record in capture.records():
+                sizes.setdefault(kind_of(record), []).append((record.nbytes, record.offset))
+            for kind, found in sizes.items():
+                if kind not in UNSOUND and max(found)[0] > max(min(found)[0], RECORD):
+                    yield sample, kind, *max(found)
 
     def test_observers_see_every_finding(self) -> None:
         """``request.observer`` is called once for each finding."""
-        found = next(self._with_findings(), None)
-        if found is None:
-            skip("no small sample, damaged or not, has a finding")
-        data, counts = found
+        found = some(self._with_findings(), "no small sample, damaged or not, has a finding")
+        data, counts = next(found)
         observer = _Observer()
         host = Host(discover=False)
         host.register(observer, name="observer")
         with host.read(Source.open(data), self.reader) as capture:
-            capture.scan()
             made = self._own(capture)
         assert made == counts, f"observed, it has other findings: {made} in place of {counts}"
         missed = sorted(code for code in counts if not observer.seen[code])
@@ -148,10 +132,8 @@ class Requests(RoundTrips):
         """A StrictError has the path of the input and a catalogued code."""
         for data, _ in self._with_findings():
             with self._open(data) as capture:
-                capture.scan()
-                worst = capture.diagnostics.worst
-            if worst is None or worst < Severity.DATA_LOSS:
-                continue
+                if not loses(capture):
+                    continue
             try:
                 with self._open(data, strict=True, name="input.bin") as capture:
                     capture.scan()
@@ -172,58 +154,36 @@ class Requests(RoundTrips):
 
     def test_resume_stops_behind_the_last_whole_record(self) -> None:
         """``resume()`` returns where to continue, so that the rest reads as in the whole file."""
-        tried = 0
-        for sample in self._small():
-            if not sample.sound:
-                continue
-            with self._open(sample.data) as capture:
-                if capture.resume() is None:
-                    continue
-                records = [(r.offset, r.offset + r.nbytes, _content(r)) for r in capture.records()]
-            ends = [end for _, end, _ in records]
-            for at in _cuts(ends, len(sample.data)):
-                try:
-                    with self._open(sample.data[:at]) as capture:
-                        found = capture.resume()
-                except FxError:
-                    continue
-                tried += 1
-                self._check_resume(sample, at, found, records)
-        if not tried:
-            skip(f"{self.format} captures cannot be followed: resume() gives None")
-
-    def _check_resume(
-        self,
-        sample: Sample,
-        at: int,
-        found: tuple[int, bytes] | None,
-        records: list[tuple[int, int, dict[str, Any]]],
-    ) -> None:
-        where = f"{sample.name} cut at {at}"
-        assert found is not None, f"resume() of {where} gives None, of the whole file an offset"
-        stop, before = found
-        whole = max((end for _, end, _ in records if end <= at), default=0)
-        assert stop == whole, (
-            f"resume() of {where} stops at {stop}; the last whole record ends at {whole}"
-        )
-        rest = sample.data[stop:]
-        if not rest:
-            return
-        with self._open(before + rest) as capture:
-            later = [_content(r) for r in capture.records() if r.offset >= len(before)]
-            rows = {name: events_from(capture, name, len(before)) for name in _timed(capture)}
-        with self._open(sample.data) as capture:
-            for name, found_rows in rows.items():
-                wanted_rows = events_from(capture, name, stop)
-                assert found_rows == wanted_rows, (
-                    f"resume() of {where}: behind the bytes that must precede, rows of {name} are "
-                    f"{found_rows[:2]} in place of {wanted_rows[:2]}"
+        reason = f"{self.format} captures cannot be followed: resume() gives None"
+        for sample, at, found in some(self._resumed(), reason):
+            where = f"resume() of {sample.name} cut at {at}"
+            assert found is not None, f"{where} gives None, of the whole file an offset"
+            stop, before = found
+            with self._open(sample.data) as whole:
+                ends = [r.offset + r.nbytes for r in whole.records()]
+                last = max((end for end in ends if end <= at), default=0)
+                assert stop == last, (
+                    f"{where} stops at {stop}; the last whole record ends at {last}"
                 )
-        wanted = [record for offset, _, record in records if offset >= stop]
-        assert later == wanted, (
-            f"resume() of {where}: behind the bytes that must precede, the rest reads as "
-            f"{len(later)} records, {_first_other(later, wanted)}"
-        )
+                if stop == len(sample.data):
+                    continue
+                wanted = _from(whole, stop)
+            with self._open(before + sample.data[stop:]) as rest:
+                there = _from(rest, len(before))
+            for name, behind in there.items():
+                what = f"{where}: behind the bytes that must precede, rows of {name} differ"
+                check_same(behind, wanted[name], what)
+
+    def _resumed(self) -> Iterator[tuple[Sample, int, tuple[int, bytes] | None]]:
+        """Yield sound samples, where they are cut short, and where reading would continue."""
+        for sample, capture in self._opened(each for each in self._small() if each.sound):
+            if capture.resume() is None:
+                continue
+            ends = [record.offset + record.nbytes for record in capture.records()]
+            near = {end + step for end in ends[:6] + ends[-3:] for step in (-1, 0, 1, 5)}
+            for at in sorted(place for place in near if 0 < place <= len(sample.data)):
+                with contextlib.suppress(FxError), self._open(sample.data[:at]) as cut:
+                    yield sample, at, cut.resume()
 
     # --- Side effects ------------------------------------------------------------------------
 
@@ -241,32 +201,15 @@ class Requests(RoundTrips):
             )
 
     def test_sniffing_prints_nothing(self) -> None:
-        """Sniffing and reading print nothing."""
+        """Sniffing and reading print nothing and write no file."""
         for sample in self._small()[:2]:
+            probe = Probe(head=sample.data, size=len(sample.data), name=sample.name)
+            self._digest(sample.data)  # trigger imports before watching
             with watched(streams=True) as events:
-                self.reader.sniff(Probe(head=sample.data, size=len(sample.data), name=sample.name))
-                with self._open(sample.data) as capture:
-                    self._read_all(capture)
-            printed = [event for event in events if event.startswith("prints")]
-            assert not printed, f"the reader of {self.format} {printed[0]}"
-
-    def test_reading_writes_no_file(self) -> None:
-        """Reading writes no file."""
-        sample = self._small()[0]
-        with self._open(sample.data) as capture:
-            self._read_all(capture)
-        with watched() as events, self._open(sample.data) as capture:
-            self._read_all(capture)
-        wrote = [event for event in events if event.startswith("writes")]
-        assert not wrote, f"the reader of {self.format} {wrote[0]}"
-
-    def _read_all(self, capture: Capture) -> None:
-        """Read every view of a capture."""
-        for record in capture.records():
-            record.to_json()
-        for name in capture.tables:
-            capture.table(name)
-        capture.summary()
+                self.reader.sniff(probe)
+                self._digest(sample.data)
+            found = [event for event in events if event.startswith(("prints", "writes"))]
+            assert not found, f"the reader of {self.format} {found[0]}"
 
 
 class _Observer:
@@ -281,30 +224,16 @@ class _Observer:
         self.seen[diagnostic.code] += 1
 
 
-def _timed(capture: Capture) -> list[str]:
-    return [name for name in capture.schemas if "ts" in capture.table(name)]
+def loses(capture: Capture) -> bool:
+    """Read a capture; return whether it has a finding of DATA_LOSS or worse."""
+    capture.scan()
+    worst = capture.diagnostics.worst
+    return worst is not None and worst >= Severity.DATA_LOSS
 
 
-def _shown(record: Any) -> str:
-    return str(record.to_json()["record"])
-
-
-def _content(record: Any) -> dict[str, Any]:
-    """Return a record as JSON without its offset."""
-    return {key: value for key, value in record.to_json().items() if key != "offset"}
-
-
-def _cuts(ends: list[int], size: int) -> list[int]:
-    """Return where to cut a sample: at and near the ends of records."""
-    places = {end + step for end in ends[:6] + ends[-3:] for step in (-1, 0, 1, 5)}
-    return sorted(place for place in places if 0 < place <= size)
-
-
-def _first_other(found: list[Any], wanted: list[Any]) -> str:
-    number = next(
-        (n for n, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other),
-        min(len(found), len(wanted)),
-    )
-    one = found[number] if number < len(found) else "nothing"
-    other = wanted[number] if number < len(wanted) else "nothing"
-    return f"record {number} being {one} in place of {other}"
+def _from(capture: Capture, offset: int) -> dict[str, list[Any]]:
+    """Return what follows an offset, apart from offsets: the records, and the rows with times."""
+    after = (r.to_json() for r in capture.records() if r.offset >= offset)
+    found = {name: events_from(capture, name, offset) for name in capture.schemas
+             if "ts" in capture.table(name)}  # fmt: skip
+    return {**found, "records": [{**shown, "offset": None} for shown in after]}

@@ -15,13 +15,12 @@ import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import attrs
 
 from fxframework.host import Host, default_host
 from fxframework.kit.steps import Run
-from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay.report import Report
 from fxframework.replay.runner import open_device, replay
 from fxframework.replay.scenario import (
@@ -31,8 +30,8 @@ from fxframework.replay.scenario import (
     parse,
     parse_document,
 )
-from fxframework.testing.contracts.base import Contract
-from fxframework.testing.contracts.checks import deliberate, skip
+from fxframework.testing.contracts.base import Contract, module_of
+from fxframework.testing.contracts.checks import check_same, deliberate, skip, some
 
 __all__ = ["Place", "ScenarioContract", "key_of"]
 
@@ -73,10 +72,6 @@ class ScenarioContract(Contract):
     """The kind of step or device, as a scenario names it."""
     plugins: ClassVar[tuple[str, ...]] = ()
     """Modules of further plugins that the scenarios need, in addition to the installed ones."""
-    noun: ClassVar[Literal["step", "device"]]
-    """Whether it is a step or a device; set by the contract."""
-    hook: ClassVar[str]
-    """The hook that registers it; set by the contract."""
 
     def scenarios(self) -> Iterable[str]:
         """Return scenarios (TOML) that use it, and in which all steps succeed.
@@ -103,16 +98,11 @@ class ScenarioContract(Contract):
     @property
     def kind(self) -> Any:
         """The descriptor under test: a StepKind or a DeviceKind."""
-        kinds: list[StepKind | DeviceKind] = self._descriptors(self.hook)
-        found = [kind for kind in kinds if kind.name == self.name]
-        assert len(found) == 1, (
-            f"{self._plugin_name} registers {len(found)} {self.noun} kinds {self.name!r}"
-        )
-        return found[0]
+        return self.item
 
     def _host(self) -> Host:
         """Return a host with the plugin under test, ``plugins``, and the installed plugins."""
-        return _host_with(self._module(), self._plugin_name, self.plugins)
+        return _host_with(module_of(self.plugin), self._plugin_name, self.plugins)
 
     def _fields(self) -> dict[str, attrs.Attribute[Any]]:
         """Return the parameters by key."""
@@ -137,18 +127,17 @@ class ScenarioContract(Contract):
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise AssertionError(f"a scenario of {self.name} is not valid TOML: {error}") from None
+        uses: list[tuple[str, tuple[Any, ...], str]]
         if self.noun == "step":
-            for index, step in enumerate(document.get("step", ())):
-                if step.get("do") == self.name:
-                    yield Place(text, f"step[{index}]", ("step", index))
-            return
-        if self.name == "target":
-            if "target" in document:
-                yield Place(text, "target", ("target",))
-            return
-        for name, device in document.get("device", {}).items():
-            if device.get("kind") == self.name:
-                yield Place(text, f"device.{name}", ("device", name))
+            uses = [(f"step[{index}]", ("step", index), step.get("do"))
+                    for index, step in enumerate(document.get("step", ()))]  # fmt: skip
+        else:
+            uses = [(f"device.{name}", ("device", name), device.get("kind"))
+                    for name, device in document.get("device", {}).items()]  # fmt: skip
+            uses += [("target", ("target",), "target")] if "target" in document else []
+        for path, keys, kind in uses:
+            if kind == self.name:
+                yield Place(text, path, keys)
 
     def _parse(self, text: str) -> Scenario:
         try:
@@ -202,11 +191,6 @@ class ScenarioContract(Contract):
             ) from error
         return {}
 
-    @property
-    def item(self) -> Any:
-        """The step or device."""
-        return self.kind
-
     # --- The descriptor ----------------------------------------------------------------------
 
     def test_parameters_are_documented(self) -> None:
@@ -217,18 +201,17 @@ class ScenarioContract(Contract):
                 f"parameter {key} of {self.name} does not say what it is for: "
                 "make it with fxframework.kit.steps.parameter(help=…)"
             )
-            default = field.default
+            default, choices = field.default, notes.get("choices")
             if isinstance(default, int | float) and not isinstance(default, bool):
                 least, most = notes.get("least", default), notes.get("most", default)
                 assert least <= default <= most, (
                     f"parameter {key} of {self.name}: its default {default} is "
                     + (f"below {least}" if default < least else f"above {most}")
                 )
-            choices = notes.get("choices")
-            if choices and isinstance(default, str):
-                assert default in choices, (
-                    f"parameter {key} of {self.name}: its default {default!r} is not a choice"
-                )
+            odd = choices and isinstance(default, str) and default not in choices
+            assert not odd, (
+                f"parameter {key} of {self.name}: its default {default!r} is not a choice"
+            )
 
     def test_schema_is_valid(self) -> None:
         """The JSON Schema for editors can be made, and every parameter has a type."""
@@ -266,23 +249,21 @@ class ScenarioContract(Contract):
             finally:
                 random.setstate(state)
             for name, data in first.outputs.items():
-                assert second.outputs.get(name) == data, (
+                what = (
                     f"{self.name}: the output {name!r} differs when the scenario runs again with "
                     "the same seed; take chance from run.rng() and time from the target"
                 )
-            one, other = first.to_json(timing=False), second.to_json(timing=False)
-            for mine, again in zip(one["steps"], other["steps"], strict=True):
-                assert mine == again, (
-                    f"{self.name}: {mine['do']} reports different results when the scenario runs "
-                    f"again with the same seed: {mine} and {again}"
-                )
+                check_same(second.outputs.get(name, b""), data, what)
+            one, other = (report.to_json(timing=False)["steps"] for report in (first, second))
+            what = f"{self.name}: reported results differ when it runs again with the same seed"
+            check_same(other, one, what)
 
     # --- Parameters --------------------------------------------------------------------------
 
     def test_wrong_parameters_are_refused_at_once(self) -> None:
         """Parameters of wrong types and an unknown parameter are refused in one error."""
         for place in self._places():
-            wrong = {key: MISFIT for key, field in self._fields().items() if _typed(field)}
+            wrong = {k: MISFIT for k, field in self._fields().items() if field.type is not Any}
             faults = self._faults(self._edited(place, {**wrong, UNKNOWN: 1}))
             for key in (*wrong, UNKNOWN):
                 path = f"{place.path}.{key}"
@@ -297,48 +278,10 @@ class ScenarioContract(Contract):
                         "ValueError with a message for the user"
                     )
 
-    def test_missing_parameters_are_refused(self) -> None:
-        """All missing parameters without a default are refused in one error."""
-        place = self._places()[0]
-        required = [k for k, field in self._fields().items() if field.default is attrs.NOTHING]
-        if not required:
-            skip(f"{self.name} has no parameter that must be given")
-        document = tomllib.loads(place.scenario)
-        for key in required:
-            place.table(document).pop(key, None)
-        faults = self._faults(document)
-        for key in required:
-            assert f"{place.path}.{key}" in faults, (
-                f"parameter {key} of {self.name} may be left out, although it has no default"
-            )
-
-    def test_bounds_and_choices_are_kept(self) -> None:
-        """Numbers out of bounds and invalid choices are refused in one error."""
-        place = self._places()[0]
-        beyond: dict[str, Any] = {}
-        for key, field in self._fields().items():
-            if "least" in field.metadata:
-                beyond[key] = field.metadata["least"] - 1
-            elif "most" in field.metadata:
-                beyond[key] = field.metadata["most"] + 1
-            elif "choices" in field.metadata:
-                beyond[key] = "no such choice"
-        if not beyond:
-            skip(f"{self.name} has no parameter with bounds or choices")
-        faults = self._faults(self._edited(place, beyond))
-        for key, value in beyond.items():
-            assert {place.path, f"{place.path}.{key}"} & faults.keys(), (
-                f"parameter {key} of {self.name} may be {value!r}, beyond what it says of itself"
-            )
-
     def test_refused_parameters_say_why(self) -> None:
         """The parameters of refused() are refused before anything runs."""
-        refused = list(self.refused())
-        if not refused:
-            skip("refused() gives none")
-        place = self._places()[0]
-        for changes, word in refused:
-            faults = self._faults(self._edited(place, changes))
+        for changes, word in some(self.refused(), "refused() gives none"):
+            faults = self._faults(self._edited(self._places()[0], changes))
             assert faults, f"{self.name} takes {dict(changes)}, which refused() gives"
             assert any(word in message for message in faults.values()), (
                 f"{self.name} refuses {dict(changes)} without {word!r}: {faults}"
@@ -385,11 +328,6 @@ def _host_with(module: Any, name: str, plugins: tuple[str, ...]) -> Host:
         if other not in mine:
             host.register(importlib.import_module(other), name=other, distribution="installed")
     return host
-
-
-def _typed(field: attrs.Attribute[Any]) -> bool:
-    """Return whether a parameter has a type other than Any."""
-    return field.type is not Any
 
 
 @contextlib.contextmanager

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import attrs
 
 from fxframework.errors import FxError
 from fxframework.kit.steps import Outcome, Run
 from fxframework.replay.scenario import Step
-from fxframework.testing.contracts.checks import deliberate, skip, through_json
+from fxframework.testing.contracts.checks import check_json, deliberate, some
 from fxframework.testing.contracts.scenario import Place, ScenarioContract
 
 __all__ = ["StepContract"]
@@ -59,82 +59,69 @@ class StepContract(ScenarioContract):
     devices of installed plugins.
     """
 
-    noun: ClassVar[Literal["step", "device"]] = "step"
-    hook: ClassVar[str] = "fx_step_kinds"
+    noun: ClassVar[str] = "step"
 
-    def _before(self, place: Place) -> Iterator[tuple[Run, Step]]:
-        """Yield a run after the steps before the one under test, and that step."""
-        scenario = self._parse(place.scenario)
-        index = int(place.keys[1])
-        with self._running(scenario) as run:
-            for step in scenario.steps[:index]:
-                step.kind.run(step.parameters, run)
-            yield run, scenario.steps[index]
+    def _before(self, *places: Place) -> Iterator[tuple[Run, Step]]:
+        """Yield runs after the steps before the one under test, and that step."""
+        for place in places or self._places():
+            scenario = self._parse(place.scenario)
+            index = int(place.keys[1])
+            with self._running(scenario) as run:
+                for step in scenario.steps[:index]:
+                    step.kind.run(step.parameters, run)
+                yield run, scenario.steps[index]
 
     # --- Outcome -----------------------------------------------------------------------------
 
     def test_outcome_is_plain(self) -> None:
         """A step returns None or an Outcome with a one-line message and JSON facts."""
-        for place in self._places():
-            for run, step in self._before(place):
-                found = step.kind.run(step.parameters, run)
-                assert found is None or isinstance(found, Outcome), (
-                    f"{self.name} returns {found!r}, not an Outcome"
-                )
-                if found is None:
-                    continue
-                assert isinstance(found.message, str), f"{self.name}: its message is not a string"
-                assert "\n" not in found.message, (
-                    f"{self.name}: its message has several lines: {found.message!r}"
-                )
-                assert found.status in {"ok", "failed", "skipped"}, (
-                    f"{self.name}: its status is {found.status!r}"
-                )
-                again = through_json(dict(found.facts), f"{self.name}: its facts")
-                assert again == dict(found.facts), (
-                    f"{self.name}: its facts are {dict(found.facts)}, as JSON {again}"
-                )
+        for run, step in self._before():
+            found = step.kind.run(step.parameters, run)
+            assert found is None or isinstance(found, Outcome), (
+                f"{self.name} returns {found!r}, not an Outcome"
+            )
+            if found is None:
+                continue
+            assert isinstance(found.message, str), f"{self.name}: its message is not a string"
+            assert "\n" not in found.message, (
+                f"{self.name}: its message has several lines: {found.message!r}"
+            )
+            known = found.status in {"ok", "failed", "skipped"}
+            assert known, f"{self.name}: its status is {found.status!r}"
+            check_json(dict(found.facts), f"{self.name}: its facts")
 
     def test_what_it_makes_is_named_by_parameters(self) -> None:
         """Outputs and captures are named by parameters with ``makes``.
 
         A scenario is checked by these before it runs, so that later steps can refer to them.
         """
-        for place in self._places():
-            for run, step in self._before(place):
-                before = set(run.outputs), set(run.captures)
-                step.kind.run(step.parameters, run)
-                made = {
-                    "output": set(run.outputs) - before[0],
-                    "capture": set(run.captures) - before[1],
-                }
-                for noun, names in made.items():
-                    promised = set(_values(step.parameters, "makes", noun))
-                    inside = tuple(f"{name}/" for name in promised)
-                    for name in sorted(names - promised):
-                        if noun == "output" and name.startswith(inside):
-                            continue  # a folder of outputs
-                        raise AssertionError(
-                            f"{self.name} makes the {noun} {name!r}, which no parameter names: "
-                            f"declare one with parameter(makes={noun!r})"
-                        )
-                    for name in sorted(promised - names):
-                        made_any = any(each.startswith(f"{name}/") for each in names)
-                        there = run.outputs if noun == "output" else run.captures
-                        assert made_any or name in there, (
-                            f"{self.name} does not make the {noun} {name!r}, although a parameter "
-                            "says so"
-                        )
+        for run, step in self._before():
+            there: dict[str, Mapping[str, Any]] = {"output": run.outputs, "capture": run.captures}
+            before = {noun: set(names) for noun, names in there.items()}
+            step.kind.run(step.parameters, run)
+            for noun, names in there.items():
+                promised = set(_values(step.parameters, "makes", noun))
+                for name in sorted({*names} - before[noun] - promised):
+                    folder = noun == "output" and any(name.startswith(f"{p}/") for p in promised)
+                    assert folder, (
+                        f"{self.name} makes the {noun} {name!r}, which no parameter names: "
+                        f"declare one with parameter(makes={noun!r})"
+                    )
+                for name in sorted(promised):
+                    made = name in names or any(each.startswith(f"{name}/") for each in names)
+                    assert made, (
+                        f"{self.name} does not make the {noun} {name!r}, although a parameter "
+                        "says so"
+                    )
 
     def test_parameters_are_left_as_they_were(self) -> None:
         """The step does not change its parameters, because a scenario may run again."""
-        for place in self._places():
-            for run, step in self._before(place):
-                kept = copy.deepcopy(step.parameters)
-                step.kind.run(step.parameters, run)
-                assert step.parameters == kept, (
-                    f"{self.name} changes its parameters: {kept} became {step.parameters}"
-                )
+        for run, step in self._before():
+            kept = copy.deepcopy(step.parameters)
+            step.kind.run(step.parameters, run)
+            assert step.parameters == kept, (
+                f"{self.name} changes its parameters: {kept} became {step.parameters}"
+            )
 
     def test_runs_do_not_disturb_each_other(self) -> None:
         """Two runs at once give the same outputs: no state is kept in the module."""
@@ -144,8 +131,8 @@ class StepContract(ScenarioContract):
             for other, same in self._before(place):
                 step.kind.run(step.parameters, run)
                 same.kind.run(same.parameters, other)
-                for name in sorted({*run.outputs, *other.outputs} & set(alone.outputs)):
-                    one, two = run.outputs.get(name), other.outputs.get(name)
+                for name in alone.outputs:
+                    one, two = (each.outputs.get(name) for each in (run, other))
                     assert one == two, (
                         f"{self.name}: two runs at once give different outputs {name!r}"
                     )
@@ -154,60 +141,35 @@ class StepContract(ScenarioContract):
 
     def test_faults_of_what_it_uses_reach_the_report(self) -> None:
         """A step fails if a device, capture or output that it uses fails."""
-        tried = 0
-        for place in self._places():
-            for field, name in self._references(place):
-                for run, step in self._before(place):
-                    broken = _break(run, name)
-                    tried += 1
-                    try:
-                        found = step.kind.run(step.parameters, run)
-                    except FxError:
-                        continue
-                    except Exception as error:
-                        if not object.__getattribute__(broken, "used"):
-                            raise
-                        raise AssertionError(
-                            f"{self.name}: {name!r} (parameter {field}) fails with a coded error, "
-                            f"and the step turns it into {type(error).__name__}: {error}"
-                        ) from error
-                    used = object.__getattribute__(broken, "used")
-                    failed = found is not None and found.status == "failed"
-                    assert failed or not used, (
-                        f"{self.name} swallows a fault: {name!r} (parameter {field}) failed, and "
-                        "the step reports success"
-                    )
-        if not tried:
-            skip(f"{self.name} refers to nothing")
-
-    def test_names_that_are_not_there_are_refused(self) -> None:
-        """Unknown names are refused before the scenario runs."""
-        place = self._places()[0]
-        references = self._references(place)
-        if not references:
-            skip(f"{self.name} refers to nothing")
-        keys = {field for field, _ in references}
-        document = tomllib.loads(place.scenario)
-        table = place.table(document)
-        for key in keys:
-            table[key] = ["no-such-name"] if isinstance(table.get(key), list) else "no-such-name"
-        faults = self._faults(document)
-        for key in sorted(keys):
-            assert f"{place.path}.{key}" in faults, (
-                f"parameter {key} of {self.name} takes a name that nothing has"
-            )
+        for place, field, name in some(self._references(), f"{self.name} refers to nothing"):
+            for run, step in self._before(place):
+                broken = _break(run, name)
+                what = f"{name!r} (parameter {field})"
+                try:
+                    found = step.kind.run(step.parameters, run)
+                except FxError:
+                    continue
+                except Exception as error:
+                    if not _was_used(broken):
+                        raise
+                    raise AssertionError(
+                        f"{self.name}: {what} fails with a coded error, and the step turns it into "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+                swallowed = _was_used(broken) and (found is None or found.status != "failed")
+                assert not swallowed, (
+                    f"{self.name} swallows a fault: {what} failed, and the step reports success"
+                )
 
     def test_devices_of_another_kind_are_refused(self) -> None:
         """A device of another kind is refused by ``refers="device:KIND"`` or with a coded error."""
-        place = self._places()[0]
-        names = [
-            (field, name)
-            for field, name in self._references(place)
-            if str(self._fields()[field].metadata["refers"]) == "device"
-        ]
-        if not names:
-            skip(f"no parameter of {self.name} takes a device of any kind")
-        for field, name in names:
+        names = (
+            each
+            for each in self._references()
+            if str(self._fields()[each[1]].metadata["refers"]) == "device"
+        )
+        reason = f"no parameter of {self.name} takes a device of any kind"
+        for place, field, name in some(names, reason):
             for run, step in self._before(place):
                 run.devices[name] = object()
                 try:
@@ -220,20 +182,21 @@ class StepContract(ScenarioContract):
                         f'of another kind: declare refers="device:KIND", or raise a coded error'
                     ) from error
 
-    def _references(self, place: Place) -> list[tuple[str, str]]:
-        """Return the parameters that name a device, capture or output, with the names."""
-        document = tomllib.loads(place.scenario)
-        table = place.table(document)
-        found = []
-        for key, field in self._fields().items():
-            refers = field.metadata.get("refers")
-            if refers is None or refers == "file":
-                continue
-            given = table.get(key, "")
-            found += [
-                (key, name) for name in ([given] if isinstance(given, str) else given) if name
-            ]
-        return found
+    def _references(self) -> Iterator[tuple[Place, str, str]]:
+        """Yield the parameters that name a device, capture or output, with the names."""
+        for place in self._places():
+            table = place.table(tomllib.loads(place.scenario))
+            for key, field in self._fields().items():
+                if field.metadata.get("refers", "file") != "file":
+                    given = table.get(key, "")
+                    for name in [given] if isinstance(given, str) else given:
+                        if name:
+                            yield place, key, name
+
+
+def _was_used(broken: Any) -> bool:
+    used: bool = object.__getattribute__(broken, "used")
+    return used
 
 
 def _break(run: Run, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Watching: records which files, sockets and processes code opens, and what it prints."""
+"""Watching: records what code opens, prints and does to the sink that it is given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["watched"]
+from fxframework.io.sink import Sink
+
+__all__ = ["WatchedSink", "watched"]
 
 _NETWORK = ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request")
 _PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
@@ -87,3 +89,24 @@ def watched(*, streams: bool = False) -> Iterator[list[str]]:
                 if stream.getvalue():
                     text = stream.getvalue().splitlines()[0]
                     events.append(f"prints {text!r} to {where}")
+
+
+class WatchedSink(Sink):
+    """A memory sink that records calls of ``commit()`` and ``abort()``."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), name="<memory>", force=True)
+        self.calls: list[str] = []
+
+    def commit(self) -> None:
+        """Record the call."""
+        self.calls.append("commit()")
+
+    def abort(self) -> None:
+        """Record the call."""
+        self.calls.append("abort()")
+
+    def check_left_open(self, who: str) -> None:
+        """Check that it was neither committed, aborted nor closed."""
+        assert not self.calls, f"{who} calls {self.calls[0]} of the sink, which is the caller's"
+        assert not self._file.closed, f"{who} closes the file under the sink"
