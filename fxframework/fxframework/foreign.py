@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import attrs
 
-from fxframework.registry import Probe
+from fxframework.registry import HEAD, Probe
 
-__all__ = ["Foreign", "foreign"]
+__all__ = ["CHROME", "PERFETTO", "Foreign", "foreign"]
 
 PLUGIN = "the plugin {0} reads it: `pip install ./examples/plugins/{0}` in a clone of fxframework"
 UNPACK = "unpack it with `{}`, then name the files"
@@ -54,10 +54,10 @@ def _is_perfetto(head: bytes) -> bool:
             shift, at = shift + 7, at + 1
             if head[at - 1] < 0x80:
                 break
-        if not length:
-            return False
         at += length
         packets += 1
+        if not length or (packets == 1 and at > len(head) and len(head) < HEAD):
+            return False  # the first packet is not in the file
     return packets == PACKETS or (packets > 0 and at >= len(head))
 
 
@@ -70,6 +70,12 @@ def _is_text(head: bytes) -> bool:
     return all(character >= " " or character in "\t\n\r\f\x1b" for character in text)
 
 
+PERFETTO = Foreign(
+    "a Perfetto trace",
+    "open it at https://ui.perfetto.dev; Perfetto's `traceconv json` makes Chrome JSON of it, "
+    "which the plugin chrome-json reads (examples/plugins/chrome-json of fxframework)",
+)
+CHROME = Foreign("a trace as Chrome JSON", PLUGIN.format("chrome-json"))
 _JSON = rb"^(?:\xef\xbb\xbf)?\s*[\[{]"
 _CHROME = rb'.*(?:"traceEvents"\s*:|"ph"\s*:\s*"[A-Za-z]")'
 _KINDS = (
@@ -121,9 +127,7 @@ _KINDS = (
         Foreign("a speedscope profile", "open it at https://www.speedscope.app"),
         _pattern(_JSON + rb'.*"https?://www\.speedscope\.app'),
     ),
-    _Kind(
-        Foreign("a trace as Chrome JSON", PLUGIN.format("chrome-json")), _pattern(_JSON + _CHROME)
-    ),
+    _Kind(CHROME, _pattern(_JSON + _CHROME)),
     _Kind(
         Foreign("JSON of ffx or iquery", "fxf reads what it was made of: the VMO or the log"),
         _pattern(_JSON + rb'.*"data_source"\s*:'),
@@ -135,14 +139,7 @@ _KINDS = (
     _Kind(
         Foreign("a scenario", "`fxf replay` runs it"), _pattern(rb"(?:^|\n)\[scenario\]\s*(?:#|\n)")
     ),
-    _Kind(
-        Foreign(
-            "a Perfetto trace",
-            "open it at https://ui.perfetto.dev; Perfetto's `traceconv json` makes Chrome JSON of "
-            "it, which the plugin chrome-json reads (examples/plugins/chrome-json of fxframework)",
-        ),
-        _is_perfetto,
-    ),
+    _Kind(PERFETTO, _is_perfetto),
     _Kind(Foreign("only zero bytes"), lambda head: not head.strip(b"\0")),
     _Kind(Foreign("JSON"), lambda head: re.match(_JSON, head) and _is_text(head)),
     _Kind(Foreign("text"), _is_text),

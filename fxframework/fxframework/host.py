@@ -204,14 +204,20 @@ class Host:
         if known.name in self._plugins:
             self._admit(known)
             return known
+        return self._imported(known, lambda: in_time(lambda: plugin_files.load(path)))
+
+    def _imported(self, known: Plugin, load: Callable[[], object]) -> Plugin:
+        """Import and register a plugin; list it as failed if it cannot be imported."""
         try:
             with contained():
-                module = in_time(lambda: plugin_files.load(path))
+                plugin = load()
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
-            self._admit(known)
-            self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
+            if self._admit(known):
+                self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
             return known
-        return self.register(module, name=known.name, distribution=path)
+        return self.register(
+            plugin, name=known.name, distribution=known.distribution, version=known.version
+        )
 
     def modules(self) -> dict[str, str]:
         """Return the module of each registered plugin, by the plugin's name."""
@@ -327,16 +333,7 @@ class Host:
                 if self._admit(known):
                     known.status = "disabled"
                 continue
-            try:
-                with contained():
-                    plugin = entry.load()
-            except Exception as error:  # noqa: BLE001 (code of plugins; listed)
-                if self._admit(known):
-                    self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
-                continue
-            known = self.register(
-                plugin, name=entry.name, distribution=distribution, version=version
-            )
+            known = self._imported(known, entry.load)
             required = getattr(getattr(entry, "dist", None), "requires", None) or ()
             unmet = unmet_requirement(required, PROJECT, __version__)
             if unmet and known.status != "failed":

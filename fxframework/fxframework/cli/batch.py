@@ -9,7 +9,7 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, printable
+from fxframework.cli.text import amount, fields, printable
 from fxframework.dataset.batch import BatchReport, batch
 from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry
 from fxframework.errors import ExitCode, FxError
@@ -87,18 +87,9 @@ def _report(session: Session, entry: Entry) -> None:
 def _show(session: Session, report: BatchReport) -> None:
     outcomes = report.outcomes
     if session.settings.json:
-        session.screen.json(
-            "batch",
-            {
-                "out": report.out,
-                "captures": len(report.entries),
-                "converted": report.done,
-                "outcomes": outcomes,
-                "rows": report.rows,
-                "bytes": report.nbytes,
-                "seconds": report.seconds,
-            },
-        )
+        body = {"out": report.out, "captures": len(report.entries)}
+        body |= fields(report, "converted=done outcomes rows bytes=nbytes seconds")
+        session.screen.json("batch", body)
         return
     kept = len(report.entries) - report.done
     pace = report.nbytes / max(report.seconds, 1e-6) / 1e6

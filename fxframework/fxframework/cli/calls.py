@@ -10,15 +10,23 @@ import click
 
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, duration
-from fxframework.errors import ExitCode, UsageError
+from fxframework.errors import ExitCode, FxError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
 
-__all__ = ["by_option", "finished", "length", "opened", "out_options", "write_dot"]
+__all__ = [
+    "by_option",
+    "finished",
+    "length",
+    "opened",
+    "out_options",
+    "read_each",
+    "write_dot",
+]
 
 NANOSECONDS = 1_000_000_000
 PICTURES = (".svg", ".png", ".pdf", ".ps", ".eps", ".gif", ".jpg", ".jpeg", ".webp")
@@ -70,6 +78,33 @@ def finished(session: Session, whole: Capture, left_out: int = 0) -> ExitCode:
         )
     whole.scan()
     return session.status(whole)
+
+
+def read_each(
+    session: Session,
+    files: Sequence[str],
+    names: Selection,
+    work: Callable[[str, Capture], object],
+    *,
+    skip: tuple[type[FxError], ...] = (),
+) -> list[ExitCode]:
+    """Give the selected part of each of many captures to ``work``; return their statuses.
+
+    A capture with an error in ``skip`` is noted and left out.
+    """
+    statuses = []
+    with session.screen.working(f"reading {len(files)} captures") as working:
+        for at, file in enumerate(files):
+            working.count(at, len(files), 0, 0)
+            try:
+                with session.open(file, several=True) as whole:
+                    require_readable(whole)
+                    work(file, session.window(whole, names))
+                    statuses.append(finished(session, whole))
+            except skip as error:
+                session.screen.note(f"left out: {error}")
+                statuses.append(error.exit_code)
+    return statuses
 
 
 def length(value: int | None, per_second: int) -> str:

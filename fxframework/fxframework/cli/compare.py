@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli import complete
-from fxframework.cli.calls import finished, write_dot
+from fxframework.cli.calls import read_each, write_dot
 from fxframework.cli.filters import place_options
 from fxframework.cli.graph import figure_options
 from fxframework.cli.options import CaptureCommand
 from fxframework.cli.options import command as _command
-from fxframework.cli.session import Session, require_readable, worst
+from fxframework.cli.session import Session, worst
 from fxframework.cli.settings import key_value
-from fxframework.cli.text import amount
+from fxframework.cli.text import amount, fields
 from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures
     from fxframework.analysis.comparison import Comparison
     from fxframework.analysis.moves import Move
-    from fxframework.analysis.runs import Reader, Side
+    from fxframework.analysis.runs import Side
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
 
@@ -118,13 +118,18 @@ def command(
     if given["with_map"] is not None:
         own.append(f"{_map_option(session)}={given['with_map']}")
     extras: tuple[list[Any], list[Any]] = ([], [])
+    keep = all(len(side) == 1 for side in sides)
     statuses = []
     for at, files in enumerate(sides):
+        extra = _extra(out, given["anchor"], extras[at])
+
+        def work(_file: str, part: Capture, side: Side = read[at], extra: Any = extra) -> None:
+            reader.read(part, side, keep=keep)
+            if extra is not None:
+                extra(part)
+
         with session.own_options(own if at else []):
-            keep = all(len(side) == 1 for side in sides)
-            statuses += _read(session, files, names, reader, read[at], keep, _extra(
-                out, given["anchor"], extras[at]
-            ))  # fmt: skip
+            statuses += read_each(session, files, names, work)
     with session.screen.working("comparing"):
         found = compared(reader, *read, threshold=given["threshold"] / 100)
     if out is not None:
@@ -218,25 +223,6 @@ def _extra(out: str | None, anchor: str | None, into: list[Any]) -> Any:
     return keep
 
 
-def _read(
-    session: Session, files: Sequence[str], names: Selection, reader: Reader, side: Side,
-    keep: bool, extra: Any,
-) -> list[ExitCode]:  # fmt: skip
-    """Read the runs of a side; return the statuses of the captures."""
-    statuses = []
-    with session.screen.working(f"reading {len(files)} captures") as working:
-        for at, file in enumerate(files):
-            working.count(at, len(files), 0, 0)
-            with session.open(file, several=True) as whole:
-                require_readable(whole)
-                part = session.window(whole, names)
-                reader.read(part, side, keep=keep)
-                if extra is not None:
-                    extra(part)
-                statuses.append(finished(session, whole))
-    return statuses
-
-
 # --- Outputs -------------------------------------------------------------------------------------
 
 
@@ -277,25 +263,21 @@ def document(found: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any
     return {
         "before": list(files[0]),
         "after": list(files[1]),
-        "by": found.by,
-        "threshold": found.threshold,
+        **fields(found, "by threshold"),
         "verdicts": dict(found.verdicts),
-        "pace": None
-        if pace is None
-        else {"ratio": pace.ratio, "names": pace.names, "p": pace.p, "removed": pace.removed},
+        "pace": None if pace is None else fields(pace, "ratio names p removed"),
         "calls": map(_change_document, found.changes),
         "explained": [
-            {
-                "path": list(one.path), "reason": one.reason, "change_ns": one.change_ns,
-                "share": _finite(one.share), "before": one.before, "after": one.after,
-            }
+            {"path": list(one.path), **fields(one, "reason change_ns"),
+             "share": _finite(one.share), **fields(one, "before after")}
             for one in found.explained
         ],
-        "counters": list(map(_move_document, found.counters)),
-        "logs": list(map(_move_document, found.logs)),
-        "instants": list(map(_move_document, found.instants)),
-        "properties": list(map(_move_document, found.entries)),
-        "waits": list(map(_move_document, found.waits)),
+        **{
+            name: list(map(_move_document, moves))
+            for name, moves in fields(
+                found, "counters logs instants properties=entries waits"
+            ).items()
+        },
         "notes": list(found.notes),
     }  # fmt: skip
 
@@ -308,8 +290,7 @@ def _change_document(one: Change) -> dict[str, Any]:
         "after": _measures(one.after),
         "ratio": _ratio(one.ratio),
         "median_ratio": _ratio(one.median_ratio),
-        "p": one.p,
-        "verdict": one.verdict,
+        **fields(one, "p verdict"),
         "where": list(one.where),
         "asynchronous": one.asynchronous,
     }
@@ -328,8 +309,7 @@ def _ratio(ratio: Any) -> dict[str, float | None] | None:
 
 
 def _move_document(one: Move) -> dict[str, Any]:
-    sides = {"before": one.before, "after": one.after}
-    return {**one.key, **sides, "p": one.p, "verdict": one.verdict}
+    return {**one.key, **fields(one, "before after p verdict")}
 
 
 def _finite(value: float) -> float | None:

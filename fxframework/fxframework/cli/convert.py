@@ -13,14 +13,14 @@ from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount, printable
+from fxframework.cli.text import amount, fields, printable
 from fxframework.conversion import plan
 from fxframework.errors import ExitCode, Severity, UsageError, install_line, missing_packages
 from fxframework.model.timeline import parse_alignments
 from fxframework.targets import nothing_to_write, passed_over, target_name, targets_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fxframework.conversion import Conversion, ConversionReport
     from fxframework.model.capture import Capture
@@ -85,17 +85,7 @@ def command(
         )
     with contextlib.ExitStack() as stack:
         captures = [stack.enter_context(session.open(text, also=None)) for text in inputs]
-        conversion = plan(
-            session.host,
-            captures,
-            out,
-            to=to,
-            parts=[session.selection(capture, names) for capture in captures],
-            options=session.settings.options,
-            strict=session.settings.strict,
-            alignments=parse_alignments(align),
-        )
-        show_alignments(session, conversion)
+        conversion = planned(session, captures, out, to, align, names)
         others = [] if to else passed_over(session.host, captures, out, conversion.target)
         if others:
             session.screen.note(
@@ -114,8 +104,25 @@ def command(
         return worst(*(session.status(capture) for capture in captures), written)
 
 
-def show_alignments(session: Session, conversion: Conversion) -> None:
-    """Report how each capture was aligned to the clock of the first one."""
+def planned(
+    session: Session,
+    captures: Sequence[Capture],
+    out: str,
+    to: str | None,
+    align: Sequence[str],
+    names: Selection,
+) -> Conversion:
+    """Plan a conversion; report how each capture is aligned to the clock of the first one."""
+    conversion = plan(
+        session.host,
+        captures,
+        out,
+        to=to,
+        parts=[session.selection(capture, names) for capture in captures],
+        options=session.settings.options,
+        strict=session.settings.strict,
+        alignments=parse_alignments(align),
+    )
     for alignment in conversion.alignments:
         line = alignment.line
         shift = f"{line.start - line.origin:+,} ns" if line.rate == 1 else f"a rate of {line.rate}"
@@ -125,6 +132,7 @@ def show_alignments(session: Session, conversion: Conversion) -> None:
             )
         elif not line.is_identity:
             session.screen.note(f"{printable(alignment.name)}: {shift} ({alignment.reason})")
+    return conversion
 
 
 def carry_out(
@@ -176,12 +184,9 @@ def _show(session: Session, report: ConversionReport) -> None:
             "convert",
             {
                 "inputs": [attrs.asdict(one) for one in report.inputs],
-                "out": report.out,
-                "to": report.to,
+                **fields(report, "out to"),
                 "action": str(report.action),
-                "bytes": report.nbytes,
-                "dropped": report.dropped,
-                "left_out": report.outside,
+                **fields(report, "bytes=nbytes dropped left_out=outside"),
                 "renumbered": {str(id): own for id, own in report.renumbered.items()},
             },
         )

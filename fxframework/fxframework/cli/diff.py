@@ -12,7 +12,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.options import side_options
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, printable
+from fxframework.cli.text import amount, fields, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.verbs import BY, compared_by
 
@@ -119,11 +119,10 @@ def _document(pair: Sequence[Capture], found: Difference) -> dict[str, Any]:
 
 def _record_document(records: RecordDifference) -> dict[str, Any]:
     def shown(one: ShownRecord | None) -> dict[str, Any] | None:
-        return None if one is None else {"offset": one.offset, "said": one.said}
+        return None if one is None else fields(one, "offset said")
 
     return {
-        "same": records.same,
-        "reordered": records.reordered,
+        **fields(records, "same reordered"),
         "count_a": records.counts[0],
         "count_b": records.counts[1],
         "only_a": records.only[0],
@@ -154,7 +153,7 @@ def _entry_documents(entries: EntryDifference) -> dict[str, Any]:
 
 def entry_document(one: Entry) -> dict[str, Any]:
     """Return an entry as JSON."""
-    return {"path": one.path, "type": one.type, "value": one.value, "offset": one.offset}
+    return fields(one, "path type value offset")
 
 
 # --- Text --------------------------------------------------------------------------------------

@@ -12,9 +12,8 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.calls import length
 from fxframework.cli.options import command as _command
-from fxframework.cli.render import severity_of
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, duration, printable, sparkline, wrapped
+from fxframework.cli.text import amount, duration, fields, printable, sparkline, wrapped
 from fxframework.errors import ExitCode, FxError
 
 if TYPE_CHECKING:
@@ -100,33 +99,23 @@ def _document(
         "path": capture.name,
         "format": capture.format,
         "title": session.host.reader(capture.format).title,
-        "size": capture.source.size,
-        "unpacked": capture.source.unpacked,
-        "records": summary.records,
-        "kinds": summary.kinds,
+        **fields(capture.source, "size unpacked"),
+        **fields(summary, "records kinds"),
         "tables": rows,
-        "start_ns": start,
-        "end_ns": end,
+        **fields(summary, "start_ns end_ns"),
         "duration_ns": None if start is None or end is None else end - start,
         "facts": summary.facts,
-        "slowest": [
-            {
-                "name": one.name,
-                "asynchronous": one.asynchronous,
-                "count": one.count,
-                "sum": one.sum,
-                "max": one.max,
-                "units_per_second": slow.per_second,
-            }
+        "slowest": []
+        if slow is None
+        else [
+            {**fields(one, "name asynchronous count sum max"), "units_per_second": slow.per_second}
             for one in slow.names
-        ]
-        if slow
-        else [],
+        ],
         "timeline": [{"name": name, "counts": counts} for name, counts in summary.timeline],
         "findings": [
             {
                 "code": code,
-                "severity": severity_of(found, code).key,
+                "severity": found.severity(code).key,
                 "count": count,
                 "title": found.rule(code).title,
             }
@@ -261,10 +250,10 @@ def _findings(screen: Screen, capture: Capture, width: int) -> None:
     if not found.counts:
         screen.print(f"  {'findings'.ljust(width)}none")
         return
-    order = sorted(found.counts.items(), key=lambda one: (-severity_of(found, one[0]), one[0]))
+    order = sorted(found.counts.items(), key=lambda one: (-found.severity(one[0]), one[0]))
     label = "findings"
     for code, count in order:
-        severity = severity_of(found, code)
+        severity = found.severity(code)
         shown = f"{code} {severity.word}: {found.rule(code).title}, {amount(count, 'time')}"
         for line in wrapped(label, shown, indent=width, columns=screen.width - 2):
             screen.print(f"  {line}")

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli import complete
-from fxframework.cli.calls import finished
+from fxframework.cli.calls import read_each
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
-from fxframework.cli.session import Session, require_readable, worst
-from fxframework.cli.text import amount, printable
+from fxframework.cli.session import Session, worst
+from fxframework.cli.text import amount, fields, printable
 from fxframework.errors import ExitCode, NoReaderError, UnreadableError
 
 if TYPE_CHECKING:
     from fxframework.analysis.oddity import Odd
+    from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
 
 REASONS = 3
@@ -81,19 +82,13 @@ def _read(
     from fxframework.analysis.oddity import figures_of
     from fxframework.dataset.inputs import expand
 
+    figures: dict[str, Any] = {}
+
+    def work(file: str, part: Capture) -> None:
+        figures[file] = figures_of(part)
+
     inputs = [item.file for item in expand(files)]
-    figures = {}
-    with session.screen.working(f"reading {len(inputs)} captures") as working:
-        for at, file in enumerate(inputs):
-            working.count(at, len(inputs), 0, 0)
-            try:
-                with session.open(file, several=True) as whole:
-                    require_readable(whole)
-                    figures[file] = figures_of(session.window(whole, names))
-                    statuses.append(finished(session, whole))
-            except (UnreadableError, NoReaderError) as error:
-                session.screen.note(f"left out: {error}")
-                statuses.append(error.exit_code)
+    statuses += read_each(session, inputs, names, work, skip=(UnreadableError, NoReaderError))
     return figures
 
 
@@ -115,10 +110,7 @@ def _print(session: Session, found: Sequence[Odd], captures: int) -> None:
 def document(one: Odd) -> dict[str, Any]:
     """Return an odd capture as JSON."""
     reasons = [
-        {
-            "kind": reason.kind, "name": reason.name, "value": reason.value,
-            "usual": reason.usual, "distance": reason.distance, "text": str(reason),
-        }
+        {**fields(reason, "kind name value usual distance"), "text": str(reason)}
         for reason in one.reasons
-    ]  # fmt: skip
-    return {"capture": one.capture, "score": one.score, "reasons": reasons}
+    ]
+    return {**fields(one, "capture score"), "reasons": reasons}

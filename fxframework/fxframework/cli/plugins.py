@@ -14,8 +14,9 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
+from fxframework.cli.text import fields
 from fxframework.errors import ExitCode, MissingExtraError
-from fxframework.registry import LIMIT_OPTIONS, Exporter, Option, Reader, Writer
+from fxframework.registry import LIMIT_OPTIONS, Exporter, Reader, Writer
 
 if TYPE_CHECKING:
     from fxframework.host import Host, Plugin
@@ -95,7 +96,7 @@ def _document(host: Host) -> dict[str, Any]:
             "suffixes": item.suffixes,
             "plugin": host.owner(item).name,
             "options": [
-                {**_fields(option, "name", "default", "help"), "type": option.type.__name__}
+                {**fields(option, "name default help"), "type": option.type.__name__}
                 for option in item.options
             ],
         }
@@ -103,8 +104,7 @@ def _document(host: Host) -> dict[str, Any]:
     return {
         "plugins": [
             {
-                **_fields(plugin, "name", "distribution", "version", "status"),
-                **_fields(plugin, "registers", "observes"),
+                **fields(plugin, "name distribution version status registers observes"),
                 "kernels": _kernels(plugin),
             }
             for plugin in host.plugins()
@@ -118,13 +118,9 @@ def _document(host: Host) -> dict[str, Any]:
             {"name": name, "format": format, "title": title}
             for name, format, title in _references(host)
         ],
-        "limits": [_fields(limit, "name", "default", "help") for limit in LIMIT_OPTIONS],
+        "limits": [fields(limit, "name default help") for limit in LIMIT_OPTIONS],
         "failures": [attrs.asdict(failure) for failure in host.failures],
     }
-
-
-def _fields(item: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(item, name) for name in names}
 
 
 def _print(session: Session, host: Host) -> None:
@@ -216,21 +212,17 @@ def _takes(exporter: Exporter) -> str:
 
 
 def _all_options(host: Host) -> list[Sequence[str]]:
-    rows: list[Sequence[str]] = []
-
-    def add(whose: str, options: Sequence[Option]) -> None:
-        for option in options:
-            default = _shown(option.default)
-            rows.append((whose, option.name, default, option.help))
-
-    add("every reader", LIMIT_OPTIONS)
-    for reader in host.readers.values():
-        add(f"reader {reader.format}", reader.options)
-    for writer in host.writers.values():
-        add(f"writer {writer.format}", writer.options)
-    for exporter in host.exporters:
-        add(f"exporter {exporter.name}", exporter.options)
-    return rows
+    owners = [
+        ("every reader", LIMIT_OPTIONS),
+        *((f"reader {reader.format}", reader.options) for reader in host.readers.values()),
+        *((f"writer {writer.format}", writer.options) for writer in host.writers.values()),
+        *((f"exporter {exporter.name}", exporter.options) for exporter in host.exporters),
+    ]
+    return [
+        (whose, option.name, _shown(option.default), option.help)
+        for whose, options in owners
+        for option in options
+    ]
 
 
 def _shown(value: Any) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, hex_context, place, printable
+from fxframework.cli.text import amount, fields, hex_context, place, printable
 from fxframework.errors import ExitCode
 from fxframework.model.prediction import Effect
 
 if TYPE_CHECKING:
     from fxframework.io.source import Source
+    from fxframework.model.capture import Capture
     from fxframework.model.prediction import Loss, Prediction
 
 SHOWN = 3
@@ -29,24 +30,17 @@ def predict(session: Session, files: tuple[str, ...], name: str) -> ExitCode:
     """Print what the reader of this name loses of each file; return FINDINGS for losses."""
     from fxframework.verbs import predict
 
-    shown: list[Mapping[str, Any]] = []
+    def one(capture: Capture, shown: list[Mapping[str, Any]]) -> ExitCode:
+        with session.screen.working(f"reading {capture.name}", capture.source):
+            found = predict(capture, name)
+        if session.settings.json:
+            head = {**fields(capture, "path=name format"), "size": capture.source.size}
+            shown.append({**head, **found.to_json()})
+        else:
+            _print(session, capture.source, found)
+        return ExitCode.OK if found.clean else ExitCode.FINDINGS
 
-    def one(text: str) -> ExitCode:
-        with session.open(text, several=len(files) > 1) as capture:
-            with session.screen.working(f"reading {capture.name}", capture.source):
-                found = predict(capture, name)
-            if session.settings.json:
-                size = capture.source.size
-                head = {"path": capture.name, "format": capture.format, "size": size}
-                shown.append({**head, **found.to_json()})
-            else:
-                _print(session, capture.source, found)
-            return ExitCode.OK if found.clean else ExitCode.FINDINGS
-
-    status = session.each(files, one, shown)
-    if session.settings.json:
-        session.screen.json("verify", {"as": name, "captures": shown})
-    return status
+    return session.report("verify", files, one, {"as": name})
 
 
 def _print(session: Session, source: Source, found: Prediction) -> None:

@@ -15,7 +15,6 @@ from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, Severity, UsageError, WriteRefusedError, readable_name
 from fxframework.io.sink import Sink
-from fxframework.io.source import CHUNK
 
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture
@@ -81,8 +80,8 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
         kept = _same(copy, capture)
         if not kept:
             with Sink.open(copy, force=True) as sink:
-                for at in range(0, capture.source.size, CHUNK):
-                    sink.write(capture.source.read(at, CHUNK))
+                for piece in capture.source.pieces():
+                    sink.write(piece)
         with Sink.open(scenario, force=force) as sink:
             sink.write(text.encode())
         nbytes = amount(capture.source.size, "byte")

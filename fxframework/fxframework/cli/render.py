@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from fxframework.io.budget import Budget
     from fxframework.io.source import Source
     from fxframework.model.capture import Capture
-    from fxframework.model.diagnostics import Diagnostic, Diagnostics
+    from fxframework.model.diagnostics import Diagnostic
 
-__all__ = ["VERSION", "Screen", "severity_of"]
+__all__ = ["VERSION", "Screen"]
 
 VERSION = 1
 """Version of the documents that ``--json`` prints."""
@@ -219,7 +219,7 @@ class Screen:
         found = capture.diagnostics
         least = Severity.INFO if self.settings.verbose else Severity.DATA_LOSS
         counts = {
-            code: count for code, count in found.counts.items() if severity_of(found, code) >= least
+            code: count for code, count in found.counts.items() if found.severity(code) >= least
         }
         text = ", ".join(f"{code} ×{count:,}" for code, count in sorted(counts.items()))
         self.note(
@@ -267,14 +267,6 @@ class Screen:
                 yield working
         finally:
             self._spins = before
-
-
-def severity_of(found: Diagnostics, code: str) -> Severity:
-    """Return the worst severity among the kept findings of a code."""
-    return max(
-        (finding.severity for finding in found if finding.code == code),
-        default=found.rule(code).severity,
-    )
 
 
 def _json_pieces(document: Mapping[str, Any]) -> Iterator[bytes]:

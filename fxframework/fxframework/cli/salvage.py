@@ -10,7 +10,7 @@ from fxframework.cli import complete
 from fxframework.cli.convert import note_dropped, warn_of_findings
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, printable
+from fxframework.cli.text import amount, fields, printable
 from fxframework.conversion import SalvageReport, plan_salvage
 from fxframework.errors import ExitCode
 
@@ -59,7 +59,7 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
 def _show(session: Session, capture: Capture, result: SalvageReport) -> None:
     screen = session.screen
     if session.settings.json:
-        screen.json("salvage", _document(capture, result))
+        screen.json("salvage", _document(result))
     if session.settings.json or session.settings.quiet:
         return
     note_dropped(session, result.to, result.dropped)
@@ -107,13 +107,9 @@ def _percent(part: int, whole: int) -> str:
     return f"{min(share, 99.99):.2f} %"
 
 
-def _document(capture: Capture, result: SalvageReport) -> dict[str, Any]:
+def _document(result: SalvageReport) -> dict[str, Any]:
     return {
-        "path": capture.name,
-        "format": capture.format,
-        "size": capture.source.size,
-        "out": result.out,
-        "to": result.to,
+        **fields(result, "path format size out to"),
         "records": {
             "written": result.written,
             "lost": None if result.merged else result.lost_records,
@@ -122,16 +118,13 @@ def _document(capture: Capture, result: SalvageReport) -> dict[str, Any]:
             "written": result.nbytes,
             "lost": None if result.merged else result.lost_bytes,
         },
-        "dropped": result.dropped,
-        "remaining": result.remaining,
+        **fields(result, "dropped remaining"),
         "losses": [
             {
-                "offset": loss.offset,
-                "bytes": loss.nbytes,
+                **fields(loss, "offset bytes=nbytes"),
                 "code": loss.code or None,
                 "severity": severity.key,
-                "what": loss.what,
-                "message": loss.message,
+                **fields(loss, "what message"),
             }
             for loss, severity in result.losses
         ],

@@ -300,6 +300,25 @@ class Session:
                 statuses.append(error.exit_code)
         return worst(*statuses)
 
+    def report(
+        self,
+        command: str,
+        files: Sequence[str],
+        work: Callable[[Capture, list[Mapping[str, Any]]], ExitCode],
+        head: Mapping[str, Any] | None = None,
+    ) -> ExitCode:
+        """Process every input, and print the documents that ``work`` adds as one, with --json."""
+        shown: list[Mapping[str, Any]] = []
+
+        def one(text: str) -> ExitCode:
+            with self.open(text, several=len(files) > 1) as capture:
+                return work(capture, shown)
+
+        status = self.each(files, one, shown)
+        if self.settings.json:
+            self.screen.json(command, {**(head or {}), "captures": shown})
+        return status
+
     def status(self, capture: Capture) -> ExitCode:
         """Return FINDINGS, with a note on stderr, if data was lost; else OK."""
         found = capture.diagnostics

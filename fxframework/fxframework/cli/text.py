@@ -10,7 +10,7 @@ import itertools
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fxframework.kit.shown import aligned, amount, duration, escape, printable
 
@@ -22,6 +22,7 @@ __all__ = [
     "aligned",
     "amount",
     "duration",
+    "fields",
     "fitted",
     "hex_context",
     "json_escaped",
@@ -39,6 +40,12 @@ _CONTROL_BYTES = re.compile(
     rb"|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
 )
 _BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + rb")")
+
+
+def fields(item: object, names: str) -> dict[str, Any]:
+    """Return attributes of an object as a JSON object; ``bytes=nbytes`` gives one another name."""
+    pairs = (name.partition("=") for name in names.split())
+    return {key: getattr(item, own or key) for key, _, own in pairs}
 
 
 def json_escaped(data: bytes) -> bytes:

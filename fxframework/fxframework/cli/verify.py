@@ -11,9 +11,9 @@ import click
 from fxframework import rules
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
-from fxframework.cli.render import explains, severity_of
+from fxframework.cli.render import explains
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount, printable
+from fxframework.cli.text import amount, fields, printable
 from fxframework.errors import ExitCode, Severity
 
 if TYPE_CHECKING:
@@ -46,26 +46,21 @@ def command(session: Session, files: tuple[str, ...], reader: str | None) -> Exi
         from fxframework.cli.predict import predict
 
         return predict(session, files, reader)
-    shown: list[Mapping[str, Any]] = []
 
-    def one(text: str) -> ExitCode:
-        with session.open(text, several=len(files) > 1) as capture:
-            with session.screen.working(f"reading {capture.name}", capture.source):
-                capture.scan()
-                records = capture.summary().records
-            found = _all(capture.diagnostics)
-            if session.settings.json:
-                shown.append(_document(capture, found, records))
-            else:
-                _print(session, capture, found, records)
-            worst = capture.diagnostics.worst
-            sound = worst is None or worst < Severity.WARNING
-            return ExitCode.OK if sound else ExitCode.FINDINGS
+    def one(capture: Capture, shown: list[Mapping[str, Any]]) -> ExitCode:
+        with session.screen.working(f"reading {capture.name}", capture.source):
+            capture.scan()
+            records = capture.summary().records
+        found = _all(capture.diagnostics)
+        if session.settings.json:
+            shown.append(_document(capture, found, records))
+        else:
+            _print(session, capture, found, records)
+        worst = capture.diagnostics.worst
+        sound = worst is None or worst < Severity.WARNING
+        return ExitCode.OK if sound else ExitCode.FINDINGS
 
-    status = session.each(files, one, shown)
-    if session.settings.json:
-        session.screen.json("verify", {"captures": shown})
-    return status
+    return session.report("verify", files, one)
 
 
 def _all(diagnostics: Diagnostics) -> list[Diagnostic]:
@@ -94,13 +89,9 @@ def _document(capture: Capture, found: list[Diagnostic], records: int) -> dict[s
         "counts": diagnostics.counts,
         "findings": [
             {
-                "code": finding.code,
+                **fields(finding, "code severity offset record message"),
                 "severity": finding.severity.key,
-                "offset": finding.offset,
-                "record": finding.record,
-                "message": finding.message,
-                "title": rule.title,
-                "section": rule.section,
+                **fields(rule, "title section"),
                 "remedy": rule.advice(capture.name, finding.offset, explains=explains(capture)),
             }
             for finding in found
@@ -128,7 +119,7 @@ def _print(session: Session, capture: Capture, found: list[Diagnostic], records:
             screen.print(f"{screen.paint(code, bold=True)}: {rest} (-v lists them)")
     counts: Counter[Severity] = Counter()
     for code, count in capture.diagnostics.counts.items():
-        counts[severity_of(capture.diagnostics, code)] += count
+        counts[capture.diagnostics.severity(code)] += count
     name = printable(capture.name)
     listed = ", ".join(
         f"{amount(counts[severity])} {severity.word}"

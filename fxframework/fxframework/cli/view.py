@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fxframework.cli.convert import carry_out, note_dropped, show_alignments
+from fxframework.cli.convert import carry_out, note_dropped, planned
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.conversion import plan
 from fxframework.errors import ExitCode, NoReaderError, UsageError
-from fxframework.model.timeline import parse_alignments
+from fxframework.foreign import CHROME, PERFETTO, foreign
+from fxframework.registry import HEAD, Probe
 
 if TYPE_CHECKING:
     from fxframework.model.selection import Selection
@@ -28,10 +28,6 @@ LOOK = 0.1
 """Seconds between two checks whether the UI has loaded."""
 NAME = 60
 """The most characters of the inputs' names that the UI shows."""
-START = 4096
-"""Bytes at the start of a file in which Chrome JSON is recognised."""
-PACKET = 0x0A
-"""The tag of each packet of a Perfetto trace."""
 
 REDIRECT = """<!DOCTYPE html>
 <meta charset="utf-8"><meta name="referrer" content="no-referrer">
@@ -111,17 +107,7 @@ def _make(
                         remedy="show it alone",
                     ) from None
                 return ExitCode.OK
-        conversion = plan(
-            session.host,
-            captures,
-            trace,
-            to="perfetto",
-            parts=[session.selection(capture, names) for capture in captures],
-            options=session.settings.options,
-            strict=session.settings.strict,
-            alignments=parse_alignments(align),
-        )
-        show_alignments(session, conversion)
+        conversion = planned(session, captures, str(trace), "perfetto", align, names)
         report = carry_out(session, conversion, str(trace), force=False)
         note_dropped(session, report.to, report.dropped)
         return worst(*(session.status(capture) for capture in captures))
@@ -134,31 +120,13 @@ def _copy_perfetto_file(session: Session, text: str, trace: Path) -> bool:
         return False
     source = session.host.source(path, options=session.settings.options)
     with contextlib.closing(source):
-        if not (_is_packets(source.read(0, 16), source.size) or _is_chrome(source.read(0, START))):
+        head = source.read(0, HEAD)
+        found = foreign(Probe(head=head, size=source.size, name=source.name))
+        if found not in {PERFETTO, CHROME}:
             return False
-        from fxframework.io.source import CHUNK
-
         with trace.open("wb") as file:
-            for at in range(0, source.size, CHUNK):
-                file.write(source.read(at, CHUNK))
+            file.writelines(source.pieces())
     return True
-
-
-def _is_packets(start: bytes, size: int) -> bool:
-    """Return whether bytes begin with a packet of a Perfetto trace: field 1, a valid length."""
-    length, shift = 0, 0
-    for at, byte in enumerate(start[1:11], 2):
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return start[0] == PACKET and 0 < length <= size - at
-    return False
-
-
-def _is_chrome(start: bytes) -> bool:
-    """Return whether bytes begin like Chrome JSON."""
-    text = start.lstrip()
-    return text.startswith((b"{", b"[")) and (b'"traceEvents"' in text or b'"ph"' in text)
 
 
 def _show(session: Session, viewer: Viewer, trace: Path, *, opens: bool) -> None:

@@ -153,6 +153,10 @@ class Diagnostics(Sequence[Diagnostic]):
         """The greatest severity reported, kept or not; None without findings."""
         return max(self._severities.values(), default=None)
 
+    def severity(self, code: str) -> Severity:
+        """Return the greatest severity reported with a code; that of its rule if none was."""
+        return self._severities.get(code, self._rules[code].severity)
+
     def rule(self, code: str) -> Rule:
         """Return the rule of a code."""
         return self._rules[code]
