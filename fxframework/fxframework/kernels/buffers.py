@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fxframework.io import arena
 
-__all__ = ["full", "grown", "room", "view"]
+__all__ = ["full", "gathered", "grown", "room", "view"]
 
 
 def room(size: int, dtype: DTypeLike) -> memoryview[Any]:
@@ -35,3 +35,11 @@ def grown(old: Any, size: int, used: int) -> memoryview[Any]:
     array = arena.empty(size, before.dtype)
     array[:used] = before[:used]
     return array.data
+
+
+def gathered(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+    """Return the values at some places, of shape (places,), all of which must be valid."""
+    out = arena.empty(places.size, values.dtype)
+    # Where places are to be checked, numpy copies the result once more.
+    np.take(values, places, out=out, mode="clip")
+    return out

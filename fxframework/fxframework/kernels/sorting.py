@@ -10,7 +10,7 @@ from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, u6
 from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.kernel import Kernel
 
-__all__ = ["StableOrder", "order_and_ties", "stable_order"]
+__all__ = ["StableOrder", "order_and_keys", "stable_order"]
 
 LOW64 = 0xFFFFFFFFFFFFFFFF
 DIGIT = 11
@@ -26,32 +26,34 @@ class StableOrder(Kernel):
     """Radix sort of int64 ``keys``: after ``run``, ``order`` (int64) is their stable argsort.
 
     ``run`` returns the number of passes; 0 means that the keys were in order, and there is no
-    ``order``. A row and as many bits of its key as fit beside it move as one number. ``ties`` is
-    0 where no two keys are equal; 1 where some are, or may be.
+    ``order``. A row and as many bits of its key as fit beside it move as one number. Where all do,
+    ``whole`` is 1, and ``in_order`` (int64) has the keys in that order.
     """
 
     keys: View[i64]
     order: Array[i64]
+    in_order: Array[i64]
     packed: Array[u64]
     other: Array[u64]
     places: Array[i64]
     count: i64
     low: i64
     row_bits: i64
-    ties: flag
+    whole: flag
 
     def __init__(self, keys: memoryview) -> None:
         self.keys = memoryview(keys)
         self.count = len(keys)
-        in_order = self.count < 2
-        self.order = room(0 if in_order else self.count, "i8")
-        # The result takes the place of what was sorted.
+        size = self.count if self.count > 1 else 0
+        self.order = room(size, "i8")
+        self.in_order = room(size, "i8")
+        # The results take the place of what was sorted.
         self.packed = memoryview(self.order).cast("B").cast("Q")
-        self.other = room(0 if in_order else self.count, "u8")
+        self.other = memoryview(self.in_order).cast("B").cast("Q")
         self.places = full(PASSES * DIGITS, "i8")
         self.low = 0
         self.row_bits = 1
-        self.ties = True
+        self.whole = False
 
     def step(self) -> Fallible[i64]:
         """Sort by one digit after another, the least significant one first."""
@@ -59,25 +61,27 @@ class StableOrder(Kernel):
         passes = 0
         if width == 0:
             return 0
-        whole = 0
-        while whole < 64 and width >> whole:
-            whole += 1
+        key_bits = 0
+        while key_bits < 64 and width >> key_bits:
+            key_bits += 1
         while self.count >> self.row_bits:
             self.row_bits += 1
         sorted_bits = 0
-        while sorted_bits < whole:
-            bits = min(64 - self.row_bits, whole - sorted_bits)
+        while sorted_bits < key_bits:
+            bits = min(64 - self.row_bits, key_bits - sorted_bits)
             self.pack(sorted_bits, bits, sorted_bits == 0)
             digits = (bits + DIGIT - 1) // DIGIT
             passes += self.sort_packed((bits + digits - 1) // digits, digits)
             sorted_bits += bits
-        if whole <= 64 - self.row_bits:
-            self.ties = self.has_ties()
+        self.whole = key_bits <= 64 - self.row_bits
         rows: u64 = (1 << self.row_bits) - 1
-        row = 0
-        while row < self.count:
-            self.order[row] = self.packed[row] & rows
-            row += 1
+        at = 0
+        while at < self.count:
+            packed: u64 = self.packed[at]
+            key: u64 = packed >> self.row_bits
+            self.order[at] = packed & rows
+            self.in_order[at] = key + self.low
+            at += 1
         return passes
 
     def measure(self) -> u64:
@@ -154,26 +158,21 @@ class StableOrder(Kernel):
         self.packed, self.other = self.other, self.packed
         return 1
 
-    def has_ties(self) -> flag:
-        """Return whether two keys are equal, where all of their bits were packed."""
-        row = 1
-        while row < self.count:
-            if self.packed[row] >> self.row_bits == self.packed[row - 1] >> self.row_bits:
-                return True
-            row += 1
-        return False
-
 
 def stable_order(keys: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return ``numpy.argsort(keys, kind="stable")``, faster; None if the keys are in order."""
-    return order_and_ties(keys)[0]
+    return order_and_keys(keys)[0]
 
 
-def order_and_ties(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, bool]:
-    """Return the same, and False where no two keys are equal; True where some are, or may be."""
+def order_and_keys(
+    keys: NDArray[np.int64],
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    """Return the same, and the keys in that order, or None where sorting did not bring them."""
     if keys.size < SMALL or not native.is_compiled(__name__):
         if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
-            return None, True
-        return np.argsort(keys, kind="stable"), True
+            return None, keys
+        return np.argsort(keys, kind="stable"), None
     sorting = StableOrder(view(keys, "i8"))
-    return (np.asarray(sorting.order), bool(sorting.ties)) if sorting.run() else (None, True)
+    if not sorting.run():
+        return None, keys
+    return np.asarray(sorting.order), np.asarray(sorting.in_order) if sorting.whole else None

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import LINK_BEGUN, LINK_ENDED
-from fx_trace.read.match import Match
+from fx_trace.read.match import Match, Tied
 from fx_trace.read.scanner import EVENTS, LOGS, PROFILER, SCHED, Chunk, Scanner, TimedChunk
 from fxframework.errors import Rule
 from fxframework.io.spill import Spill
+from fxframework.kernels.buffers import gathered, view
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.sorting import order_and_ties
+from fxframework.kernels.sorting import order_and_keys, stable_order
 from fxframework.kit.runs import SortedRuns
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
@@ -38,6 +39,7 @@ IS_END = np.zeros(256, np.bool_)
 IS_END[[wire.EVENT_DURATION_END, wire.EVENT_ASYNC_END]] = True
 IS_FLOW = np.zeros(256, np.bool_)
 IS_FLOW[wire.EVENT_FLOW_BEGIN : wire.EVENT_FLOW_END + 1] = True
+MASKS = {"slices": IS_SLICE, "ends": IS_END, "flows": IS_FLOW}
 IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
 IS_MATCHED[wire.EVENT_ASYNC_INSTANT] = True
 KEPT = ("kind", "thread", "name", "category", "offset", "time")
@@ -66,16 +68,29 @@ class Spans:
         self.ends, self.flows = arrays["ends"], arrays["flows"]
         return arrays
 
+    def place(self, found: dict[str, NDArray[Any]], placed: Mapping[str, I64]) -> None:
+        """Take results of events that were numbered in another order; ``placed`` are their rows.
+
+        ``found`` is emptied.
+        """
+        slices = np.append(placed["slices"], -1)
+        for name, table in SPANS.items():
+            if table in placed:
+                values = found.pop(name)
+                values = values if name in {"end", "depth"} else slices[values]
+                getattr(self, name)[placed[table]] = values
+
     def open_rows(self, slices: int, most: int) -> tuple[I64, int]:
         """Return the first ``most`` (0: all) of the rows never closed, and how many those are."""
         total = 0
         parts = [np.zeros(0, np.int64)]
         for at in range(0, slices, BLOCK):
-            rows = np.flatnonzero(self.end[at : min(at + BLOCK, slices)] == wire.OPEN_END)
+            is_open = self.end[at : min(at + BLOCK, slices)] == wire.OPEN_END
             self.release()
             if not most or total < most:
+                rows = np.flatnonzero(is_open)
                 parts.append(rows[: most - total if most else None] + at)
-            total += rows.size
+            total += int(np.count_nonzero(is_open))
         return np.concatenate(parts), total
 
     def release(self) -> None:
@@ -89,7 +104,7 @@ class _Events(NamedTuple):
 
     columns: Mapping[str, NDArray[Any]]
     """Of ``EventRows``, `time` and `finish`, shape (events,) each."""
-    picked: I64 | None
+    matched: I64 | None
     """The places there of those that matching needs; None: all."""
     refs: I64 | None
     """Row or ordinal of each event, shape (events,); None: all are slices, in order."""
@@ -102,7 +117,6 @@ class TracePass(FirstPass[TimedChunk]):
         self.scanner = scanner
         self.ordered = ordered
         """Whether events are sorted by time before they are matched."""
-        self.spans = Spans()
         self.out_of_order: int | None = None
         """Offset of the first event that comes after a later one."""
         self._outside: dict[int, list[I64]] = {}
@@ -118,7 +132,9 @@ class TracePass(FirstPass[TimedChunk]):
     def _new_match(self) -> None:
         self._notes = Notes(rules.RULES.numbers, self.scanner.notes.limit)
         unnamed = self.scanner.scan.providers.unnamed
+        self.spans = Spans()
         self._match = Match(self._notes, self._max_depth, unnamed)
+        self._links = self._match.links
 
     # --- Adding chunks ---------------------------------------------------------------------------
 
@@ -134,30 +150,33 @@ class TracePass(FirstPass[TimedChunk]):
         finish = times.finish() if complete else times.events
         columns = {**vars(chunk.events), "time": times.events, "finish": finish}
         if not self.ordered:
-            if self._run(columns) < 0:
+            if self._run(columns, self.spans.make_room(self.scanner.rows)) < 0:
                 return True
             if not keep:
                 return False
             # All events are here: forget what matching found, and sort.
             self._new_match()
             self.ordered = True
-        # Room chunk by chunk, so that results of many parts are in files.
-        self.spans.make_room(self.scanner.rows)
         matched = self._matched(columns, chunk.first)
         if keep:
             self._whole = matched
         else:
+            # Room chunk by chunk, so that results of many parts are in files.
+            self.spans.make_room(self.scanner.rows)
             self._keep(matched)
         return True
 
     def _run(
-        self, columns: Mapping[str, NDArray[Any]], order: I64 | None = None, refs: I64 | None = None
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        spans: Mapping[str, NDArray[Any]],
+        order: I64 | None = None,
+        refs: I64 | None = None,
     ) -> int:
         known = self.scanner.scan.providers.known
-        match = self._match
-        match.make_room(known.rows, self.spans.make_room(self.scanner.rows))
-        match.take(columns, known.filled()["pid"], order, refs)
-        return int(match.run())
+        self._match.make_room(known.rows, spans)
+        self._match.take(columns, known.filled()["pid"], order, refs)
+        return int(self._match.run())
 
     def _matched(self, columns: dict[str, NDArray[Any]], first: Mapping[str, int]) -> _Events:
         """Return the events of a chunk that matching needs."""
@@ -165,20 +184,16 @@ class TracePass(FirstPass[TimedChunk]):
         if not first["slices"] and self.scanner.scan.slices == kind.size:
             return _Events(columns, None, None)
         every = IS_MATCHED[kind]
-        picked = None if every.all() else np.flatnonzero(every)
+        matched = None if every.all() else np.flatnonzero(every)
         refs = np.zeros(kind.size, np.int64)
-        for mask, base in (
-            (IS_SLICE, first["slices"]),
-            (IS_END, first["ends"]),
-            (IS_FLOW, first["flows"]),
-        ):
+        for table, mask in MASKS.items():
             rows = np.flatnonzero(mask[kind])
-            refs[rows] = np.arange(base, base + rows.size)
-        return _Events(columns, picked, refs)
+            refs[rows] = np.arange(first[table], first[table] + rows.size)
+        return _Events(columns, matched, refs)
 
     def _keep(self, events: _Events) -> None:
         """Hold what matching needs of a chunk until all of it can be sorted."""
-        columns, picked, refs = events
+        columns, matched, refs = events
         # No event has both an end and an id.
         if not self.scanner.seen(wire.EVENT_DURATION_COMPLETE):
             value = columns["word"]
@@ -189,45 +204,59 @@ class TracePass(FirstPass[TimedChunk]):
             value = np.where(complete, columns["finish"], columns["word"])
         kept = {name: columns[name] for name in KEPT} | {"value": value}
         kept["refs"] = np.arange(value.size) if refs is None else refs
-        if picked is not None:
-            kept = {name: column[picked] for name, column in kept.items()}
+        if matched is not None:
+            kept = {name: column[matched] for name, column in kept.items()}
         self._sorted.add(kept)
 
     def _match_in_order(self, read_order: Callable[[I64], I64]) -> None:
         """Match what was kept in order of time: all of it at once, or window by window."""
         whole, self._whole = self._whole, None
         if whole is not None:
-            columns, picked, refs = whole
-            times = columns["time"] if picked is None else columns["time"][picked]
-            order, ties = order_and_ties(times)
+            columns, matched, refs = whole
+            times = columns["time"] if matched is None else columns["time"][matched]
+            order, in_order = order_and_keys(times)
             if order is None:
                 order = np.arange(times.size)
-            if picked is not None:
-                order = picked[order]
-            self._match_window(columns, order, refs, read_order, ties=ties)
+            if matched is not None:
+                order = matched[order]
+            # Numbered as they come, so that their results lie next to each other.
+            found = Spans().make_room(self.scanner.rows)
+            self._match_window(columns, (order, in_order, None), found, read_order)
+            del self._match, in_order
+            placed = {"slices": order}
+            if refs is not None:
+                kind, refs = columns["kind"][order], refs[order]
+                placed = {table: refs[mask[kind]] for table, mask in MASKS.items()}
+            self.spans.make_room(self.scanner.rows)
+            self.spans.place(found, placed)
             return
         for columns, order in self._sorted.windows():
             value = columns.pop("value")
             columns["word"] = columns["finish"] = value
-            self._match_window(columns, order, columns.pop("refs"), read_order, ties=True)
+            spans = self.spans.make_room(self.scanner.rows)
+            refs = columns.pop("refs")[order]
+            self._match_window(columns, (order, None, refs), spans, read_order)
             self.spans.release()
         self._sorted = SortedRuns()
+        del self._match
 
     def _match_window(
         self,
         columns: Mapping[str, NDArray[Any]],
-        order: I64,
-        refs: I64 | None,
+        events: tuple[I64, I64 | None, I64 | None],
+        spans: Mapping[str, NDArray[Any]],
         read_order: Callable[[I64], I64],
-        *,
-        ties: bool,
     ) -> None:
-        """Match events in this order, that of time; ``ties`` is False where no two are equal."""
+        """Match events in order of time: their places in it, times if known, and rows if given."""
+        order, times, refs = events
         if self.out_of_order is None:
             self._find_step_back(columns["offset"], order, read_order)
-        if ties:
-            longest_first(order, columns)
-        self._run(columns, order, refs)
+        if times is None:
+            times = columns["time"][order]
+        longest_first(order, times, columns)
+        # A column at a time: fewer of them compete for the cache.
+        in_time = {name: gathered(columns[name], order) for name in ("kind", "thread", "finish")}
+        self._run({**columns, **in_time, "time": times}, spans, order, refs)
 
     def _find_step_back(self, offsets: I64, order: I64, read_order: Callable[[I64], I64]) -> None:
         """Find the first event that was read after one that comes behind it in time."""
@@ -297,7 +326,7 @@ class TracePass(FirstPass[TimedChunk]):
         self.tasks = self._collector.settle(scan.providers.known.filled())
         self.unpaired = list(self._unpaired())
         """Rules of findings about ids, and the offsets of the first events of those ids."""
-        del self._match
+        del self._links
 
     def open_slices(self, parts: Iterable[TimedChunk], most: int) -> tuple[int, I64]:
         """Return how many slices were never closed, and the offsets of the first ``most`` (0 all).
@@ -321,9 +350,8 @@ class TracePass(FirstPass[TimedChunk]):
         return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
 
     def _unpaired(self) -> Iterator[tuple[Rule, I64]]:
-        links = self._match.links
-        value = np.asarray(links.value)
-        first, value = np.asarray(links.first)[value >= 0], value[value >= 0]
+        value = np.asarray(self._links.value)
+        first, value = np.asarray(self._links.first)[value >= 0], value[value >= 0]
         begun, ended = (value & LINK_BEGUN).astype(np.bool_), (value & LINK_ENDED).astype(np.bool_)
         flow = first == wire.EVENT_FLOW_BEGIN
         for code, which in (
@@ -411,37 +439,31 @@ def _kind_name(kind: int, subtype: int) -> str:
     return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
 
 
-def longest_first(order: I64, columns: Mapping[str, NDArray[Any]]) -> None:
+def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -> None:
     """Put the complete events of a thread that begin at one time longest first, in place.
 
-    ``order`` are events by time, of shape (events,). They stay in the places that complete events
-    of that thread had; equally long ones keep their order.
+    ``order`` are events by time, ``times`` their times, both of shape (events,). They stay in the
+    places that complete events of that thread had; equally long ones keep their order.
     """
-    time = columns["time"][order]
-    same = time[1:] == time[:-1]
-    if not same.any():
+    tied = Tied(view(order, "i8"), view(times, "i8"), columns)
+    tied.run()
+    found = tied.found.filled()
+    if not found["place"].size:
         return
-    tied = np.zeros(order.size, np.bool_)
-    tied[1:] = same
-    tied[:-1] |= same
-    places = np.flatnonzero(tied)
-    places = places[columns["kind"][order[places]] == wire.EVENT_DURATION_COMPLETE]
-    if places.size < 2:
-        return
-    events = order[places]
-    time, thread = time[places], columns["thread"][events]
-    by_group = np.lexsort((places, thread, time))
-    same = (np.diff(time[by_group]) == 0) & (np.diff(thread[by_group]) == 0)
-    if not same.any():
-        return
-    together = np.zeros(places.size, np.bool_)
-    together[1:] |= same
-    together[:-1] |= same
-    chosen = by_group[together]
     # Of a greater end the complement is less, however great it is.
-    shorter = ~columns["finish"][events[chosen]]
-    by_length = np.lexsort((places[chosen], shorter, thread[chosen], time[chosen]))
-    order[places[chosen]] = events[chosen][by_length]
+    by_length = _order_by(~found["end"], found["group"])
+    places = found["place"]
+    order[places[_order_by(found["group"])]] = order[places[by_length]]
+
+
+def _order_by(*keys: I64) -> I64:
+    """Return the stable order by the last of some keys, then by the one before it, and so on."""
+    order: I64 | None = None
+    for key in keys:
+        found = stable_order(key if order is None else gathered(key, order))
+        if found is not None:
+            order = found if order is None else gathered(order, found)
+    return np.arange(keys[0].size) if order is None else order
 
 
 # --- Tasks ---------------------------------------------------------------------------------------

@@ -37,7 +37,6 @@ from fxframework.kernels.annotations import (
     i64,
     inline,
     status,
-    u8,
 )
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
@@ -48,9 +47,6 @@ from fxframework.kernels.rows import Rows
 __all__ = ["Durations", "Match"]
 
 ONE = 1
-BLOCK = 1024
-"""Events in order of time whose fields are gathered together: their lines of memory, and those of
-their results, then lie in the cache."""
 
 
 @final
@@ -97,8 +93,7 @@ class OpenBegins(Rows):
 class Match(Kernel):
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
 
-    Kinds, threads, times and ends are read from ``kind`` and so on: columns of the events, or in
-    order of time blocks of them, which ``gather`` fills; other fields by ``place``.
+    Kinds, threads, times and ends are in the order of matching, other fields at ``place``.
 
     By slice row: ``end`` (ns), ``parent`` (a row, or -1) and ``depth``. By ordinal of an end
     event: ``ends``, the row of the slice it closes, or -1. By flow row: ``flows``, the row of the
@@ -120,20 +115,10 @@ class Match(Kernel):
     last_async: i64
     natural: flag
     numbered: flag
-    base: i64
-    touched: i64
     kind: Bytes
     thread: View[i32]
     time: View[i64]
     finish: View[i64]
-    kinds: Bytes
-    all_threads: View[i32]
-    times: View[i64]
-    ends_of: View[i64]
-    block_kind: Array[u8]
-    block_thread: Array[i32]
-    block_time: Array[i64]
-    block_finish: Array[i64]
     order: View[i64]
     name: View[i32]
     category: View[i32]
@@ -164,16 +149,10 @@ class Match(Kernel):
         self.count = 0
         self.natural = True
         self.numbered = False
-        self.base = 0
-        self.touched = 0
-        self.kind = self.kinds = room(0, "u1")
-        self.thread = self.all_threads = room(0, "i4")
-        self.time = self.times = room(0, "i8")
-        self.finish = self.ends_of = room(0, "i8")
-        self.block_kind = full(BLOCK, "u1")
-        self.block_thread = full(BLOCK, "i4")
-        self.block_time = full(BLOCK, "i8")
-        self.block_finish = full(BLOCK, "i8")
+        self.kind = room(0, "u1")
+        self.thread = room(0, "i4")
+        self.time = room(0, "i8")
+        self.finish = room(0, "i8")
         self.order = room(0, "i8")
         self.name = room(0, "i4")
         self.category = room(0, "i4")
@@ -207,28 +186,24 @@ class Match(Kernel):
     ) -> None:
         """Set the events that ``run`` matches, by columns of ``EventRows``, `time` and `finish`.
 
-        ``order`` (int64), if given, are their places in order of time. Then ``refs`` (int64) is
-        each event's row or ordinal; without, all are slices, numbered as they are in the columns.
+        ``order`` (int64), if given, are their places in order of time, in which `kind`, `thread`,
+        `time` and `finish` already are. ``refs`` (int64), if given, are the rows and ordinals of
+        these events; without, they are numbered as they come.
         """
         self.natural = order is None
         self.numbered = refs is not None
         self.order = room(0, "i8") if order is None else memoryview(order)
         self.refs = room(0, "i8") if refs is None else memoryview(refs)
-        self.count = len(columns["time"]) if order is None else len(order)
-        self.kinds = memoryview(columns["kind"])
-        self.all_threads = memoryview(columns["thread"])
-        self.times = memoryview(columns["time"])
-        self.ends_of = memoryview(columns["finish"])
-        self.kind = self.kinds if self.natural else self.block_kind
-        self.thread = self.all_threads if self.natural else self.block_thread
-        self.time = self.times if self.natural else self.block_time
-        self.finish = self.ends_of if self.natural else self.block_finish
+        self.count = len(columns["time"])
+        self.kind = memoryview(columns["kind"])
+        self.thread = memoryview(columns["thread"])
+        self.time = memoryview(columns["time"])
+        self.finish = memoryview(columns["finish"])
         self.name = memoryview(columns["name"])
         self.category = memoryview(columns["category"])
         self.offset = memoryview(columns["offset"])
         self.word = memoryview(columns["word"])
         self.pids = memoryview(pids)
-        self.base = 0
 
     def make_room(self, threads: int, spans: Mapping[str, Any]) -> None:
         """Take arrays that are long enough for all slices, ends, flows and threads so far."""
@@ -254,51 +229,8 @@ class Match(Kernel):
 
     def step(self) -> Fallible[i64]:
         """Match the events; see the class."""
-        if self.natural:
-            return self.match(self.count)
-        while self.base < self.count:
-            size = min(BLOCK, self.count - self.base)
-            self.gather(size)
-            self.match(size)
-            self.base += size
-        return -1
-
-    def gather(self, size: i64) -> i64:
-        """Fill the blocks with the fields of the next events.
-
-        Each load of them, and of their results, waits for none before it.
-        """
         index = 0
-        while index < size:
-            at = self.order[self.base + index]
-            self.block_kind[index] = self.kinds[at]
-            self.block_thread[index] = self.all_threads[at]
-            self.block_time[index] = self.times[at]
-            self.block_finish[index] = self.ends_of[at]
-            index += 1
-        if not self.numbered:
-            index = 0
-            while index < size:
-                row = self.order[self.base + index]
-                self.touched ^= self.end[row] ^ self.parent[row] ^ self.depth[row]
-                index += 1
-        return 0
-
-    @inline
-    def place(self, index: i64) -> i64:
-        """Return where the columns have the event that is being matched."""
-        return index if self.natural else self.order[self.base + index]
-
-    @inline
-    def ref(self, index: i64) -> i64:
-        """Return the row or ordinal of an event in order of time."""
-        at = self.order[self.base + index]
-        return self.refs[at] if self.numbered else at
-
-    def match(self, size: i64) -> Fallible[i64]:
-        """Match so many events; -1, or the index of the first that steps back in time."""
-        index = 0
-        while index < size:
+        while index < self.count:
             kind = self.kind[index]
             if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
                 fine = self.begin(index, kind)
@@ -317,6 +249,16 @@ class Match(Kernel):
                 return index
             index += 1
         return -1
+
+    @inline
+    def place(self, index: i64) -> i64:
+        """Return where the columns have the event that is being matched."""
+        return index if self.natural else self.order[index]
+
+    @inline
+    def ref(self, index: i64, number: i64) -> i64:
+        """Return the row or ordinal of an event; ``number`` counts those of its kind."""
+        return self.refs[index] if self.numbered else number
 
     def note(self, code: i64, index: i64) -> status:
         """Report a finding about an event."""
@@ -348,9 +290,7 @@ class Match(Kernel):
             else:
                 self.last[thread] = now
             self.last_end[thread] = end
-            row = self.slice_row
-        else:
-            row = self.ref(index)
+        row = self.ref(index, self.slice_row)
         self.slice_row += 1
         top = self.top[thread]
         deep = self.open_slices[thread]
@@ -385,12 +325,9 @@ class Match(Kernel):
         """End a duration. Return 0 if it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
-        if self.natural:
-            if not self.advance(thread, now):
-                return 0
-            ordinal = self.end_row
-        else:
-            ordinal = self.ref(index)
+        if self.natural and not self.advance(thread, now):
+            return 0
+        ordinal = self.ref(index, self.end_row)
         self.end_row += 1
         begin = self.innermost[thread]
         if begin < 0:
@@ -437,12 +374,9 @@ class Match(Kernel):
         """Give a point of a flow to the slice around it. Return 0 if it steps back in time."""
         now = self.time[index]
         thread = self.thread[index]
-        if self.natural:
-            if not self.advance(thread, now):
-                return 0
-            row = self.flow_row
-        else:
-            row = self.ref(index)
+        if self.natural and not self.advance(thread, now):
+            return 0
+        row = self.ref(index, self.flow_row)
         self.flow_row += 1
         top = self.top[thread]
         deep = self.open_slices[thread]
@@ -461,9 +395,7 @@ class Match(Kernel):
             if now < self.last_async:
                 return 0
             self.last_async = now
-            row = self.slice_row if kind == EVENT_ASYNC_BEGIN else self.end_row
-        else:
-            row = self.ref(index)
+        row = self.ref(index, self.slice_row if kind == EVENT_ASYNC_BEGIN else self.end_row)
         operation = self.operations.number(
             self.pids[self.thread[index]], self.name[self.place(index)]
         )
@@ -489,6 +421,70 @@ class Match(Kernel):
         self.end[outer] = now
         self.open_async.put(operation, number, self.parent[outer] + 1)
         return 1
+
+
+@final
+class TiedRows(Rows):
+    """Complete events that begin when others do, in order of time."""
+
+    place: Column[i64]
+    group: Column[i64]
+    end: Column[i64]
+
+
+class Tied(Kernel):
+    """Finds complete events that begin at the time of another event, in an order by time.
+
+    ``order`` and ``times``, in that order, are int64 of shape (events,). ``found`` has their
+    places in the order, a number for each time and thread, and their ends.
+    """
+
+    order: View[i64]
+    times: View[i64]
+    kinds: Bytes
+    threads: View[i32]
+    ends_of: View[i64]
+    found: TiedRows
+
+    def __init__(self, order: Any, times: Any, columns: Mapping[str, Any]) -> None:
+        self.order = memoryview(order)
+        self.times = memoryview(times)
+        self.kinds = memoryview(columns["kind"])
+        self.threads = memoryview(columns["thread"])
+        self.ends_of = memoryview(columns["finish"])
+        self.found = TiedRows()
+
+    def step(self) -> Fallible[i64]:
+        """Find them, one time after the other."""
+        count = len(self.times)
+        group = 0
+        row = 0
+        while row < count:
+            after = row + 1
+            while after < count and self.times[after] == self.times[row]:
+                after += 1
+            if after > row + 1:
+                last = group
+                while row < after:
+                    last = max(last, self.add(row, group))
+                    row += 1
+                group = last + 1
+            row = after
+        return group
+
+    def add(self, row: i64, group: i64) -> Fallible[i64]:
+        """Take in an event, if it is complete; return the number of its group."""
+        at = self.order[row]
+        if self.kinds[at] != EVENT_DURATION_COMPLETE:
+            return group
+        number = self.found.rows
+        if number == self.found.room:
+            self.found.grow()
+        self.found.place[number] = row
+        self.found.group[number] = group + self.threads[at]
+        self.found.end[number] = self.ends_of[at]
+        self.found.rows = number + 1
+        return group + self.threads[at]
 
 
 class Durations(Kernel):

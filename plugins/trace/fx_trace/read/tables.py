@@ -13,7 +13,7 @@ from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
 from fx_trace.read.match import Durations
 from fx_trace.read.scanner import TimedChunk
 from fxframework.io import arena
-from fxframework.kernels.buffers import view
+from fxframework.kernels.buffers import gathered, view
 from fxframework.kit.scanned import Batch, Columns, value_columns
 from fxframework.model.schema import NAME, STANDARD_TABLES, THREAD, TICKS, TS, Column, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
@@ -97,12 +97,7 @@ class _Picked:
             self._index = rows
 
     def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
-        if self._index is None:
-            return column
-        picked = arena.empty(self.count, column.dtype)
-        # The places are valid; where they are to be checked, numpy copies the result once more.
-        np.take(column, self._index, out=picked, mode="clip")
-        return picked
+        return column if self._index is None else gathered(column, self._index)
 
 
 class _Maker:
