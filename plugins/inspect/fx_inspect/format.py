@@ -69,19 +69,6 @@ V0_TYPES: Final = 13
 """First type that version 0 does not have."""
 NEW_TYPES: Final = 15
 """First type that versions 1 and 2 do not have."""
-VALUES: Final = frozenset(
-    {
-        BlockType.NODE_VALUE,
-        BlockType.INT_VALUE,
-        BlockType.UINT_VALUE,
-        BlockType.DOUBLE_VALUE,
-        BlockType.BUFFER_VALUE,
-        BlockType.ARRAY_VALUE,
-        BlockType.LINK_VALUE,
-        BlockType.BOOL_VALUE,
-    }
-)
-"""Types of values in the tree, with a parent and a name (those of a tombstone are ignored)."""
 
 # --- Limits --------------------------------------------------------------------------------------
 
@@ -294,42 +281,34 @@ def _headers(type: BlockType, head: Head) -> _Fields:
     )
 
 
-def _layouts(section: str, head: Head, *between: Bits, types: int) -> dict[int, BlockLayout]:
+SECTIONS: Final[Mapping[str, str]] = {
+    "v0": "Inspect VMO heap; docs, Inspect: Two layouts",
+    "new": "Inspect VMO format; docs, Inspect: What is read",
+}
+
+
+def _word(layout: str, name: str, *rest: Bits) -> WordLayout:
+    """Return the first word of a block: its order and its type, and the rest of the fields."""
+    between = (RESERVED_BITS,) if layout == "new" else ()
+    return WordLayout(name, SECTIONS[layout], (ORDER, *between, HEADS[layout].type, *rest))
+
+
+def _layouts(layout: str) -> dict[int, BlockLayout]:
+    """Return the words of each block type of a layout."""
+    section, head = SECTIONS[layout], HEADS[layout]
     layouts = {}
-    for type in BlockType:
-        if type >= types:
-            continue
-        name = type.name
-        fields = (ORDER, *between, head.type, *_headers(type, head))
+    for type in map(BlockType, head.type.values):
+        header = _word(layout, type.name, *_headers(type, head))
         rest = _PAYLOADS.get(type)
-        layouts[int(type)] = BlockLayout(
-            WordLayout(name, section, fields),
-            None if rest is None else WordLayout(name, section, rest),
-        )
+        payload = None if rest is None else WordLayout(type.name, section, rest)
+        layouts[int(type)] = BlockLayout(header, payload)
     return layouts
 
 
-LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {
-    "v0": _layouts("Inspect VMO heap; docs, Inspect: Two layouts", HEADS["v0"], types=V0_TYPES),
-    "new": _layouts(
-        "Inspect VMO format; docs, Inspect: What is read",
-        HEADS["new"],
-        RESERVED_BITS,
-        types=NEW_TYPES,
-    ),
-}
+LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {name: _layouts(name) for name in HEADS}
 """The words of each block type, by layout."""
 UNKNOWN: Final[Mapping[str, WordLayout]] = {
-    "v0": WordLayout(
-        "block",
-        "Inspect VMO heap; docs, Inspect: Two layouts",
-        (ORDER, TYPE_V0, Bits("unknown", 8, 63)),
-    ),
-    "new": WordLayout(
-        "block",
-        "Inspect VMO format; docs, Inspect: What is read",
-        (ORDER, RESERVED_BITS, TYPE, Bits("unknown", 16, 63)),
-    ),
+    name: _word(name, "block", Bits("unknown", head.first.low, 63)) for name, head in HEADS.items()
 }
 """The first word of a block of an unknown type, by layout."""
 

@@ -154,7 +154,20 @@ _ARRAYS = {
     BlockType.DOUBLE_VALUE: "double_array",
     BlockType.STRING_REFERENCE: "string_array",
 }
-_PARENTED = frozenset({*wire.VALUES, BlockType.TOMBSTONE})
+VALUES = frozenset(
+    {
+        BlockType.NODE_VALUE,
+        BlockType.INT_VALUE,
+        BlockType.UINT_VALUE,
+        BlockType.DOUBLE_VALUE,
+        BlockType.BUFFER_VALUE,
+        BlockType.ARRAY_VALUE,
+        BlockType.LINK_VALUE,
+        BlockType.BOOL_VALUE,
+    }
+)
+"""Types of values in the tree, with a parent and a name (those of a tombstone are ignored)."""
+_PARENTED = frozenset({*VALUES, BlockType.TOMBSTONE})
 
 
 class _Builder:
@@ -291,7 +304,7 @@ class _Builder:
     def read_values(self) -> dict[int, Node | Property | Link]:
         """What each value is; of a dropped one a finding."""
         values: dict[int, Node | Property | Link] = {}
-        for index, block in self.of(wire.VALUES):
+        for index, block in self.of(VALUES):
             try:
                 values[index] = self.value(index, block, self.name(block.fields["name"]))
             except _Dropped as dropped:

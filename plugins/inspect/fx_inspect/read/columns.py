@@ -65,7 +65,7 @@ def taken(rows: Any, values: Any, through: Any = None) -> I32:
 def scan_of(data: U8, limits: Limits, notes: Notes, *, places: bool) -> Scan:
     """Return the scan of a VMO, at its beginning; ``places`` is that of ``Scan``."""
     words: I64 = data[: data.size // wire.UNIT * wire.UNIT].view("<i8")
-    parameters = LAYOUTS["v0" if wire.is_legacy(data[:2].tobytes()) else "new"].data
+    parameters = LAYOUTS[wire.layout_of(data[:2].tobytes())].data
     bound = limits.max_record or NO_LIMIT
     return Scan(words.data, int(data.size), parameters, bound, notes, places)
 
@@ -137,14 +137,12 @@ class RawColumns:
 
     def _find_duplicates(self) -> None:
         values = self.values
-        duplicates = Duplicates(self.scan, self.order, self.notes, len(self.pool))
-        names = taken(values.node_name, self.string_codes)
-        duplicates.of_nodes(names.data, values.node_block)
+        node_names = taken(values.node_name, self.string_codes)
         names = taken(np.asarray(values.name)[: values.rows], self.string_codes)
-        duplicates.of_properties(
-            names.data, values.block, self.value_nodes.data, self.value_rows.data
-        )
-        duplicates.run()
+        nodes = node_names.data, values.node_block
+        properties = names.data, values.block, self.value_nodes.data, self.value_rows.data
+        strings = len(self.pool)
+        Duplicates(self.scan, self.order, self.notes, strings, nodes, properties).run()
 
     # --- Raw columns ------------------------------------------------------------------------------
 

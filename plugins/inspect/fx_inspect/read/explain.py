@@ -68,8 +68,7 @@ class _Explainer(Explainer):
         if isinstance(record, Block):
             yield from self.block(record)
         elif isinstance(record, Unknown):
-            layout = "v0" if wire.is_legacy(self.data[:2].tobytes()) else "new"
-            words = wire.UNKNOWN[layout]
+            words = wire.UNKNOWN[wire.layout_of(self.data[:2].tobytes())]
             yield from words.explain(self.number(at), at)
             yield from self.rest(at + WORD, "unknown", words.section, None)
         elif isinstance(record, Damaged):

@@ -24,21 +24,10 @@ TEXTS = (
     b'","capacity":', b',"inline_hex":"', b'"', b',"slots":[', b',"slot_indexes":[', b",", b"]",
     b',"raw":"', b'"}\n', b"}\n",
 )  # fmt: skip
-OFFSET = 0
-NBYTES = 1
-INDEX = 2
-NAME_TEXT = 3
-PAYLOAD = 4
-CAPACITY = 5
-INLINE = 6
-END_OF_BYTES = 7
-SLOTS = 8
-SLOT_INDEXES = 9
-COMMA = 10
-END_OF_SLOTS = 11
-RAW = 12
-END_OF_RAW = 13
-END_OF_RECORD = 14
+(
+    OFFSET, NBYTES, INDEX, NAME_TEXT, PAYLOAD, CAPACITY, INLINE, END_OF_BYTES, SLOTS, SLOT_INDEXES,
+    COMMA, END_OF_SLOTS, RAW, END_OF_RAW, END_OF_RECORD,
+) = range(len(TEXTS))  # fmt: skip
 
 KINDS = ("natural", "signed", "real")
 """How a field is shown, by number; greater ones are the literal of its value 0."""

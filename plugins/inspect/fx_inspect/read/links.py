@@ -265,9 +265,11 @@ class _Follower:
         """Return some rows of a column of all parts, which follow one another."""
         found: list[Any] = []
         for part in self.parts:
-            column = part.tables[name][key]
+            column: Any = part.tables[name][key]
+            if name == "nodes":
+                column = column[part.first :]
             if part.origin is not None and key in _ORIGIN:
-                column = np.full(len(column), part.origin[key], column.dtype)  # type: ignore[union-attr]
+                column = np.full(len(column), part.origin[key], column.dtype)
             found.append(column)
         if isinstance(found[0], TextColumn):
             data = np.concatenate([column.data for column in found])
@@ -286,23 +288,14 @@ class _Follower:
         parents = np.concatenate(self.parents)[numbers]
         above = np.where(parents < 0, -1, place[parents]).astype(np.int32)
         names = np.concatenate(self.names)[numbers]
-        placed: dict[str, ColumnData] = {}
-        for key in _ORIGIN:
-            parts = []
-            for part in self.parts:
-                column = part.tables["nodes"].array(key)
-                if part.origin is not None:
-                    column = np.full(len(column) - part.first, part.origin[key], column.dtype)
-                parts.append(column)
-            placed[key] = np.concatenate(parts)[numbers]
         return {
-            "offset": placed["offset"],
+            "offset": self._column("nodes", "offset", numbers),
             "id": np.arange(numbers.size, dtype=np.int32),
             "parent": above,
             "name": names,
             "path": paths(self.strings, self.nbytes, names, above),
             "links": np.bincount(place[link_owners], minlength=numbers.size).astype(np.int32),
-            "inspect_block": placed["inspect_block"],
+            "inspect_block": self._column("nodes", "inspect_block", numbers),
         }
 
     def _slots(self, columns: dict[str, dict[str, ColumnData]], rows: I32) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fx_inspect import rules
 from fx_inspect.format import UNIT
 from fx_inspect.read.scan import Scan
@@ -118,8 +120,8 @@ class Arrangement(Kernel):
 class Duplicates(Kernel):
     """Reports children of one name, and properties of one name, of the nodes of a tree.
 
-    ``node_code`` and ``code`` (int32) have the codes of the names of nodes and of properties,
-    ``strings`` is more than any of them; ``rows`` has the properties in the order of the tree.
+    Both have (int32) the codes of their names and their records; properties besides their nodes,
+    and their rows in the order of the tree. ``strings`` is more than any code.
     """
 
     scan: Scan
@@ -134,28 +136,23 @@ class Duplicates(Kernel):
     rows: View[i32]
     count: i64
 
-    def __init__(self, scan: Scan, order: TreeOrder, notes: Notes, strings: int) -> None:
+    def __init__(
+        self,
+        scan: Scan,
+        order: TreeOrder,
+        notes: Notes,
+        strings: int,
+        nodes: Sequence[memoryview],
+        properties: Sequence[memoryview],
+    ) -> None:
         self.scan = scan
         self.order = order
         self.notes = notes
         self.seen = full(strings, "i4")
-        self.node_code = room(0, "i4")
-        self.node_block = room(0, "i4")
-        self.code = room(0, "i4")
-        self.block = room(0, "i4")
-        self.owner = room(0, "i4")
-        self.rows = room(0, "i4")
-        self.count = 0
-
-    def of_nodes(self, code: memoryview, block: memoryview) -> None:
-        """Set the names and records of nodes."""
+        code, block = nodes
         self.node_code = memoryview(code)
         self.node_block = memoryview(block)
-
-    def of_properties(
-        self, code: memoryview, block: memoryview, owner: memoryview, rows: memoryview
-    ) -> None:
-        """Set names, records and nodes of properties, and their rows in order."""
+        code, block, owner, rows = properties
         self.code = memoryview(code)
         self.block = memoryview(block)
         self.owner = memoryview(owner)

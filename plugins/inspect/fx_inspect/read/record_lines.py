@@ -47,7 +47,7 @@ def _known(layout: str) -> tuple[list[memoryview], list[bytes]]:
     from fx_inspect.read.records import NUMBERS, RESERVED_MASKS
 
     types = wire.LAYOUTS[layout]
-    kind = wire.TYPE if layout == "new" else wire.TYPE_V0
+    kind = wire.HEADS[layout].type
     texts: list[bytes] = []
     masks: list[int] = []
     bounds = [0]

@@ -56,8 +56,6 @@ _U32 = struct.Struct("<I")
 _NOT_FIELDS = frozenset({"order", "type", "reserved", "unused", "unknown", "inline", "magic"})
 """Fields of the words that are not numbers in the record."""
 _TYPES = {type.name: int(type) for type in BlockType}
-TYPES_OF = {"new": wire.NEW_TYPES, "v0": wire.V0_TYPES}
-"""Number of types of each layout."""
 _FORMATS = {name: number for number, name in wire.BUFFER_FORMATS.items()}
 _DISPOSITIONS = {name: number for number, name in wire.DISPOSITIONS.items()}
 _INDEXES = frozenset({"parent", "name", "content", "extent", "next_extent", "next_free"})
@@ -365,9 +363,9 @@ def block_of(data: memoryview, layout: str, *, index: int = 0, raw: bool = True)
     """
     (word,) = _U64.unpack_from(data)
     order = word & wire.ORDER.limit
-    type = (wire.TYPE if layout == "new" else wire.TYPE_V0).get(word)
+    type = wire.HEADS[layout].type.get(word)
     places = {"offset": index * wire.UNIT, "nbytes": len(data), "index": index, "order": order}
-    if type >= TYPES_OF[layout]:
+    if type not in wire.LAYOUTS[layout]:
         return Unknown(type=type, raw=data.tobytes(), **places)
     block = Block(
         type=wire.TYPE_NAMES[type],
@@ -397,8 +395,7 @@ def _packed(block: Block) -> bytes:
     if type not in wire.LAYOUTS.get(block.layout, ()):
         raise refusal(rules.NO_SUCH_NAME, f"no block {what!r} in layout {block.layout!r}")
     order = _check(what, "order", block.order, 0, wire.ORDER.limit)
-    number = wire.TYPE if block.layout == "new" else wire.TYPE_V0
-    words = [order | number.put(type), 0]
+    words = [order | wire.HEADS[block.layout].type.put(type), 0]
     used = {"value_bits"}
     for word, low, limit, name in NUMBERS[block.layout, type]:
         used.add(name)

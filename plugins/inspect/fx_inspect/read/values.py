@@ -15,7 +15,6 @@ from fxframework.kernels.notes import Notes
 __all__ = ["Validator", "Values"]
 
 NO_NODE = -1
-NOTHING = -2
 ONE = 1
 
 

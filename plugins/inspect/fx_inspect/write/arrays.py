@@ -1,14 +1,12 @@
 """Arrays of numbers and of strings, and histograms, whose slots count values in buckets."""
 
-# ruff: noqa: SLF001 (histograms access their array's slots)
-
 from __future__ import annotations
 
 import itertools
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
 
 from fx_inspect import format as wire
 from fx_inspect import rules
@@ -84,35 +82,15 @@ def checked_slots(given: int | Iterable[Any], most: int) -> tuple[int, list[Any]
     return count, values
 
 
-class NumberArray(Array[Number]):
-    """An array of numbers."""
+class _Numbers(Value):
+    """Numbers of a kind in a number of slots."""
 
-    __slots__ = ("_format",)
-    _kind: ClassVar[Kind]
+    __slots__ = ()
+    _kind: Kind
+    _slots: int
+    _format: int
 
-    def __init__(
-        self, state: State, parent: Container, slots: int, array_format: int = wire.ARRAY_FLAT
-    ) -> None:
-        super().__init__(state, parent, slots)
-        self._format = array_format
-
-    def set(self, index: int, value: Number) -> None:
-        """Set a slot."""
-        self._put(uint64(index, "a slot"), self._kind.word(self._kind.check(value)))
-
-    def add(self, index: int, value: Number) -> None:
-        """Add to a slot; integers saturate."""
-        self._change(uint64(index, "a slot"), self._kind.check(value))
-
-    def subtract(self, index: int, value: Number) -> None:
-        """Subtract from a slot; integers saturate."""
-        self._change(uint64(index, "a slot"), -self._kind.check(value))
-
-    def clear(self) -> None:
-        """Set all slots to zero."""
-        self._clear(0)
-
-    def _make(self, name: str, values: Iterable[Number]) -> None:
+    def _make(self, name: str, values: Iterable[Any]) -> None:
         words = [self._kind.word(self._kind.check(value)) for value in values]
         words += [0] * (self._slots - len(words))
         self._fill(name, struct.pack(f"<{len(words)}Q", *words))
@@ -125,11 +103,7 @@ class NumberArray(Array[Number]):
         )
         self._enter(name, BlockType.ARRAY_VALUE, payload, order, data)
 
-    def _put(self, slot: int, word: int) -> None:
-        if slot < self._slots:
-            self._within(lambda: self._state.store(self._place(slot), word))
-
-    def _change(self, slot: int, by: Number) -> None:
+    def _change(self, slot: int, by: Any) -> None:
         if slot < self._slots:
             self._within(lambda: self._kind.add(self._state, self._place(slot), by))
 
@@ -140,6 +114,36 @@ class NumberArray(Array[Number]):
     def _place(self, slot: int) -> int:
         """Return the byte offset of a slot."""
         return self._at + wire.SLOTS_AT + 8 * slot
+
+
+class NumberArray(_Numbers, Array[Number]):
+    """An array of numbers."""
+
+    __slots__ = ("_format",)
+
+    def __init__(
+        self, state: State, parent: Container, slots: int, array_format: int = wire.ARRAY_FLAT
+    ) -> None:
+        super().__init__(state, parent, slots)
+        self._format = array_format
+
+    def set(self, index: int, value: Number) -> None:
+        """Set a slot."""
+        slot, word = uint64(index, "a slot"), self._kind.word(self._kind.check(value))
+        if slot < self._slots:
+            self._within(lambda: self._state.store(self._place(slot), word))
+
+    def add(self, index: int, value: Number) -> None:
+        """Add to a slot; integers saturate."""
+        self._change(uint64(index, "a slot"), self._kind.check(value))
+
+    def subtract(self, index: int, value: Number) -> None:
+        """Subtract from a slot; integers saturate."""
+        self._change(uint64(index, "a slot"), -self._kind.check(value))
+
+    def clear(self) -> None:
+        """Set all slots to zero."""
+        self._clear(0)
 
 
 class IntArray(NumberArray[int]):
@@ -234,7 +238,7 @@ class StringArray(Array[str]):
         self._texts = []
 
 
-class Histogram(Value, Generic[Number]):
+class Histogram(_Numbers, Generic[Number]):
     """Counts of values in buckets, with an underflow and an overflow bucket.
 
     Bucket ``k`` of a linear histogram begins at ``floor + k * step``. The first bucket of an
@@ -242,42 +246,19 @@ class Histogram(Value, Generic[Number]):
     (k - 1)``.
     """
 
-    __slots__ = ("_array", "_bounds", "_rising", "_under")
-    _format: ClassVar[int]
+    __slots__ = ("_bounds", "_kind", "_rising", "_slots", "_under")
 
     def __init__(
-        self, array: NumberArray[Number], parameters: Sequence[Number], bounds: list[Number]
+        self, state: State, parent: Container, kind: Kind, under: int, bounds: list[Number]
     ) -> None:
-        super().__init__(array._state, array._parent)
-        self._array: NumberArray[Number] = array
-        self._under = len(parameters)
-        """Slot of the underflow bucket."""
+        super().__init__(state, parent)
+        self._kind = kind
+        self._under = under
+        """Slot of the underflow bucket, behind the parameters."""
         self._bounds: list[Number] = bounds
         """Lower bound of each bucket, and of the overflow bucket."""
+        self._slots = under + 1 + len(bounds)
         self._rising = all(low <= high for low, high in itertools.pairwise(bounds))
-
-    @property
-    def name(self) -> str:
-        """The name; the empty string once it is deleted."""
-        return self._array.name
-
-    @property
-    def block(self) -> int | None:
-        """Index of the block, or None."""
-        return self._array.block
-
-    @property
-    def exists(self) -> bool:
-        """Whether it is in the VMO: there was room for it, and it was not deleted."""
-        return self._array.exists
-
-    def delete(self) -> None:
-        """Delete it from the tree."""
-        self._array.delete()
-
-    def reparent(self, parent: Container) -> None:
-        """Move it to another node of the same VMO."""
-        self._array.reparent(parent)
 
     def insert(self, value: Number) -> None:
         """Count a value."""
@@ -285,14 +266,13 @@ class Histogram(Value, Generic[Number]):
 
     def insert_multiple(self, value: Number, count: int) -> None:
         """Count a value several times."""
-        kind = self._array._kind
-        number = kind.check(value)
-        times = kind.check(uint64(count, "a count"))
-        self._array._change(self._slot(number), times)
+        number = self._kind.check(value)
+        times = self._kind.check(uint64(count, "a count"))
+        self._change(self._slot(number), times)
 
     def clear(self) -> None:
         """Set all counts to zero."""
-        self._array._clear(self._under)
+        self._clear(self._under)
 
     def _slot(self, value: Number) -> int:
         bounds = self._bounds

@@ -16,12 +16,11 @@ from fx_inspect.write.arrays import (
     ExponentialHistogram,
     IntArray,
     LinearHistogram,
-    NumberArray,
     StringArray,
     UintArray,
     checked_slots,
 )
-from fx_inspect.write.state import LEAST, MOST, double, int64, uint64, utf8
+from fx_inspect.write.state import DOUBLE, INT, LEAST, MOST, UINT, Kind, double, int64, uint64, utf8
 from fx_inspect.write.values import (
     BoolProperty,
     BytesProperty,
@@ -135,40 +134,40 @@ class Node(Container):
         self, name: str, floor: int, step: int, buckets: int
     ) -> LinearHistogram[int]:
         """Create a histogram of integers with buckets of the same width: at most 250."""
-        return self._histogram(LinearHistogram, IntArray, name, (floor, step), buckets)
+        return self._histogram(LinearHistogram, INT, name, (floor, step), buckets)
 
     def create_uint_linear_histogram(
         self, name: str, floor: int, step: int, buckets: int
     ) -> LinearHistogram[int]:
         """Create a histogram of unsigned integers with buckets of the same width: at most 250."""
-        return self._histogram(LinearHistogram, UintArray, name, (floor, step), buckets)
+        return self._histogram(LinearHistogram, UINT, name, (floor, step), buckets)
 
     def create_double_linear_histogram(
         self, name: str, floor: float, step: float, buckets: int
     ) -> LinearHistogram[float]:
         """Create a histogram of doubles with buckets of the same width: at most 250."""
-        return self._histogram(LinearHistogram, DoubleArray, name, (floor, step), buckets)
+        return self._histogram(LinearHistogram, DOUBLE, name, (floor, step), buckets)
 
     def create_int_exponential_histogram(
         self, name: str, floor: int, initial_step: int, step_multiplier: int, buckets: int
     ) -> ExponentialHistogram[int]:
         """Create a histogram of integers with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
-        return self._histogram(ExponentialHistogram, IntArray, name, parameters, buckets)
+        return self._histogram(ExponentialHistogram, INT, name, parameters, buckets)
 
     def create_uint_exponential_histogram(
         self, name: str, floor: int, initial_step: int, step_multiplier: int, buckets: int
     ) -> ExponentialHistogram[int]:
         """Create a histogram of unsigned integers with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
-        return self._histogram(ExponentialHistogram, UintArray, name, parameters, buckets)
+        return self._histogram(ExponentialHistogram, UINT, name, parameters, buckets)
 
     def create_double_exponential_histogram(
         self, name: str, floor: float, initial_step: float, step_multiplier: float, buckets: int
     ) -> ExponentialHistogram[float]:
         """Create a histogram of doubles with growing buckets: at most 249."""
         parameters = (floor, initial_step, step_multiplier)
-        return self._histogram(ExponentialHistogram, DoubleArray, name, parameters, buckets)
+        return self._histogram(ExponentialHistogram, DOUBLE, name, parameters, buckets)
 
     # --- links ---
 
@@ -211,28 +210,23 @@ class Node(Container):
         return made
 
     def _histogram(
-        self,
-        kind: type[H],
-        array: type[NumberArray[Any]],
-        name: str,
-        parameters: Sequence[Any],
-        buckets: int,
+        self, made: type[H], kind: Kind, name: str, parameters: Sequence[Any], buckets: int
     ) -> H:
         """Create a histogram with a floor, a step and, of an exponential one, a multiplier."""
-        floor, step, *factors = values = [array._kind.check(each) for each in parameters]
+        floor, step, *factors = values = [kind.check(each) for each in parameters]
         count = uint64(buckets, "a number of buckets")
-        most = MOST_NUMBERS - len(parameters) - 2
+        most = MOST_NUMBERS - len(values) - 2
         if not count:
             raise refusal(rules.OUT_OF_RANGE, f"a histogram needs 1 to {most} buckets")
         if count > most:
             raise refusal(
                 rules.TOO_MANY, f"a histogram of {count} buckets is too large: at most {most}"
             )
-        made = array(self._state, self, count + len(parameters) + 2, kind._format)
-        made._make(name, values)
         bounds = [floor]
         for _ in range(count):
             # Repeated addition, as in the reference, so that doubles are equal.
             bounds.append((floor if factors else bounds[-1]) + step)
             step *= factors[0] if factors else 1
-        return kind(made, parameters, bounds)
+        histogram = made(self._state, self, kind, len(values), bounds)
+        histogram._make(name, values)
+        return histogram

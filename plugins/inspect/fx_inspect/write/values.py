@@ -46,7 +46,6 @@ __all__ = [
     "checked_bytes",
 ]
 
-_SHARED = wire.BUFFER_FORMAT.put(wire.BUFFER_STRING_REFERENCE)
 GENERATION = wire.GENERATION_AT // WORD
 """Index of the generation's word."""
 
