@@ -265,7 +265,7 @@ def fx_readers() -> Iterable[Reader]:
             title="LLVM XRay trace as YAML of llvm-xray",
             suffixes=YAML_SUFFIXES,
             sniff=sniff_yaml,
-            open=lazy("fx_xray.read.yaml_log:open_yaml"),
+            open=lazy("fx_xray.read.yaml_log:YamlCapture"),
             options=(*SYMBOLS, FREQUENCY),
             rules=_rules,
         ),

@@ -28,7 +28,7 @@ from fx_xray.format import (
     FileHeader,
 )
 from fx_xray.read.calls import Matcher, Rows
-from fx_xray.read.columns import Events, distinct, to_ns, to_spans
+from fx_xray.read.columns import EVENT, Events, distinct, to_ns, to_spans
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
@@ -79,6 +79,8 @@ _ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10
 """Of `args`: uint64, uint32, blob."""
 _CALL_KIND = 3
 """Of `slices`."""
+MODES = ("flight data recorder", "basic")
+"""Names of the modes, by whether it is basic mode."""
 
 
 def open_fdr(source: Source, request: OpenRequest) -> FdrCapture:
@@ -204,7 +206,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         ended="xray_exit",
         functions="xray_functions",
     )
-    mode: ClassVar[str] = ""
+    mode: str = ""
+    """One of MODES."""
     version: int | None = None
     """As the header says it."""
     frequency: int = 0
@@ -212,7 +215,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     constant_tsc: bool = True
     nonstop_tsc: bool = True
     buffer_size: int = 0
-    byte_order: str = "little"
+    byte_order: str = ""
+    """Of a file of records."""
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
@@ -325,13 +329,14 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     def _report_names(self, passed: CallPass) -> None:
         """Say which functions have no name."""
         ids = passed.functions[0]
+        missing = ids[~self._names.named]
         if not self.request.options.get("instr_map"):
-            if ids.size:
-                self.diagnostics.add(rules.NO_FUNCTION_NAMES, value=ids.size)
+            if missing.size:
+                named = ids.size if self._names.given is None else f"{missing.size} of {ids.size}"
+                self.diagnostics.add(rules.NO_FUNCTION_NAMES, value=named)
             return
         for fault in self.symbols.faults:
             self.diagnostics.add(rules.INVALID_MAP_ENTRY, value=fault)
-        missing = ids[~self._names.named]
         if missing.size:
             more = f" and {missing.size - 1} more" if missing.size > 1 else ""
             named = f"function {missing[0]}{more} of {ids.size}"
@@ -420,21 +425,23 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             if some.any():
                 walls = np.unique(blocks["seconds"][some] * 1_000_000 + blocks["micros"][some])
                 facts["wall_time"] = {"first_us": int(walls[0]), "last_us": int(walls[-1])}
-        given = bool(self.request.options.get("instr_map"))
+        order = {"byte_order": self.byte_order} if self.byte_order else {}
         return facts | {
             "threads": int(log.pids.size),
             "processes": int(np.unique(log.pids).size),
             "functions": int(passed.functions[0].size),
-            "named_functions": int(np.count_nonzero(self._names.named)) if given else 0,
+            "named_functions": int(np.count_nonzero(self._names.named)),
             "unmatched_entries": passed.open_calls,
             "unmatched_exits": passed.matcher.unmatched_exits,
             "unwound": passed.matcher.unwound,
-            "byte_order": self.byte_order,
+            **order,
         }
 
 
 class FileCapture(EventCapture):
     """A trace as the runtime writes it, of either mode."""
+
+    byte_order = "little"
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         # Options that are invalid are refused here.
@@ -494,7 +501,7 @@ class FdrCapture(FileCapture):
     """A trace of the flight data recorder."""
 
     format = "xray"
-    mode = "flight data recorder"
+    mode = MODES[False]
 
     def _scanned_log(self) -> Log:
         if self.header is None:
@@ -514,7 +521,7 @@ class BasicCapture(FileCapture):
     """A trace of basic mode."""
 
     format = "xray-basic"
-    mode = "basic"
+    mode = MODES[True]
 
     def _scanned_log(self) -> Log:
         if self.header is None:
@@ -532,11 +539,8 @@ def _nothing(data: U8) -> Log:
     """Return a trace of no events: what is too short for a header."""
     damaged = min(int(data.size), 1)
     none = np.zeros(0, np.uint64)
-    events = Events(
-        *(np.zeros(0, kind) for kind in ("u1", "u4", "u8", "u2", "i4", "i8", "u8", "i4"))
-    )
     kinds = {"damaged": damaged} if damaged else {}
-    return GivenLog(events, none, none, data, records=damaged, kinds=kinds)
+    return GivenLog(Events.of(np.zeros(0, EVENT)), none, none, data, records=damaged, kinds=kinds)
 
 
 def _code(text: str | None, strings: StringPool) -> int:
@@ -550,13 +554,15 @@ class FunctionNames:
     def __init__(self, options: Mapping[str, Any], strings: StringPool) -> None:
         self._options = options
         self.strings = strings
+        self.given: Callable[[], Mapping[int, str]] | None = None
+        """What returns the names that the trace itself has, if it may have some."""
         self.functions: I64 = np.zeros(0, np.int64)
         """Ids of all functions of the trace, ascending."""
 
     @cached_property
     def symbols(self) -> Symbols:
         """What the maps say that the options name."""
-        return Symbols.of(self._options)
+        return Symbols.of(self._options, self.given and self.given())
 
     @cached_property
     def named(self) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from fxframework.io import arena
 from fxframework.kernels.buffers import view
 
 __all__ = [
+    "EVENT",
     "Events",
     "array",
     "backward",
@@ -51,6 +52,18 @@ class Events(NamedTuple):
     """Of 4 the argument; of 5 and 6 the byte of the payloads at which theirs begins; else 0."""
     size: NDArray[np.int32]
     """Of 5 and 6 the bytes of the payload; of 4 -1 where it belongs to no call; else 0."""
+
+    @classmethod
+    def of(cls, rows: NDArray[Any]) -> Events:
+        """Return rows of the type EVENT as columns."""
+        return cls(*(np.ascontiguousarray(rows[name]) for name in cls._fields))
+
+
+EVENT = np.dtype(
+    [("kind", "u1"), ("function", "u4"), ("tsc", "u8"), ("cpu", "u2"), ("thread", "i4"),
+     ("offset", "i8"), ("value", "u8"), ("size", "i4")]
+)  # fmt: skip
+"""An event, by the names of ``Events``."""
 
 
 def array(column: Any, count: int | None = None) -> NDArray[Any]:

@@ -9,31 +9,28 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import numpy as np
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.read.capture import EventCapture
-from fx_xray.read.columns import Events
+from fx_xray.format import ARGUMENT, CUSTOM, TYPED
+from fx_xray.read.capture import MODES, EventCapture
+from fx_xray.read.columns import EVENT, Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
-from fx_xray.read.log import GivenLog, Log
-from fx_xray.read.symbols import Symbols
+from fx_xray.read.log import GivenLog
 from fx_xray.read.yaml_text import OddYamlError, nodes
 from fxframework.errors import Rule
 from fxframework.io.source import Source
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
 
-if TYPE_CHECKING:
-    from fx_xray.read.capture import CallPass
-
-__all__ = ["YamlCapture", "open_yaml"]
+__all__ = ["YamlCapture"]
 
 HEAD: Final = 1 << 16
 """Bytes in which the header ends."""
@@ -48,13 +45,6 @@ PLACED: Final = (("tsc", 64), ("cpu", 16), ("thread", 32), ("process", 32))
 """Numbers that say when and where a record was made, and their bits."""
 EVENTS: Final = {"custom-event": "custom_event", "typed-event": "typed_event"}
 FUNCTIONS: Final = ("enter", "exit", "tail_exit", "enter_arg")
-ARGUMENT, CUSTOM, TYPED = 4, 5, 6
-"""Kinds as in ``columns.Events``, behind those of functions."""
-_EVENT: Final = [
-    ("kind", "u1"), ("function", "u4"), ("tsc", "u8"), ("cpu", "u2"), ("thread", "i4"),
-    ("offset", "i8"), ("value", "u8"), ("size", "i4"),
-]  # fmt: skip
-"""As in ``columns.Events``."""
 
 _RECORDS: Final = re.compile(
     rb"^records:[ \t]*(\[(?![ \t]*\]))?(?:\[[ \t]*\])?[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", re.MULTILINE
@@ -63,16 +53,10 @@ _LINE: Final = re.compile(
     rb"([ \t]*- [^\n]{1,1000}), tsc: (\d{1,19})(, data: '')? \}[ \t]*(?:\r?\n|\Z)"
 )
 """A record whose time is its last value, or is before an empty payload."""
-_ITEM: Final = re.compile(rb"^[ \t]*-[ \t]", re.MULTILINE)
 _END: Final = re.compile(rb"^(?:\.\.\.|---)(?:[ \t\r\n]|\Z)", re.MULTILINE)
-_FOLLOWING: Final = re.compile(_ITEM.pattern + rb"|" + _END.pattern, re.MULTILINE)
+_FOLLOWING: Final = re.compile(rb"^[ \t]*-[ \t]|" + _END.pattern, re.MULTILINE)
 _NEWLINE: Final = re.compile(rb"\n")
 _NOTHING: Final = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))*+")
-
-
-def open_yaml(source: Source, request: OpenRequest) -> YamlCapture:
-    """Open a trace in YAML of llvm-xray. Nothing is read yet but its header."""
-    return YamlCapture(source, request)
 
 
 @attrs.frozen
@@ -82,15 +66,11 @@ class YamlRecord:
     offset: int
     nbytes: int
     shown: Mapping[str, Any]
+    ns: int | None = None
+    """Its time; None for what has none."""
     rule: Rule | None = None
     """The rule of the finding about it."""
     value: object = None
-    frequency: int = NS_PER_SECOND
-
-    @property
-    def ns(self) -> int | None:
-        """Nanoseconds of the counter; None for what has no time."""
-        return self.shown["tsc"] * NS_PER_SECOND // self.frequency if "tsc" in self.shown else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON."""
@@ -104,14 +84,13 @@ class YamlCapture(EventCapture):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
+        self._names.given = lambda: cast("YamlLog", self.log).names
         self._begin, self._fault = 0, ""
-        self._head = self._read_head()
-        self.frequency = asked_frequency(request.options)
-        if self._head:
-            self.frequency = self.frequency or self._head["cycle_frequency"]
-            self.version = self._head["version"]
-            self.constant_tsc = self._head["constant_tsc"]
-            self.nonstop_tsc = self._head["nonstop_tsc"]
+        self._head = head = self._read_head()
+        self.frequency = asked_frequency(request.options) or head.get("cycle_frequency", 0)
+        self.version, self.mode = head.get("version"), MODES[head.get("type") == wire.BASIC]
+        self.constant_tsc = head.get("constant_tsc", True)
+        self.nonstop_tsc = head.get("nonstop_tsc", True)
 
     def _read_head(self) -> dict[str, Any]:
         """Return the fields of the header; none where it is invalid."""
@@ -142,22 +121,13 @@ class YamlCapture(EventCapture):
         elif size:
             yield self._stretch_of(0, size, "damaged", rules.NOT_YAML, self._fault)
             return
-        most, frequency = self.request.limits.max_record or size, self.frequency or NS_PER_SECOND
-        known: dict[tuple[bytes | None, ...], dict[str, Any] | None] = {}
+        most = self.request.limits.max_record or size
+        known = Memo(_line_without_time, KNOWN)
         while at < size:
             line = _LINE.match(data, at)
-            shown = None
-            if line and line.end() - at <= most:
-                around = line[1], line[3]
-                if around not in known:
-                    if len(known) >= KNOWN:
-                        known.clear()
-                    parsed, why = _parsed(b"%b, tsc: 0%b }" % (line[1], line[3] or b""))
-                    known[around] = None if why else parsed
-                shown = known[around]
+            shown = known[line[1], line[3]] if line and line.end() - at <= most else None
             if line and shown:
-                shown = {**shown, "tsc": int(line[2])}
-                record = YamlRecord(at, line.end() - at, shown, frequency=frequency)
+                record = self._record_of(at, line.end(), {**shown, "tsc": int(line[2])})
             else:
                 record = self._item(at, most)
             yield record
@@ -184,15 +154,20 @@ class YamlCapture(EventCapture):
             shown, why = _parsed(self.source.read(at, stop - at))
         if not shown:
             return self._stretch_of(at, stop, "damaged", rules.INVALID_YAML_RECORD, why)
-        rule = rules.PAYLOADS_CUT_SHORT if why else None
-        return YamlRecord(at, stop - at, shown, rule, None, self.frequency or NS_PER_SECOND)
+        return self._record_of(at, stop, shown, rules.PAYLOADS_CUT_SHORT if why else None)
+
+    def _record_of(
+        self, at: int, stop: int, shown: dict[str, Any], rule: Rule | None = None
+    ) -> YamlRecord:
+        ns = shown["tsc"] * NS_PER_SECOND // (self.frequency or NS_PER_SECOND)
+        return YamlRecord(at, stop - at, shown, ns, rule)
 
     def _stretch_of(
         self, at: int, stop: int, what: str, rule: Rule | None = None, value: object = None
     ) -> YamlRecord:
         shown = {"record": what} | ({"code": rule.code} if rule else {})
         shown["raw"] = self.source.read(at, stop - at).hex()
-        return YamlRecord(at, stop - at, shown, rule, value)
+        return YamlRecord(at, stop - at, shown, None, rule, value)
 
     def records(self) -> Iterator[YamlRecord]:
         """Yield every record, in the order of the text."""
@@ -206,19 +181,8 @@ class YamlCapture(EventCapture):
 
     # --- Tables ----------------------------------------------------------------------------------
 
-    @cached_property
-    def _gathered(self) -> _Gathered:
-        return _Gathered(self._items())
-
-    def _scanned_log(self) -> Log:
-        self._names.symbols = Symbols.of(self.request.options, self._gathered.names)
-        return self._gathered.log()
-
-    @property
-    def symbols(self) -> Symbols:
-        """The names of functions: of the map, or else as the YAML has them."""
-        _ = self.log  # which has the names
-        return super().symbols
+    def _scanned_log(self) -> YamlLog:
+        return YamlLog(self._items())
 
     def _heading(self) -> list[Found]:
         given = [
@@ -229,57 +193,50 @@ class YamlCapture(EventCapture):
         return [Found(rule, 0) for rule, found in given if found and self._head]
 
     def _report_faults(self) -> None:
-        for fault in self._gathered.faults:
+        for fault in cast("YamlLog", self.log).faults:
             self.diagnostics.add(*fault)
-        if self._head and not self._gathered.threads:
+        if self._head and not self.log.pids.size:
             self.diagnostics.add(rules.NO_RECORDS, self._begin)
 
-    def _report_names(self, passed: CallPass) -> None:
-        """Say which functions have no name."""
-        if self.request.options.get("instr_map"):
-            super()._report_names(passed)
-            return
-        missing = np.count_nonzero(~self._names.named)
-        if missing:
-            named = f"{missing} of {passed.functions[0].size}"
-            self.diagnostics.add(rules.NO_FUNCTION_NAMES, value=named)
 
-    def _facts(self, passed: CallPass) -> dict[str, Any]:
-        facts = super()._facts(passed)
-        basic = self._head.get("type") == wire.BASIC
-        facts["mode"] = "basic" if basic else "flight data recorder"
-        facts["named_functions"] = int(np.count_nonzero(self._names.named))
-        del facts["byte_order"]
-        return facts
-
-
-class _Gathered:
-    """All records of the YAML as columns."""
+class YamlLog(GivenLog):
+    """All records of the YAML as events; ``names`` are those of functions, by id."""
 
     def __init__(self, records: Iterator[YamlRecord]) -> None:
         self.names: dict[int, str] = {}
         self.faults: list[tuple[Rule, int, int, object]] = []
-        self.threads: dict[tuple[int, int], tuple[int, int]] = {}
+        threads: dict[tuple[int, int], tuple[int, int]] = {}
         """By process and thread: its number, and the offset of its first record."""
-        self._kinds: Counter[str] = Counter()
-        self._payloads = bytearray()
-        self._columns = [np.array([], _EVENT)]
+        kinds: Counter[str] = Counter()
+        payloads = bytearray()
+        columns = [np.array([], EVENT)]
         events: list[tuple[int, ...]] = []
         for index, record in enumerate(records):
             shown, at = record.shown, record.offset
-            self._kinds[shown["record"]] += 1
+            kinds[shown["record"]] += 1
             if record.rule is not None:
                 self.faults.append((record.rule, at, index, record.value))
             if "tsc" in shown:
                 who = shown["process"], shown["thread"]
-                thread, _ = self.threads.setdefault(who, (len(self.threads), at))
-                events += self._events(shown, (shown["tsc"], shown["cpu"], thread, at))
+                thread, _ = threads.setdefault(who, (len(threads), at))
+                events += self._events_of(shown, (shown["tsc"], shown["cpu"], thread, at), payloads)
             if len(events) >= AT_ONCE:
-                self._columns.append(np.array(events, _EVENT))
+                columns.append(np.array(events, EVENT))
                 events.clear()
-        self._columns.append(np.array(events, _EVENT))
+        pids, tids = np.array(list(threads), np.uint64).reshape(-1, 2).T.copy()
+        super().__init__(
+            Events.of(np.concatenate([*columns, np.array(events, EVENT)])),
+            pids,
+            tids,
+            np.frombuffer(bytes(payloads), np.uint8),
+            records=kinds.total(),
+            kinds=dict(kinds),
+            thread_offsets=np.array([first for _, first in threads.values()], np.int64),
+        )
 
-    def _events(self, shown: Mapping[str, Any], placed: tuple[int, ...]) -> list[tuple[int, ...]]:
+    def _events_of(
+        self, shown: Mapping[str, Any], placed: tuple[int, ...], payloads: bytearray
+    ) -> list[tuple[int, ...]]:
         """Return the events of a record, as in ``columns.Events``."""
         if shown["record"] == "function":
             id, args = shown["function_id"], shown.get("args", ())
@@ -288,24 +245,16 @@ class _Gathered:
             kind = "enter_arg" if args and shown["kind"] == "enter" else shown["kind"]
             call = (FUNCTIONS.index(kind), id, *placed, 0, 0)
             return [call, *((ARGUMENT, id, *placed, value, 0) for value in args)]
-        payload, start = bytes.fromhex(shown["data_hex"]), len(self._payloads)
-        self._payloads += payload
+        payload, start = bytes.fromhex(shown["data_hex"]), len(payloads)
+        payloads += payload
         kind = TYPED if "event_type" in shown else CUSTOM
         return [(kind, shown.get("event_type", 0), *placed, start, len(payload))]
 
-    def log(self) -> GivenLog:
-        """Return the records as a log."""
-        columns = np.concatenate(self._columns)
-        who = np.array(list(self.threads), np.uint64).reshape(-1, 2)
-        return GivenLog(
-            Events(*(np.ascontiguousarray(columns[name]) for name in Events._fields)),
-            who[:, 0].copy(),
-            who[:, 1].copy(),
-            np.frombuffer(bytes(self._payloads), np.uint8),
-            records=self._kinds.total(),
-            kinds=dict(self._kinds),
-            thread_offsets=np.array([first for _, first in self.threads.values()], np.int64),
-        )
+
+def _line_without_time(around: tuple[bytes, bytes | None]) -> dict[str, Any] | None:
+    """Return the fields of a line, by what is before and behind its time; None for an odd one."""
+    shown, why = _parsed(b"%b, tsc: 0%b }" % (around[0], around[1] or b""))
+    return None if why else shown
 
 
 def _parsed(text: bytes) -> tuple[dict[str, Any], str]:

@@ -56,44 +56,44 @@ def _escaped(char: str) -> str:
 
 
 def nodes(data: bytes, *, items: bool = False) -> Iterator[tuple[int, Any]]:
-    """Yield what the first document says, or each of its ``items``, and about where each begins.
+    """Yield what the first document says, or each of its ``items``, behind about where it begins.
 
     Scalars are strings, an alias is None, and so is what an empty document says. Raises
     OddYamlError for what is not YAML, for deep nesting, and for items of what is not a list.
     """
     import yaml
 
-    within: list[list[Any]] = []
-    starts: list[Any] = []
-    level = int(items)
     event: Any
+    item: Any
+
+    def node(event: Any, level: int) -> Any:
+        """Return what begins with an event, within ``level`` lists and mappings."""
+        if not isinstance(event, yaml.CollectionStartEvent):
+            return getattr(event, "value", None)
+        if level == DEEPEST:
+            raise OddYamlError(f"nested more than {DEEPEST} levels deep")
+        parts = []
+        while not isinstance(inner := next(events), yaml.CollectionEndEvent):
+            parts.append(node(inner, level + 1))
+        if isinstance(event, yaml.SequenceStartEvent):
+            return parts
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return {key: value for key, value in pairs if isinstance(key, str)}
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        for event in yaml.parse(data.decode("utf-8", "replace"), Loader=loader):
-            outermost = isinstance(event, yaml.NodeEvent) and not starts
-            if outermost and items and not isinstance(event, yaml.SequenceStartEvent):
-                raise OddYamlError("not a list")
-            if isinstance(event, yaml.CollectionStartEvent):
-                if len(starts) == DEEPEST:
-                    raise OddYamlError(f"nested more than {DEEPEST} levels deep")
-                starts.append(event)
-                within.append([])
-                continue
-            node: Any = None
-            if isinstance(event, yaml.CollectionEndEvent):
-                node, event = within.pop(), starts.pop()
-                if isinstance(event, yaml.MappingStartEvent):
-                    node = {key: value for key, value in zip(node[::2], node[1::2], strict=True)
-                            if isinstance(key, str)}  # fmt: skip
-            elif isinstance(event, yaml.ScalarEvent):
-                node = event.value
-            elif isinstance(event, yaml.DocumentEndEvent):
+        events: Any = yaml.parse(data.decode("utf-8", "replace"), Loader=loader)
+        for event in events:
+            if isinstance(event, yaml.DocumentEndEvent):
                 return
-            elif not isinstance(event, yaml.AliasEvent):
+            if not isinstance(event, yaml.NodeEvent):
                 continue
-            if len(within) == level:
-                yield event.start_mark.index, node
-            elif within:
-                within[-1].append(node)
+            if not items:
+                yield 0, node(event, 0)
+                continue
+            if not isinstance(event, yaml.SequenceStartEvent):
+                raise OddYamlError("not a list")
+            while not isinstance(item := next(events), yaml.CollectionEndEvent):
+                yield item.start_mark.index, node(item, 1)
     except (yaml.YAMLError, ValueError) as error:
         raise OddYamlError(str(error).replace("\n", " ")) from error
