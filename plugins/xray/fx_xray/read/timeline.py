@@ -67,6 +67,7 @@ from fxframework.kernels.annotations import (
     u8,
     u16,
     u32,
+    virtual,
     void,
 )
 from fxframework.kernels.buffers import full, grown
@@ -244,50 +245,41 @@ class Threads:
                 at += 1
 
 
-class FdrTimeline(Kernel):
-    """Events of the flight data recorder. ``data`` is little-endian (see ``normalise``)."""
+class Timeline(Kernel):
+    """Base of the timelines: merges threads by time. ``big`` says the order of bytes.
+
+    Arrays have a number for each thread: its next stretch, the next record in this one and where it
+    ends; the biased time, the CPU and the function of the record before.
+    """
 
     bytes: Bytes
     data: View[u8]
     stretches: Stretches
     events: EventBuffer
     threads: Threads
-    version: i64
-    most: i64
     next_of: Array[i64]
     at_of: Array[i64]
     stop_of: Array[i64]
     base_of: Array[i64]
     function_of: Array[i64]
-    latest_of: Array[i64]
     cpu_of: Array[i32]
     thread: i64
 
     def __init__(
-        self,
-        data: memoryview,
-        stretches: Stretches,
-        events: EventBuffer,
-        *,
-        version: int,
-        most: int,
+        self, data: memoryview, stretches: Stretches, events: EventBuffer, *, big: bool
     ) -> None:
         threads = len(stretches.first)
-        self.bytes = Bytes(data, big=False)
+        self.bytes = Bytes(data, big=big)
         self.data = self.bytes.data
         self.stretches = stretches
         self.events = events
-        self.version = version
-        self.most = most
         self.threads = Threads(stretches.first, stretches.last)
-        # By thread:
         self.next_of = grown(stretches.first, threads, threads)
         self.at_of = full(threads, "i8")
         self.stop_of = full(threads, "i8")
         self.base_of = full(threads, "i8", SIGN)
         self.cpu_of = full(threads, "i4", NO_CPU)
         self.function_of = full(threads, "i8", NOTHING)
-        self.latest_of = full(threads, "i8", SIGN)
         self.thread = 0
 
     def step(self) -> Fallible[i64]:
@@ -305,6 +297,72 @@ class FdrTimeline(Kernel):
             else:
                 self.threads.advance()
         return self.events.rows
+
+    @virtual
+    def merge(self) -> void:
+        """Take events of few threads in a quick way, where there is one."""
+
+    @virtual
+    def take(self) -> i64:
+        """Take the events of the thread up to the bound; PAUSE or DONE."""
+        return DONE
+
+    def pause(self, head: i64) -> i64:
+        """Let other threads come first: the next event is at this biased time."""
+        self.threads.head[self.thread] = head
+        return PAUSE
+
+    def argument(self, at: i64, value: i64, end: i64) -> i64:
+        """Take an argument of the call before it: the record from ``at`` to ``end``."""
+        base = self.base_of[self.thread]
+        function = self.function_of[self.thread]
+        orphan = function < 0
+        if orphan and base > self.threads.bound:
+            return self.pause(base)
+        if self.events.rows == self.events.room:
+            # Before any other event, where it belongs to the one before.
+            return self.pause(base if orphan else SIGN)
+        cpu = self.cpu_of[self.thread]
+        self.put(at, ARGUMENT, max(function, 0), base, cpu, value, -1 if orphan else 0)
+        self.at_of[self.thread] = end
+        return GO_ON
+
+    def put(
+        self, at: i64, kind: i64, function: i64, time: i64, cpu: i64, value: i64, size: i64
+    ) -> void:
+        """Add an event of the thread, of the record at ``at``."""
+        count = self.events.rows
+        self.events.kind[count] = kind
+        self.events.function[count] = function
+        self.events.tsc[count] = time ^ SIGN
+        self.events.cpu[count] = cpu
+        self.events.thread[count] = self.thread
+        self.events.offset[count] = at
+        self.events.value[count] = value
+        self.events.size[count] = size
+        self.events.rows = count + 1
+
+
+class FdrTimeline(Timeline):
+    """Events of the flight data recorder. ``data`` is little-endian (see ``normalise``)."""
+
+    version: i64
+    most: i64
+    latest_of: Array[i64]
+
+    def __init__(
+        self,
+        data: memoryview,
+        stretches: Stretches,
+        events: EventBuffer,
+        *,
+        version: int,
+        most: int,
+    ) -> None:
+        Timeline.__init__(self, data, stretches, events, big=False)
+        self.version = version
+        self.most = most
+        self.latest_of = full(len(stretches.first), "i8", SIGN)
 
     def merge(self) -> void:
         """Take function records of few threads in order of time, up to a record of another kind.
@@ -373,11 +431,6 @@ class FdrTimeline(Kernel):
             else:
                 state = self.metadata(at)
         return state
-
-    def pause(self, head: i64) -> i64:
-        """Let other threads come first: the next event is at this biased time."""
-        self.threads.head[self.thread] = head
-        return PAUSE
 
     def leave_call(self) -> void:
         """Note that no argument can follow."""
@@ -475,7 +528,7 @@ class FdrTimeline(Kernel):
         thread = self.thread
         kind = METADATA_KIND.get(self.data[at])
         if kind == CALL_ARGUMENT:
-            return self.argument(at)
+            return self.argument(at, self.bytes.number(at + VALUE_AT, 8), at + METADATA_BYTES)
         self.leave_call()
         if kind in (CUSTOM_EVENT, TYPED_EVENT):
             return self.event(at, kind)
@@ -484,29 +537,6 @@ class FdrTimeline(Kernel):
             self.base_of[thread] = self.bytes.number(at + CPU_TSC_AT, 8) ^ SIGN
         elif kind == TSC_WRAP:
             self.base_of[thread] = self.bytes.number(at + WRAP_TSC_AT, 8) ^ SIGN
-        self.at_of[thread] = at + METADATA_BYTES
-        return GO_ON
-
-    def argument(self, at: i64) -> i64:
-        """Take an argument of the call before it."""
-        thread = self.thread
-        count = self.events.rows
-        base = self.base_of[thread]
-        function = self.function_of[thread]
-        if function < 0 and base > self.threads.bound:
-            return self.pause(base)
-        if count == self.events.room:
-            # Before any other event, where it belongs to the one before.
-            return self.pause(base if function < 0 else SIGN)
-        self.events.kind[count] = ARGUMENT
-        self.events.function[count] = max(function, 0)
-        self.events.tsc[count] = base ^ SIGN
-        self.events.cpu[count] = self.cpu_of[thread]
-        self.events.thread[count] = thread
-        self.events.offset[count] = at
-        self.events.value[count] = self.bytes.number(at + VALUE_AT, 8)
-        self.events.size[count] = -1 if function < 0 else 0
-        self.events.rows = count + 1
         self.at_of[thread] = at + METADATA_BYTES
         return GO_ON
 
@@ -535,164 +565,66 @@ class FdrTimeline(Kernel):
                 what = self.bytes.number(at + EVENT_TYPE_AT, 2)
             elif self.version == EVENT_CPU_VERSION:
                 cpu = self.bytes.number(at + EVENT_CPU_AT, 2)
-        count = self.events.rows
-        if order > self.threads.bound or count == self.events.room:
+        if order > self.threads.bound or self.events.rows == self.events.room:
             return self.pause(order)
         if self.version >= EVENT_DELTA_VERSION:
             self.base_of[thread] = time
         self.at_of[thread] = at + METADATA_BYTES + size
         if self.most and METADATA_BYTES + size > self.most:
             return GO_ON
-        self.events.kind[count] = CUSTOM if kind == CUSTOM_EVENT else TYPED
-        self.events.function[count] = what
-        self.events.tsc[count] = time ^ SIGN
-        self.events.cpu[count] = cpu
-        self.events.thread[count] = thread
-        self.events.offset[count] = at
-        self.events.value[count] = at + METADATA_BYTES
-        self.events.size[count] = size
-        self.events.rows = count + 1
+        kind = CUSTOM if kind == CUSTOM_EVENT else TYPED
+        self.put(at, kind, what, time, cpu, at + METADATA_BYTES, size)
         return GO_ON
 
 
-class BasicTimeline(Kernel):
-    """Events of basic mode; ``big`` says the order of bytes."""
-
-    bytes: Bytes
-    data: View[u8]
-    stretches: Stretches
-    events: EventBuffer
-    threads: Threads
-    next_of: Array[i64]
-    at_of: Array[i64]
-    stop_of: Array[i64]
-    base_of: Array[i64]
-    function_of: Array[i64]
-    cpu_of: Array[i32]
-    thread: i64
-    next: i64
-    at: i64
-    stop: i64
-    base: i64
-    function: i64
-    cpu: i64
-
-    def __init__(
-        self, data: memoryview, stretches: Stretches, events: EventBuffer, *, big: bool
-    ) -> None:
-        threads = len(stretches.first)
-        self.bytes = Bytes(data, big=big)
-        self.data = self.bytes.data
-        self.stretches = stretches
-        self.events = events
-        self.threads = Threads(stretches.first, stretches.last)
-        # By thread, while another one is taken:
-        self.next_of = grown(stretches.first, threads, threads)
-        self.at_of = full(threads, "i8")
-        self.stop_of = full(threads, "i8")
-        self.base_of = full(threads, "i8", SIGN)
-        self.cpu_of = full(threads, "i4", NO_CPU)
-        self.function_of = full(threads, "i8", NOTHING)
-        # Of the thread that is taken:
-        self.thread = 0
-        self.next = 0
-        self.at = 0
-        self.stop = 0
-        self.base = SIGN
-        self.cpu = NO_CPU
-        self.function = NOTHING
-
-    def step(self) -> Fallible[i64]:
-        """Fill ``events`` again; return how many there are: fewer than fit only at the end."""
-        self.events.rows = 0
-        while self.events.rows < self.events.room and self.threads.used:
-            place = self.threads.choose()
-            self.thread = self.threads.heap[place]
-            if self.take() == DONE:
-                self.threads.drop(place)
-            else:
-                self.threads.advance()
-        return self.events.rows
+class BasicTimeline(Timeline):
+    """Events of basic mode."""
 
     def take(self) -> i64:
         """Take the events of the thread up to the bound; PAUSE or DONE."""
         thread = self.thread
-        self.next = self.next_of[thread]
-        self.at = self.at_of[thread]
-        self.stop = self.stop_of[thread]
-        self.base = self.base_of[thread]
-        self.cpu = self.cpu_of[thread]
-        self.function = self.function_of[thread]
         state = GO_ON
         while state == GO_ON:
-            if self.at >= self.stop:
+            at = self.at_of[thread]
+            if at >= self.stop_of[thread]:
                 state = self.next_stretch()
-            elif self.bytes.number(self.at, 2):
-                state = self.argument()
+            elif self.bytes.number(at, 2):
+                value = self.bytes.number(at + BASIC_VALUE_AT, 8)
+                state = self.argument(at, value, at + BASIC_BYTES)
             else:
-                state = self.call()
-        self.next_of[thread] = self.next
-        self.at_of[thread] = self.at
-        self.stop_of[thread] = self.stop
-        self.base_of[thread] = self.base
-        self.cpu_of[thread] = self.cpu
-        self.function_of[thread] = self.function
+                state = self.call(at)
         return state
-
-    def pause(self, head: i64) -> i64:
-        """Let other threads come first: the next event is at this biased time."""
-        self.threads.head[self.thread] = head
-        return PAUSE
 
     def next_stretch(self) -> i64:
         """Go on with the next stretch of the thread."""
-        if self.next == self.stretches.last[self.thread]:
+        thread = self.thread
+        place = self.next_of[thread]
+        if place == self.stretches.last[thread]:
             return DONE
-        self.at = self.stretches.start[self.next]
-        self.stop = self.stretches.stop[self.next]
-        self.function = NOTHING
-        self.cpu = NO_CPU
-        self.next += 1
+        self.at_of[thread] = self.stretches.start[place]
+        self.stop_of[thread] = self.stretches.stop[place]
+        self.function_of[thread] = NOTHING
+        self.cpu_of[thread] = NO_CPU
+        self.next_of[thread] = place + 1
         return GO_ON
 
-    def call(self) -> i64:
+    def call(self, at: i64) -> i64:
         """Take a function record."""
-        at = self.at
+        thread = self.thread
         time = self.bytes.number(at + BASIC_TSC_AT, 8) ^ SIGN
         if time > self.threads.bound or self.events.rows == self.events.room:
             return self.pause(time)
         kind = self.data[at + BASIC_KIND_AT]
         after = at + BASIC_BYTES
-        if kind == ENTER and after < self.stop and self.bytes.number(after, 2):
+        if kind == ENTER and after < self.stop_of[thread] and self.bytes.number(after, 2):
             kind = ENTER_ARG
-        if time < self.base:
+        if time < self.base_of[thread]:
             kind |= BACK
-        self.base = time
-        self.cpu = self.data[at + BASIC_CPU_AT]
-        self.function = self.bytes.number(at + BASIC_ID_AT, 4)
-        self.put(kind, 0, 0)
+        cpu = self.data[at + BASIC_CPU_AT]
+        function = self.bytes.number(at + BASIC_ID_AT, 4)
+        self.put(at, kind, function, time, cpu, 0, 0)
+        self.base_of[thread] = time
+        self.cpu_of[thread] = cpu
+        self.function_of[thread] = function
+        self.at_of[thread] = after
         return GO_ON
-
-    def argument(self) -> i64:
-        """Take an argument of the call before it."""
-        if self.function < 0 and self.base > self.threads.bound:
-            return self.pause(self.base)
-        if self.events.rows == self.events.room:
-            return self.pause(self.base if self.function < 0 else SIGN)
-        value = self.bytes.number(self.at + BASIC_VALUE_AT, 8)
-        self.put(ARGUMENT, value, -1 if self.function < 0 else 0)
-        return GO_ON
-
-    def put(self, kind: i64, value: i64, size: i64) -> void:
-        """Add an event."""
-        count = self.events.rows
-        self.events.kind[count] = kind
-        self.events.function[count] = max(self.function, 0)
-        self.events.tsc[count] = self.base ^ SIGN
-        self.events.cpu[count] = self.cpu
-        self.events.thread[count] = self.thread
-        self.events.offset[count] = self.at
-        self.events.value[count] = value
-        self.events.size[count] = size
-        self.events.rows = count + 1
-        self.at += BASIC_BYTES
