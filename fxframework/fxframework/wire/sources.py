@@ -149,7 +149,7 @@ class Source:
         elif value is SIZE or value is AT:
             text, least, most = self.place(value), 0, 1 << 48
         elif isinstance(value, Register):
-            text, least, most = f"known.get({self.let(value)}, {value.initial})", *I64
+            text, least, most = self.register(value), *I64
         elif isinstance(value, Calculation):
             return self.calculated(value)
         else:
@@ -176,6 +176,10 @@ class Source:
         if min(corners) < I64[0] or max(corners) > I64[1]:
             return f"wrapped{text}", *I64
         return text, min(corners), max(corners)
+
+    def register(self, value: Register) -> str:
+        """Return the value of a register as Python."""
+        return f"known.get({self.let(value)}, {value.initial})"
 
     def in_64_bits(self, field: Number, text: str) -> str:
         """Return the value of a number as Python, wrapped to 64 bits with a sign."""

@@ -37,8 +37,10 @@ from fxframework.io.words import U64_MAX, view_of
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.wire.cursor import Cursor
 from fxframework.wire.expressions import wrapped
 from fxframework.wire.records import Record
+from fxframework.wire.sources import UNUSUAL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +102,8 @@ class RecordDecoder:
         found: list[Found] = []
         index = -1
         for index, record in enumerate(self._walked(view_of(data), found, mend=mend)):
-            self._note(found, index)
+            if found:
+                self._note(found, index)
             yield record
         self._note(found, index)
 
@@ -145,6 +148,8 @@ class Kind(NamedTuple):
     """A kind of records in a file."""
 
     cls: type[Record]
+    read: Any
+    """What reads usual ones (``Layout.readers``)."""
     timed: bool
     """Whether they have a time."""
 
@@ -181,8 +186,6 @@ class Walk:
         """The buffer of which registers are known."""
         self.call: Any = None
         """The last function record; none if a program read it."""
-        self.called = False
-        """Whether an argument that comes next belongs to it."""
 
     def records(self) -> Iterator[XrayRecord]:
         """Yield every record."""
@@ -190,7 +193,8 @@ class Walk:
         frames = FrameList(self.scan, noting, AT_ONCE)
         while self.scan.at < self.scan.size:
             reported = 0
-            for record, noted in self.listed(frames):
+            for at, end, fault, block, base, called, noted in self.listed(frames):
+                record = self.record(at, end, fault, block, base, called)
                 if noted > reported:
                     self.report(reported, noted)
                     reported = noted
@@ -199,19 +203,14 @@ class Walk:
         noting.finish()
         self.report(0, noting.notes.used)
 
-    def listed(self, frames: FrameList) -> Iterator[tuple[XrayRecord, int]]:
-        """Yield the records of one run, and how many findings it has made by each."""
-        at = int(self.scan.at)
-        count = frames.run()
-        columns = [
-            array(column, count).tolist()
-            for column in (frames.end, frames.fault, frames.block, frames.base, frames.called)
-        ]
-        noted = array(frames.noted, count).tolist()
-        for end, fault, block, base, called, notes in zip(*columns, noted, strict=True):
-            yield self.record(at, end, fault, block, base, called), notes
-            self.called = called
-            at = end
+    def listed(self, frames: FrameList) -> Iterator[tuple[int, ...]]:
+        """List records; return where each begins, and what the list says of it."""
+        begin, count = int(self.scan.at), frames.run()
+        columns = (
+            frames.end, frames.fault, frames.block, frames.base, frames.called, frames.noted
+        )  # fmt: skip
+        ends, *others = (array(column, count).tolist() for column in columns)
+        return zip([begin, *ends[:-1]], ends, *others, strict=True)
 
     def report(self, first: int, last: int) -> None:
         """Add some of the findings that were noted."""
@@ -228,7 +227,7 @@ class Walk:
             big, mirrored = self.state.big, self.state.mirrored
             cls = self.family.choose(self.family.numbers(self.view, at, big, mirrored), self.known)
             timed = any(field.name == "tsc" for field in cls.layout.fields)
-            self.kinds[first] = Kind(cls, timed)
+            self.kinds[first] = Kind(cls, cls.layout.readers[big, mirrored], timed)
         return self.kinds[first]
 
     def damaged(self, at: int, end: int, fault: int) -> Damaged:
@@ -273,6 +272,8 @@ class BasicWalk(Walk):
         super().__init__(view, header, found, decoder)
         version, big = self.dialect.defined, self.state.big
         self.scan = self.noting = BasicScan(view, self.notes, version=version, big=big)
+        self.called = 0
+        """Whether a call is before the next argument."""
         self.orphan: int | None = None
         """The function of the last argument, where a call is before it."""
 
@@ -282,8 +283,9 @@ class BasicWalk(Walk):
         """Return a record, of which a scan says this (``FrameList``)."""
         del block, base
         if fault:
+            self.called = called
             return self.damaged(at, end, fault)
-        cls, _ = self.kind_at(at)
+        cls, _, _ = self.kind_at(at)
         record: Any = cls.unpack(self.view, at, end, self.state)[0]
         if cls is BasicFunction:
             record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
@@ -291,6 +293,7 @@ class BasicWalk(Walk):
         else:
             self.orphan = record.function_id if self.called else None
             self.argue(record, called)
+        self.called = called
         return cast("XrayRecord", record)
 
     def shown_value(self, rule: Rule, offset: int, value: int) -> object:
@@ -322,6 +325,8 @@ class FdrWalk(Walk):
             "buffer_size": header.buffer_size,
             "most": self.max_record,
         }
+        self.cursor = Cursor(view, 0, len(view), self.state)
+        """What reads usual records one after another."""
         self.scan = self.noting = FdrScan(view, self.notes, **options)
         if not mend:
             self.scan = FdrScan(view, Notes(RULES.numbers, 1), **options)
@@ -341,9 +346,13 @@ class FdrWalk(Walk):
                 return self.damaged(at, end, fault)
             kind, raw = self.dialect.kind_of(self.view, at), self.view[at:end].tobytes()
             return Unknown(offset=at, nbytes=end - at, type=kind, raw=raw)
-        cls, timed = self.kind_at(at)
-        record: Any
-        record, c = cls.unpack(self.view, at, len(self.view), self.state)
+        cls, read, timed = self.kinds.get(self.view[at]) or self.kind_at(at)
+        c, size = self.cursor, len(self.view)
+        c.sets.clear()
+        try:
+            record = read(c, at, size)
+        except UNUSUAL:
+            record, c = cls.unpack(self.view, at, size, self.state)
         if record.nbytes > end - at:  # it was cut in half
             record.nbytes, record.tsc = end - at, (base - wire.SIGN) & U64_MAX
             c.sets[Now.BASE] = wrapped(record.tsc)
@@ -370,7 +379,7 @@ class FdrWalk(Walk):
         if rule != rules.TIME_JUMP:
             return rules.shown_value(rule, value)
         # The scan has the low 64 bits of it.
-        cls, _ = self.kind_at(offset)
+        cls, _, _ = self.kind_at(offset)
         tsc = wire.place(cls, "tsc").get(self.view, offset, self.state.big)
         return tsc - ((tsc - value) & U64_MAX)
 
