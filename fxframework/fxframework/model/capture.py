@@ -534,6 +534,17 @@ class View(Capture):
         self.request = whole.request
         self.diagnostics = whole.diagnostics
         self.strings = whole.strings
+        self._kept: dict[str, RowMarks] = {}
+
+    def rows_kept(self, name: str) -> RowMarks:
+        """Return the set of rows of a table that are shown."""
+        kept = self._kept.get(name)
+        if kept is None:
+            kept = RowMarks()
+            for batch in self.batches(name):
+                kept.add(batch.array("row"))
+            self._kept[name] = kept
+        return kept
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -612,7 +623,6 @@ class Window(View):
         self.selection = selection
         self.start_ns = NS_MIN if selection.start_ns is None else selection.start_ns
         self.stop_ns = NS_MAX + 1 if selection.stop_ns is None else selection.stop_ns
-        self._kept: dict[str, RowMarks] = {}
         self._logs = LogFilter(selection, whole) if selection.by_logs else None
         self._threads = thread_mask(selection, whole)
         self._categories = category_mask(selection, whole)
@@ -702,7 +712,7 @@ class Window(View):
             return self._kept[table.name].of(table.array("row"))
         parents = table.schema.parent_table
         if parents is not None and parents in self.schemas:
-            return self._rows_kept(parents).of(table.array("parent"))
+            return self.rows_kept(parents).of(table.array("parent"))
         masks = [
             mask
             for mask in (
@@ -794,18 +804,8 @@ class Window(View):
         for name, code in TABLE_CODES.items():
             mine = codes == code
             if name in self.schemas and name != "args" and mine.any():
-                mask[mine] = self._rows_kept(name).of(parents[mine])
+                mask[mine] = self.rows_kept(name).of(parents[mine])
         return mask
-
-    def _rows_kept(self, name: str) -> RowMarks:
-        """Return the set of matching rows of a table."""
-        kept = self._kept.get(name)
-        if kept is None:
-            kept = RowMarks()
-            for batch in self.batches(name):
-                kept.add(batch.array("row"))
-            self._kept[name] = kept
-        return kept
 
 
 def _row_offset(record: Record) -> int:

@@ -73,6 +73,13 @@ class RowMarks:
         out[known] = self._marks[rows[known]]
         return out
 
+    def among(self, first: int, count: int) -> Bools:
+        """Return which of ``count`` rows from ``first`` on are marked."""
+        out = np.zeros(count, np.bool_)
+        known = self._marks[first : first + count]
+        out[: known.size] = known
+        return out
+
 
 def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
     """Return a mask of the selected threads, indexed by thread id; None if all are selected.

@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_xray import plugin
-from fx_xray.export.matching import CallMatch
-from fx_xray.export.presentation import Batch, Calls, in_time, walk
+from fx_xray.export.presentation import Batch, in_time, walk
 from fx_xray.export.text import _TextLines, duration, seconds
 from fx_xray.export.trace_event import microseconds, quoted
+from fx_xray.read.matching import CallMatch
+from fx_xray.read.views import Calls
 from fx_xray.read.yaml_text import quoted as scalar
 from fx_xray.sample import sample
 from fxframework.errors import UsageError, WriteRefusedError

@@ -14,17 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import format as wire
-from fx_xray.export.matching import CallMatch
 from fx_xray.format import FunctionKind
-from fx_xray.read.capture import EventCapture
 from fx_xray.read.columns import Events
+from fx_xray.read.views import Bools, Calls, Matched, whole_of
 from fxframework.errors import WriteRefusedError
 from fxframework.io.words import U64_MAX
-from fxframework.kernels.buffers import view
 from fxframework.kit.memo import Memo
-from fxframework.model.capture import Capture, View
+from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
-from fxframework.model.rows import RowMarks
 
 __all__ = [
     "ARGUMENT",
@@ -50,7 +47,6 @@ __all__ = [
 T = TypeVar("T")
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
-Bools = NDArray[np.bool_]
 
 ENTER, EXIT, TAIL_EXIT, ENTER_ARG = (int(kind) for kind in FunctionKind)
 ARGUMENT: Final = 4
@@ -117,14 +113,6 @@ def _moved(values: Mapping[int, T], there: Mapping[int, int]) -> dict[int, T]:
 
 
 # --- Events with their arguments -----------------------------------------------------------------
-
-
-def whole_of(capture: Capture) -> EventCapture:
-    """Return the capture under all views, which has events."""
-    while isinstance(capture, View):
-        capture = capture.whole
-    assert isinstance(capture, EventCapture)  # noqa: S101 (exporters are for its formats alone)
-    return capture
 
 
 def walk(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
@@ -213,90 +201,6 @@ def _give(value: int, thread: int, place: int, batches: Sequence[Batch | None]) 
             return True
         place = ROWS
     return False
-
-
-# --- Calls ---------------------------------------------------------------------------------------
-
-
-class Matched(NamedTuple):
-    """For each event of a batch, the call that it begins, ends or is in, by columns."""
-
-    depths: I64
-    """Number of calls that enclose that call, or the event."""
-    entered: U64
-    """Entry time, in ticks, of the call that an exit ends."""
-    ended: Bools
-    """Whether the event is an exit that ends a call."""
-    stacks: I64
-    """Number of the stack of the call that the event begins or ends; -1 for other events."""
-    shown: Bools
-    """Whether the event belongs to the view."""
-    inner: Mapping[str, NDArray[Any]]
-    """Calls that an exit ends before its own, innermost first: ``place`` of the exit, ``function``,
-    ``stack`` and whether they are ``shown``."""
-
-
-class Calls:
-    """Matches exits and calls as the tables do: by thread, in the order of records.
-
-    For a view, only events that belong to its rows of `slices` and `instants` are shown. Stacks
-    deeper than the capture's ``max_depth`` have the number of the stack at that depth.
-    """
-
-    def __init__(self, capture: Capture) -> None:
-        threads = len(whole_of(capture).event_threads()[0])
-        self._match = CallMatch(threads, capture.request.limits.max_depth)
-        self._rows = 0
-        self._instants = 0
-        self._kept: tuple[RowMarks, RowMarks] | None = None
-        if isinstance(capture, View):
-            self._kept = _marked(capture, "slices"), _marked(capture, "instants")
-
-    @property
-    def unmatched(self) -> int:
-        """Number of shown exits without a call."""
-        return int(self._match.unmatched)
-
-    @property
-    def stacks(self) -> Iterator[tuple[int, int, int]]:
-        """Number, function, and number of the stack below it (-1: none), of each stack."""
-        columns = self._match.stacks.filled()
-        functions, parents = columns["function"].tolist(), columns["parent"].tolist()
-        return zip(range(len(functions)), functions, parents, strict=True)
-
-    def match(self, batch: Batch) -> Matched:
-        """Match the next batch."""
-        match = self._match
-        match.load(batch, self._marks(batch))
-        match.run()
-        self._rows += match.calls
-        self._instants += match.others
-        return Matched(
-            np.asarray(match.depth),
-            np.asarray(match.entered).view(np.uint64),
-            np.asarray(match.ended).view(np.bool_),
-            np.asarray(match.stack),
-            np.asarray(match.shown).view(np.bool_),
-            match.inner.filled(),
-        )
-
-    def _marks(self, batch: Batch) -> tuple[memoryview, memoryview] | None:
-        """Return whether the next rows of `slices` and of `instants` are shown."""
-        if self._kept is None:
-            return None
-        rows = np.arange(len(batch))
-        calls, instants = self._kept
-        return (
-            view(calls.of(self._rows + rows), "u1"),
-            view(instants.of(self._instants + rows), "u1"),
-        )
-
-
-def _marked(capture: Capture, name: str) -> RowMarks:
-    marks = RowMarks()
-    for batch in capture.batches(name, ROWS):
-        marks.add(batch.array("row"))
-    return marks
 
 
 # --- Order of time -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from fx_xray import rules
 from fx_xray.format import ARGUMENT, LATEST, LOW64, NS_PER_SECOND, FileHeader
 from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_order, read_header
+from fx_xray.read.views import chosen_events, picked, whole_of
 from fx_xray.write.merge import (
     MOST_PADDED,
     WRITTEN_ORDER,
@@ -21,7 +22,6 @@ from fx_xray.write.merge import (
     checked_size,
     checked_version,
 )
-from fx_xray.write.parts import chosen_events, picked, whole_of
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost

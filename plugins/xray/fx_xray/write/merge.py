@@ -23,10 +23,10 @@ from fx_xray.format import ARGUMENT, FileHeader
 from fx_xray.read.columns import Events
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import asked_order
+from fx_xray.read.views import chosen_events, has_events, picked, whole_of
 from fx_xray.write.bulk import Calls
 from fx_xray.write.encoder import RecordEncoder
 from fx_xray.write.packer import BasicPacker, RecorderPacker
-from fx_xray.write.parts import chosen_events, picked, whole_of
 from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
@@ -194,7 +194,7 @@ class Merger:
 
     def write(self, capture: Capture) -> None:
         """Add the calls of a capture."""
-        if hasattr(whole_of(capture), "events"):
+        if has_events(capture):
             self._write_events(capture)
         else:
             self._write_tables(capture)

@@ -1,4 +1,4 @@
-"""The matching of events for exporters: which exit ends which call, how deep, on which stack."""
+"""The matching of events in batches: which exit ends which call, how deep, on which stack."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from fxframework.kernels.annotations import (
     u8,
     u32,
 )
-from fxframework.kernels.buffers import room, view
+from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.rows import Rows
 
-__all__ = ["CallMatch"]
+__all__ = ["NO_STACKS", "CallMatch"]
+
+NO_STACKS = -1
 
 
 @final
@@ -53,13 +55,15 @@ class CallMatch(Kernel):
     After ``load`` and ``run`` there are, by place: ``depth`` (calls around the call that an event
     begins or ends, or around the event), ``entered`` (entry time in ticks of the call that an exit
     ends), ``ended`` (1 for such an exit), ``shown`` and ``stack`` (of the call, by its number in
-    ``stacks``); and ``inner``. Beyond ``deepest`` calls (0: no limit) a stack is that below it.
+    ``stacks``); and ``inner``. Beyond ``deepest`` calls (0: no limit; NO_STACKS) a stack is that
+    below it. An argument is shown if the call is that it belongs to.
     """
 
     kind: Bytes
     function: View[u32]
     tsc: View[i64]
     thread: View[i32]
+    size: View[i32]
     call_marks: Bytes
     other_marks: Bytes
     depth: Array[i64]
@@ -67,6 +71,7 @@ class CallMatch(Kernel):
     stack: Array[i64]
     ended: Array[u8]
     shown: Array[u8]
+    shown_call: Array[u8]
     open: OpenCalls
     inner: InnerEnds
     stacks: Stacks
@@ -83,11 +88,13 @@ class CallMatch(Kernel):
         self.function = room(0, "u4")
         self.tsc = room(0, "i8")
         self.thread = room(0, "i4")
+        self.size = room(0, "i4")
         self.depth = room(0, "i8")
         self.entered = room(0, "i8")
         self.stack = room(0, "i8")
         self.ended = room(0, "u1")
         self.shown = room(0, "u1")
+        self.shown_call = full(threads, "u1")
         self.open = OpenCalls(threads)
         self.inner = InnerEnds()
         self.stacks = Stacks()
@@ -100,7 +107,7 @@ class CallMatch(Kernel):
         self.all_shown = True
 
     def load(self, batch: Any, marks: tuple[memoryview, memoryview] | None) -> None:
-        """Set the events to match, a ``presentation.Batch``.
+        """Set the events to match: ``columns.Events``, or a ``Batch`` without arguments.
 
         ``marks`` (uint8) say which of their calls, and which of their other events and of the
         exits without a call, belong to the view; None: all.
@@ -110,6 +117,7 @@ class CallMatch(Kernel):
         self.function = view(batch.function, "u4")
         self.tsc = view(batch.tsc.view(np.int64), "i8")
         self.thread = view(batch.thread, "i4")
+        self.size = view(getattr(batch, "size", batch.thread), "i4")
         self.all_shown = marks is None
         if marks is not None:
             self.call_marks, self.other_marks = (memoryview(each) for each in marks)
@@ -133,13 +141,18 @@ class CallMatch(Kernel):
             self.stack[place] = -1
             if kind == ENTER or kind == ENTER_ARG:
                 self.enter(place, thread)
-            elif kind >= ARGUMENT or not self.leave(place, thread):
+            elif kind == ARGUMENT:
+                self.depth[place] = self.open.depth[thread]
+                self.shown[place] = self.shown_call[thread] if self.size[place] >= 0 else 0
+            elif kind > ARGUMENT or not self.leave(place, thread):
                 self.depth[place] = self.open.depth[thread]
                 shown = self.all_shown or self.other_marks[self.others]
                 self.shown[place] = shown
                 self.others += 1
                 if kind < ARGUMENT and shown:
                     self.unmatched += 1
+            if kind < ARGUMENT:
+                self.shown_call[thread] = self.shown[place]
             place += 1
         return 0
 
@@ -148,9 +161,11 @@ class CallMatch(Kernel):
         function = self.function[place]
         depth = self.open.depth[thread]
         stack = -1
-        if depth:
+        if self.deepest == NO_STACKS:
+            stack = 0
+        elif depth:
             stack = self.open.row[self.open.top[thread]] // 2
-        if self.deepest <= 0 or depth <= self.deepest:
+        if self.deepest == 0 or depth <= self.deepest:
             before = self.stacks.rows
             below = stack
             stack = self.numbers.number(below + 1, function)
