@@ -41,9 +41,12 @@ __all__ = [
     "missing_packages",
     "readable_name",
     "refusal",
+    "unexpected",
 ]
 
 T = TypeVar("T")
+SYSTEM = "check the path, the permissions and the disk"
+"""The remedy for errors of the operating system."""
 
 
 class ExitCode(IntEnum):
@@ -110,6 +113,25 @@ def _rebuilt(kind: type[FxError], args: tuple[object, ...], fields: dict[str, ob
     error.args = args
     error.__dict__.update(fields)
     return error
+
+
+def unexpected(error: BaseException) -> FxError:
+    """Return the error to report for one of Python: too little memory, the system, or a bug."""
+    if isinstance(error, MemoryError):
+        remedy = "-o max_memory=BYTES"
+        return FxError("there is not enough memory", rule=rules.LIMIT_REACHED, remedy=remedy)
+    if isinstance(error, OSError):
+        path = None if error.filename is None else str(error.filename)
+        return FxError(error.strerror or str(error), path=path, remedy=SYSTEM)
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    file = "?" if where is None else where.tb_frame.f_code.co_filename.rpartition("/")[2]
+    return FxError(
+        f"this is a bug in fxframework: {type(error).__name__}: {error} "
+        f"({file}:{0 if where is None else where.tb_lineno})",
+        rule=rules.BUG,
+    )
 
 
 class UnreadableError(FxError):

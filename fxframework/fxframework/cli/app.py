@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from fxframework import rules
 from fxframework.cli import INTERRUPTED, complete
 from fxframework.cli.options import WithGlobalOptions, add_global_options, guarded
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
 from fxframework.containment import Interrupts
-from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean
+from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean, unexpected
 from fxframework.plugin_files import restored
 
 if TYPE_CHECKING:
@@ -62,8 +61,6 @@ GONE_OPTIONS = {
                             ("--compare", "stages --compare RUN.json"))
 }  # fmt: skip
 """Options that earlier versions had, by command, with what replaces them."""
-SYSTEM = "check the path, the permissions and the disk"
-"""The remedy for errors of the operating system."""
 
 
 class Fxf(WithGlobalOptions, click.Group):
@@ -201,28 +198,20 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
     except BrokenPipeError:
         raise
     except (KeyboardInterrupt, SystemExit) as error:
-        ours = session.known_host is None or session.known_host.blame(error) is None
-        if ours or (isinstance(error, KeyboardInterrupt) and interrupts.by_user):
+        is_ours = session.known_host is None or session.known_host.blame(error) is None
+        if is_ours or (isinstance(error, KeyboardInterrupt) and interrupts.by_user):
             raise
         screen.bug(error, session.known_host)
         return ExitCode.FAILED
     except click.exceptions.Abort:
         return INTERRUPTED
-    except OSError as error:
-        path = None if error.filename is None else str(error.filename)
-        words = error.strerror or str(error)
-        if error.errno == errno.EBADF and path is None:
+    except (OSError, MemoryError) as error:
+        ours = unexpected(error)
+        if getattr(error, "errno", None) == errno.EBADF and ours.path is None:
             given = getattr(sys.stdin, "name", "") == 0  # opened by _replace_closed_streams
-            words = f"standard {'input' if given else 'output'} is closed"
+            ours.message = f"standard {'input' if given else 'output'} is closed"
             _discard_output()
-        screen.error(FxError(words, path=path, remedy=SYSTEM))
-        return ExitCode.FAILED
-    except MemoryError:
-        screen.error(
-            FxError(
-                "there is not enough memory", rule=rules.LIMIT_REACHED, remedy="-o max_memory=BYTES"
-            )
-        )
+        screen.error(ours)
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 (reported as a bug)
         screen.bug(error, session.known_host)

@@ -34,6 +34,7 @@ from fxframework.errors import (
     Severity,
     StrictError,
     readable_name,
+    unexpected,
 )
 
 if TYPE_CHECKING:
@@ -202,16 +203,10 @@ class Screen:
 
     def bug(self, error: BaseException, host: Host | None) -> None:
         """Print an unexpected exception and whose code raised it; with -v, also the traceback."""
-        import traceback
-
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        ours = FxError(
-            f"this is a bug in fxframework: {type(error).__name__}: {error} "
-            f"({where.filename.rpartition('/')[2]}:{where.lineno})",
-            rule=rules.BUG,
-        )
-        self.error(ours if host is None else host.blame(error) or ours)
+        self.error((host.blame(error) if host is not None else None) or unexpected(error))
         if self.settings.verbose:
+            import traceback
+
             self.say("".join(traceback.format_exception(error)).rstrip())
 
     def losses(self, capture: Capture) -> None:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from fxframework import rules
 from fxframework.conversion import require_readable
 from fxframework.dataset.inputs import Item
 from fxframework.dataset.manifest import LOSSES, OK, Entry, Fault
 from fxframework.dataset.store import Store
-from fxframework.errors import FxError, Severity, readable_name
+from fxframework.errors import FxError, Severity, readable_name, unexpected
 from fxframework.host import limits_of
 from fxframework.io.budget import MEMORY_FACTOR, Budget
 from fxframework.io.remote import is_address
@@ -72,17 +71,9 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
 
 def _fault(error: Exception, host: Host) -> Fault:
     """Convert an exception to a Fault of the manifest."""
-    if isinstance(error, MemoryError):
-        error = FxError(
-            "there is not enough memory", rule=rules.LIMIT_REACHED, remedy="-o max_memory=BYTES"
-        )
-    if isinstance(error, OSError):
-        error = FxError(error.strerror or str(error), remedy="check the disk and the permissions")
     if not isinstance(error, FxError):
-        error = host.blame(error) or FxError(
-            f"this is a bug in fxframework: {type(error).__name__}: {error}",
-            rule=rules.BUG,
-        )
+        of_python = isinstance(error, MemoryError | OSError)
+        error = (None if of_python else host.blame(error)) or unexpected(error)
     return Fault(code=error.code, message=error.message, remedy=error.remedy)
 
 

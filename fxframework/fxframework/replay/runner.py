@@ -18,7 +18,7 @@ from fxframework.replay.scenario import TARGET, Device, Scenario, Step, load
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["GOLDEN", "open_device", "prepare", "replay"]
+__all__ = ["GOLDEN", "opened", "prepare", "replay"]
 
 GOLDEN = ".golden"
 """Suffix of the folder of golden files beside a scenario."""
@@ -69,8 +69,8 @@ def replay(
         update_golden=update_golden,
         on_output=None if folder is None else functools.partial(_write, folder),
     )
-    with contextlib.ExitStack() as stack:
-        report = _run(scenario, run, stack)
+    with opened(scenario, run) as failures:
+        report = _run(scenario, run, failures)
     if folder is not None:
         import orjson
 
@@ -112,22 +112,34 @@ def _write(folder: Path, name: str, data: bytes) -> None:
     part.replace(path)
 
 
-def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
-    reports: list[StepReport] = []
-    stopped = ""
+@contextlib.contextmanager
+def opened(scenario: Scenario, run: Run) -> Iterator[list[StepReport]]:
+    """Open the devices of a scenario; yield reports of those that failed; close all at the end."""
+    failures: list[StepReport] = []
+    stack = contextlib.ExitStack()
     for device in scenario.devices:
-        error = open_device(device, run, stack)
+        error = _open_device(device, run, stack)
         if error is not None:
             place = TARGET if device.name == TARGET else f"device.{device.name}"
             message = _message(error)
-            reports.append(
+            failures.append(
                 StepReport(index=-1, do=place, status="failed", message=message, error=error)
             )
-            stopped = f"{place} could not be opened"
             if device.name == TARGET:
                 break  # the other devices need it
-    # Close the captures at the end of the run.
     stack.callback(_close, run)
+    try:
+        yield failures
+    except BaseException:
+        with contextlib.suppress(Exception):  # keep the first exception
+            stack.close()
+        raise
+    stack.close()
+
+
+def _run(scenario: Scenario, run: Run, failures: list[StepReport]) -> Report:
+    reports = list(failures)
+    stopped = f"{failures[-1].do} could not be opened" if failures else ""
     for step in scenario.steps:
         if stopped:
             report = StepReport(
@@ -150,7 +162,7 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
     )
 
 
-def open_device(device: Device, run: Run, stack: contextlib.ExitStack) -> Exception | None:
+def _open_device(device: Device, run: Run, stack: contextlib.ExitStack) -> Exception | None:
     """Open a device, which ``stack`` closes; return the exception, None on success."""
     try:
         opened = device.kind.open(device.parameters, run, device.name)

@@ -32,8 +32,11 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Step",
+    "class_of_parameters",
     "json_schema",
+    "key_of",
     "load",
+    "named_values",
     "parse",
     "parse_document",
 ]
@@ -301,8 +304,8 @@ class _ScenarioReader:
         complete: bool = True,
     ) -> None:
         made = []
-        for field, value in _named_values(parameters):
-            place = f"{path}.{_key(field.name)}"
+        for field, value in named_values(parameters):
+            place = f"{path}.{key_of(field.name)}"
             refers, makes = field.metadata.get("refers"), field.metadata.get("makes")
             if refers == "file":
                 file = Path(value) if folder is None else folder / value
@@ -348,7 +351,7 @@ def class_of_parameters(kind: StepKind | DeviceKind) -> type:
     return wanted  # type: ignore[no-any-return]
 
 
-def _named_values(parameters: Any) -> Iterator[tuple[attrs.Attribute[Any], str]]:
+def named_values(parameters: Any) -> Iterator[tuple[attrs.Attribute[Any], str]]:
     """Yield the fields that name something, with each name."""
     if parameters is None or not attrs.has(type(parameters)):
         return
@@ -403,7 +406,7 @@ def _duration(value: Any, _: type) -> Duration:
     return found
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
     """Return the name of a field in a scenario."""
     return name.rstrip("_")
 
@@ -411,7 +414,7 @@ def _key(name: str) -> str:
 def _table_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
     attrs.resolve_types(wanted)
     renames = {
-        field.name: override(rename=_key(field.name))
+        field.name: override(rename=key_of(field.name))
         for field in attrs.fields(wanted)
         if field.name.endswith("_")
     }
@@ -424,7 +427,7 @@ def _table_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any]
             raise _InvalidValueError(f"is {_shown(value)}, not a table")
         made = make(value, wanted)
         wrong = [
-            _Placed(_key(field.name), _InvalidValueError(fault))
+            _Placed(key_of(field.name), _InvalidValueError(fault))
             for field in attrs.fields(wanted)
             if (fault := _bounds(field, getattr(made, field.name)))
         ]
@@ -511,7 +514,7 @@ class _Placed(Exception):  # noqa: N818 (a wrapper)
 
 def _tag(member: Any) -> str:
     """Return the key that identifies a member of a union: the name of its first field."""
-    return _key(attrs.fields(member)[0].name)
+    return key_of(attrs.fields(member)[0].name)
 
 
 def _union_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
@@ -571,16 +574,16 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
         for inner, note in placed:
             if isinstance(inner, KeyError):
                 text = attrs.fields_dict(error.cl)[note.name].metadata.get("help", "")
-                yield Fault(f"{path}.{_key(note.name)}", f"is missing: {text}".rstrip(": "))
+                yield Fault(f"{path}.{key_of(note.name)}", f"is missing: {text}".rstrip(": "))
             else:
-                yield from _faults(inner, f"{path}.{_key(note.name)}")
+                yield from _faults(inner, f"{path}.{key_of(note.name)}")
         for inner in others:
             yield from _faults(inner, path)
     elif isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from _faults(each, path)
     elif isinstance(error, cattrs.ForbiddenExtraKeysError):
-        known = [_key(field.name) for field in attrs.fields(error.cl)]
+        known = [key_of(field.name) for field in attrs.fields(error.cl)]
         for key in sorted(error.extra_fields):
             hint = did_you_mean(key, known) or f"; it has {', '.join(known) or 'none'}"
             yield Fault(f"{path}.{key}", f"there is no such parameter{hint}")
@@ -693,10 +696,10 @@ def _table_schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         if "choices" in notes:
             made["enum"] = list(field.metadata["choices"])
         if field.default is attrs.NOTHING:
-            required.append(_key(field.name))
+            required.append(key_of(field.name))
         elif isinstance(field.default, bool | int | float | str):
             made["default"] = field.default
-        properties[_key(field.name)] = made
+        properties[key_of(field.name)] = made
     return {
         "type": "object",
         "properties": properties,

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import attrs
 
@@ -166,9 +166,11 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
             _contract(WriterContract, base, format=name, reader_plugin=home, may_be_empty=True,
                       samples=_samples_of(reader), exempt=host.writers[name].exempt)
         )  # fmt: skip
-    for exporter in host.exporters:
-        if host.owner(exporter).name == plugin:
-            made += _of_exporter(host, exporter, base)
+    made += [
+        _of_exporter(host, exporter, base)
+        for exporter in host.exporters
+        if host.owner(exporter).name == plugin
+    ]
     made += [
         _contract(kind, base, name=name)
         for kind, plural in ((StepContract, "steps"), (DeviceContract, "devices"))
@@ -186,13 +188,16 @@ def _contract(kind: type[Contract], base: dict[str, Any], **more: Any) -> type[C
     return type(kind.__name__, (kind,), {**base, **more})
 
 
-def _samples_of(reader: Reader | None) -> Any:
+def _samples_of(reader: Reader | None, nothing: str = "") -> Any:
+    """Return a method that gives the samples of a reader; it skips the test if there are none."""
+
     def samples(_self: Any) -> Iterator[Sample]:
         if reader is None or reader.sample is None:
             name = "the format" if reader is None else reader.format
             raise unittest.SkipTest(
-                f"the reader of {name} has no `sample`, a function that makes a file of about so "
-                "many bytes: nothing to try"
+                nothing
+                or f"the reader of {name} has no `sample`, a function that makes a file of about "
+                "so many bytes: nothing to try"
             )
         yield from _made(reader)
 
@@ -213,37 +218,25 @@ def _made(reader: Reader) -> Iterator[Sample]:
             yield Sample(name, data, confidence=reader.sniff(probe) or Confidence.CERTAIN)
 
 
-def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[type[Contract]]:
+def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> type[Contract]:
     """Return the contract of an exporter, with the first format that it accepts."""
+    own = {**base, "name": exporter.name, "accepts": exporter.accepts, "exempt": exporter.exempt}
     for reader in host.readers.values():
         if reader.sample is None:
             continue
-        data = reader.sample(SIZES[-1])
-        with open_bytes(reader, data) as capture:
+        with open_bytes(reader, reader.sample(SIZES[-1])) as capture:
             if exporter.takes(capture.format, capture.tables) and _fits(exporter, capture):
-                own = host.implementation(host.owner(reader).name)
-                return [
-                    _contract(
-                        ExporterContract, base, name=exporter.name, accepts=exporter.accepts,
-                        format=reader.format, reader_plugin=own, samples=_samples_of(reader),
-                        exempt=exporter.exempt,
-                    )
-                ]  # fmt: skip
-
-    def nothing(_self: Any) -> NoReturn:
-        wanted = exporter.accepts
-        tables = wanted if isinstance(wanted, str) else " or ".join(sorted(wanted))
-        raise unittest.SkipTest(
-            f"no installed reader makes a `sample` with {tables}: nothing to try; the plugin's own "
-            "tests can give samples"
-        )
-
-    return [
-        _contract(
-            ExporterContract, base, name=exporter.name, accepts=exporter.accepts, format="",
-            samples=nothing, reader=property(nothing),
-        )
-    ]  # fmt: skip
+                home = host.implementation(host.owner(reader).name)
+                return _contract(ExporterContract, own, format=reader.format,
+                                 reader_plugin=home, samples=_samples_of(reader))  # fmt: skip
+    wanted = exporter.accepts
+    tables = wanted if isinstance(wanted, str) else " or ".join(sorted(wanted))
+    nothing = (
+        f"no installed reader makes a `sample` with {tables}: nothing to try; the plugin's own "
+        "tests can give samples"
+    )
+    samples = _samples_of(None, nothing)
+    return _contract(ExporterContract, own, format="", samples=samples, reader=property(samples))
 
 
 def _fits(exporter: Exporter, capture: Capture) -> bool:

@@ -22,18 +22,20 @@ import attrs
 from fxframework.host import Host, default_host
 from fxframework.kit.steps import Run
 from fxframework.replay.report import Report
-from fxframework.replay.runner import open_device, replay
+from fxframework.replay.runner import opened, replay
 from fxframework.replay.scenario import (
     Scenario,
     ScenarioError,
+    class_of_parameters,
     json_schema,
+    key_of,
     parse,
     parse_document,
 )
 from fxframework.testing.contracts.base import Contract, module_of
 from fxframework.testing.contracts.checks import check_same, deliberate, skip, some
 
-__all__ = ["Place", "ScenarioContract", "key_of"]
+__all__ = ["Place", "ScenarioContract"]
 
 MISFIT = dt.date(1970, 1, 1)
 """A TOML value that is invalid for every type of parameter."""
@@ -58,11 +60,6 @@ class Place:
             found = found[key]
         assert isinstance(found, dict), f"{self.path} is not a table"
         return found
-
-
-def key_of(field: attrs.Attribute[Any]) -> str:
-    """Return the key of a parameter in a scenario."""
-    return field.name.rstrip("_")
 
 
 class ScenarioContract(Contract):
@@ -106,11 +103,8 @@ class ScenarioContract(Contract):
 
     def _fields(self) -> dict[str, attrs.Attribute[Any]]:
         """Return the parameters by key."""
-        if self.kind.parameters is None:
-            return {}
-        wanted = self.kind.parameters()
-        assert attrs.has(wanted), f"the parameters of {self.name} are not an attrs class: {wanted}"
-        return {key_of(field): field for field in attrs.fields(attrs.resolve_types(wanted))}
+        wanted: Any = attrs.resolve_types(class_of_parameters(self.kind))
+        return {key_of(field.name): field for field in attrs.fields(wanted)}
 
     def _places(self) -> list[Place]:
         """Return each use in each scenario; at least one per scenario."""
@@ -157,20 +151,10 @@ class ScenarioContract(Contract):
     def _running(self, scenario: Scenario) -> Iterator[Run]:
         """Yield a run with open devices, before its first step."""
         run = Run(name=scenario.name, host=self._host(), seed=scenario.seed)
-        stack = contextlib.ExitStack()
-        try:
-            for device in scenario.devices:
-                error = open_device(device, run, stack)
-                if error is not None:
-                    raise AssertionError(f"device {device.name} cannot be opened: {error}")
+        with opened(scenario, run) as failures:
+            for failure in failures:
+                raise AssertionError(f"{failure.do} cannot be opened: {failure.message}")
             yield run
-        except BaseException:
-            with contextlib.suppress(Exception):  # keep the first exception
-                stack.close()
-            raise
-        stack.close()
-        for capture in run.captures.values():
-            capture.close()
 
     def _edited(self, place: Place, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document of a scenario with changed parameters."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ import attrs
 
 from fxframework.errors import FxError
 from fxframework.kit.steps import Outcome, Run
-from fxframework.replay.scenario import Step
+from fxframework.replay.scenario import Step, key_of, named_values
 from fxframework.testing.contracts.checks import check_json, deliberate, some
 from fxframework.testing.contracts.scenario import Place, ScenarioContract
 
@@ -100,7 +99,11 @@ class StepContract(ScenarioContract):
             before = {noun: set(names) for noun, names in there.items()}
             step.kind.run(step.parameters, run)
             for noun, names in there.items():
-                promised = set(_values(step.parameters, "makes", noun))
+                promised = {
+                    name
+                    for field, name in named_values(step.parameters)
+                    if field.metadata.get("makes") == noun
+                }
                 for name in sorted({*names} - before[noun] - promised):
                     folder = noun == "output" and any(name.startswith(f"{p}/") for p in promised)
                     assert folder, (
@@ -144,7 +147,7 @@ class StepContract(ScenarioContract):
         for place, field, name in some(self._references(), f"{self.name} refers to nothing"):
             for run, step in self._before(place):
                 broken = _break(run, name)
-                what = f"{name!r} (parameter {field})"
+                what = f"{name!r} (parameter {key_of(field.name)})"
                 try:
                     found = step.kind.run(step.parameters, run)
                 except FxError:
@@ -163,11 +166,7 @@ class StepContract(ScenarioContract):
 
     def test_devices_of_another_kind_are_refused(self) -> None:
         """A device of another kind is refused by ``refers="device:KIND"`` or with a coded error."""
-        names = (
-            each
-            for each in self._references()
-            if str(self._fields()[each[1]].metadata["refers"]) == "device"
-        )
+        names = (each for each in self._references() if each[1].metadata["refers"] == "device")
         reason = f"no parameter of {self.name} takes a device of any kind"
         for place, field, name in some(names, reason):
             for run, step in self._before(place):
@@ -178,20 +177,18 @@ class StepContract(ScenarioContract):
                     if deliberate(error):
                         continue
                     raise AssertionError(
-                        f"{self.name} ends in {type(error).__name__} where {field} names a device "
-                        f'of another kind: declare refers="device:KIND", or raise a coded error'
+                        f"{self.name} ends in {type(error).__name__} where {key_of(field.name)} "
+                        'names a device of another kind: declare refers="device:KIND", or raise '
+                        "a coded error"
                     ) from error
 
-    def _references(self) -> Iterator[tuple[Place, str, str]]:
+    def _references(self) -> Iterator[tuple[Place, attrs.Attribute[Any], str]]:
         """Yield the parameters that name a device, capture or output, with the names."""
         for place in self._places():
-            table = place.table(tomllib.loads(place.scenario))
-            for key, field in self._fields().items():
+            step = self._parse(place.scenario).steps[place.keys[1]]
+            for field, name in named_values(step.parameters):
                 if field.metadata.get("refers", "file") != "file":
-                    given = table.get(key, "")
-                    for name in [given] if isinstance(given, str) else given:
-                        if name:
-                            yield place, key, name
+                    yield place, field, name
 
 
 def _was_used(broken: Any) -> bool:
@@ -209,13 +206,3 @@ def _break(run: Run, name: str) -> Any:
     broken = _Broken()
     (run.captures if name in run.captures else run.devices)[name] = broken
     return broken
-
-
-def _values(parameters: Any, note: str, noun: str) -> Iterator[str]:
-    """Yield the values of parameters whose metadata ``note`` is ``noun``."""
-    if not attrs.has(type(parameters)):
-        return
-    for field in attrs.fields(type(parameters)):
-        if field.metadata.get(note) == noun:
-            value = getattr(parameters, field.name)
-            yield from [value] if isinstance(value, str) else value
