@@ -334,22 +334,23 @@ def trace_bounds(data: bytes) -> None:
 
 def log_kernels(data: bytes) -> None:
     """Scan as a file of records, a packet, a file of packets or a ring."""
-    from fx_log.read.scan_pass import read_logs, read_packets, read_ring
+    from fx_log.format import RING_PAGE
+    from fx_log.read.scan_pass import enter_known, pass_over
 
     way = _choice(data, 8)
     octets = _exact(data, "u1")
     whole = octets[: octets.size // 8 * 8]
-    if way == 1:
-        reading = read_packets(octets, -1, StringPool(), BOUND, {})
-    elif way == 2:
-        reading = read_packets(octets, 0, StringPool(), BOUND, {})
-    elif way == 3 and whole.size >= 16:
+    form = {1: "log-legacy", 2: "log-legacy-stream", 3: "log-ring"}.get(way, "log")
+    if way == 3 and whole.size >= 16:
         start = int(octets[0]) * 8 % whole.size
         used = min(int(octets[1]) * 8 + 8, whole.size)
-        reading = read_ring(whole, (0, start, used), StringPool(), BOUND, {"printf": True})
-    else:
-        options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
-        reading = read_logs(octets, StringPool(), BOUND, options)
+        page = np.zeros(RING_PAGE, np.uint8)
+        page[:16] = np.array([start + used, start], "<u8").view("u1")
+        octets = np.concatenate((page, whole))
+    options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
+    strings = StringPool()
+    enter_known(strings)
+    reading = pass_over(form, octets, strings, BOUND, options)
     while not reading.scan.done:
         reading.scan.run()
 

@@ -61,7 +61,8 @@ def read_twice(format: Format, data: bytes) -> list[Record]:
                 made, c = type(record).unpack(
                     memoryview(data), record.offset, end, format.state(), views
                 )
-                outcomes.append((made, made.raw, c.notes, c.effects, c.at))
+                beside = list(c.notes), dict(c.sets), list(c.effects)
+                outcomes.append((made, made.raw, beside, c.at))
             except ShortError as problem:
                 outcomes.append(problem.number)
         assert outcomes[0] == outcomes[1]

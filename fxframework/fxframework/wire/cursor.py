@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Literal, Self
 
 from fxframework.io.words import FieldView, explain_stretch
@@ -78,6 +79,13 @@ class Cursor:
         self.views = views
         return self
 
+    def inner(self) -> Self:
+        """Return a cursor for an item of a list at this place; what it finds, this one has too."""
+        made = copy.copy(self)
+        made.start = made.word_at = self.at
+        made.refs = {}
+        return made
+
     def take(self, nbytes: int) -> memoryview:
         """Return the next bytes. Raises ShortError if the record has fewer."""
         if not 0 <= nbytes <= self.limit - self.at:
@@ -104,12 +112,6 @@ class Cursor:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
         end = min(self.at + -(self.at - self.start) % unit, self.limit)
         self.pad_to(end, field)
-
-    def align_from(self, start: int, unit: int) -> None:
-        """Go to the next multiple of ``unit`` from byte ``start``."""
-        start, self.start = self.start, start
-        self.align(unit)
-        self.start = start
 
     def pad_to(self, end: int, field: Any = None) -> None:
         """Go to byte ``end``; report bytes that are not zero."""

@@ -341,22 +341,20 @@ class Layout:
 
     def read_part(self, c: Cursor) -> Any:
         """Read an item of this family; one that does not fit is that of its ``recover``."""
-        saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes
-        start, views = c.at, 0 if c.views is None else len(c.views)
+        views = 0 if c.views is None else len(c.views)
+        inner = c.inner()
         try:
-            return self._read_part(c)
+            made = self._read_item(inner)
         except ShortError as problem:
-            c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes = saved
             if c.views is not None:
                 del c.views[views:]
-            c.at = start
             return self.cls.recover(c, problem)
+        c.at = inner.at
+        c.align(self.family.pad)
+        return made
 
-    def _read_part(self, c: Cursor) -> Any:
-        family = self.family
-        saved = c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes, c.section
-        start = c.start = c.at
-        c.refs = {}
+    def _read_item(self, c: Cursor) -> Any:
+        family, start = self.family, c.at
         if family.head > c.limit - c.at:
             raise ShortError
         cls: Any = self.cls
@@ -373,10 +371,7 @@ class Layout:
         values = cls.layout.read(c)
         if size:
             c.pad_to(c.limit)
-        refs = c.refs or None
-        c.start, c.limit, c.layout, c.refs, c.word, c.word_at, c.word_nbytes, c.section = saved
-        c.align_from(c.start, family.pad)
-        return cls(refs=refs, offset=start, **values)
+        return cls(refs=c.refs or None, offset=start, **values)
 
     # --- Writing --------------------------------------------------------------------------------
 

@@ -382,7 +382,7 @@ class Writer(Source):
                     )
                 for each, given in of_this.values():
                     for how, other, factor, summand in given:
-                        if other is variant is not None:
+                        if variant is not None and other is variant:
                             self.implies(each, how, other, factor, summand)
                 self.put(f"{name} = {repr(b'') if variant is None else self.piece(variant)}")
             word = "elif"

@@ -14,7 +14,6 @@ import attrs
 
 from fx_log import rules
 from fx_log.rules import RULES
-from fx_log.severity import Level
 from fxframework.errors import refusal
 from fxframework.io.words import WORD, padding
 from fxframework.kit.json_fields import CANONICAL_NAN, JsonFields, show_text
@@ -74,11 +73,6 @@ NUMBERS: Final = frozenset({ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE})
 strings = wire.table("string", closed=True)
 
 
-def _between_levels(severity: Any) -> Any:
-    """Return the condition that a severity is none of the six levels."""
-    return (severity & 15 != 0) | (severity < Level.TRACE) | (severity > Level.FATAL)
-
-
 def _string(reference: Any) -> Any:
     """Return the text of a string reference (logs-encoding, Primitives)."""
     return wire.text(
@@ -88,8 +82,6 @@ def _string(reference: Any) -> Any:
         align=WORD,
         rules={
             104: rules.STRING_TRUNCATED,
-            105: rules.PADDING_NOT_ZERO,
-            107: rules.NOT_UTF8,
             108: rules.RESERVED_REFERENCE,
             404: rules.STRING_TOO_LONG,
         },
@@ -104,7 +96,6 @@ class Argument(
     Packed,
     Part,
     keys=("name", "type", "value"),
-    rules={105: rules.RESERVED_BITS},
     section=ARGUMENTS,
 ):
     """A named value of a record (logs-encoding, Argument header).
@@ -114,24 +105,11 @@ class Argument(
     the argument in ``value`` and the finding in ``code``.
     """
 
-    type: Any = wire.bits(0, 3, values=ARG_NAMES, rules={106: 0}, doc="argument type")
-    _size_words = wire.bits(
-        4, 15, equals=wire.SIZE >> 3, rules={106: rules.SIZE_DIFFERS, 404: rules.TOO_LARGE}
-    )
+    type: Any = wire.bits(0, 3, values=ARG_NAMES, doc="argument type")
+    _size_words = wire.bits(4, 15, equals=wire.SIZE >> 3, rules={404: rules.TOO_LARGE})
     _name_ref = wire.bits(16, 31)
     _value_ref = wire.bits(32, 47)
-    _stray = wire.finding(
-        rules.RESERVED_BITS,
-        (type != ArgType.STRING) & (_value_ref > (type == ArgType.BOOL)),
-    )
-    _unknown_type = wire.finding(rules.UNKNOWN_TYPE, type > ArgType.BOOL, type)
-    _empty_text = wire.finding(rules.EMPTY_INLINE_STRING, _name_ref == INLINE)
     name: str = _string(_name_ref)
-    _no_name = wire.finding(rules.EMPTY_NAME, (_name_ref & INLINE - 1 == 0) & (type != 0))
-    _null = wire.finding(rules.NULL_ARGUMENT, type == ArgType.NULL)
-    _empty_value = wire.finding(
-        rules.EMPTY_INLINE_STRING, (type == ArgType.STRING) & (_value_ref == INLINE)
-    )
     value: Any = wire.choice(
         type,
         {
@@ -144,11 +122,6 @@ class Argument(
         },
         other=wire.octets(_size_words * WORD - wire.AT, rules={104: rules.UNKNOWN_SIZE}),
         default=None,
-    )
-    _trace_type = wire.finding(
-        rules.TRACE_TYPE,
-        (type < ArgType.BOOL) & (type != 0) & ((type < 3) | (type > ArgType.STRING)),
-        type,
     )
     code: str | None = attrs.field(default=None)
     """The code of the finding about a damaged argument."""
@@ -180,7 +153,6 @@ class Argument(
     def recover(cls, c: Cursor, problem: ShortError) -> Self:
         """Return the words of an argument that cannot be decoded: its stated size, or the rest."""
         at, rule = c.at, RULES.numbered(problem.number)
-        c.notes.append((rule, at, 0))
         size = WORD * ARG_SIZE.get(int.from_bytes(c.data[at : at + WORD], "little"))
         c.at = at + size if 0 < size <= c.limit - at else c.limit
         data = c.data[at : c.at].tobytes()
@@ -217,7 +189,6 @@ class LogRecord(
     Record,
     name="log",
     keys=("timestamp", "severity", "tag_bits", "args"),
-    rules={105: rules.RESERVED_BITS},
     section=RECORDS,
 ):
     """A structured log record (logs-encoding, Records)."""
@@ -228,8 +199,6 @@ class LogRecord(
     _reserved = wire.bits(48, 55)
     severity: int = wire.bits(56, 63, doc="severity")
     timestamp: int = wire.i64(unit="ns", doc="the bytes do not name the clock")
-    _tagged = wire.finding(rules.TAG_BITS, tag_bits != 0, tag_bits)
-    _level = wire.finding(rules.SEVERITY_NOT_A_LEVEL, _between_levels(severity), severity)
     args: tuple[Argument, ...] = wire.listed(Argument, default=())
     suffix: Attribution | None = attrs.field(default=None, eq=False)
     """The attribution that follows the record, if suffixes are read."""
@@ -293,17 +262,13 @@ class LegacyPacket(Packed, Record, section=PACKETS):
         longest=MAX_TAG_BYTES,
         many=(rules.MANY_TAGS, rules.TOO_MANY),
         long=(rules.LONG_TAG, rules.STRING_TOO_LONG),
-        rules={104: rules.PAST_THE_END, 107: rules.PACKET_NOT_UTF8},
         default=(),
     )
     message: str = wire.text(
         until=b"\0",
-        rules={
-            104: rules.PAST_THE_END, 107: rules.PACKET_NOT_UTF8, 404: rules.WRONG_TYPE,
-        },
+        rules={404: rules.WRONG_TYPE},
         default="",
     )  # fmt: skip
-    _level = wire.finding(rules.SEVERITY_OF_ERAS, _between_levels(severity), severity)
 
     def __attrs_post_init__(self) -> None:
         self.ns = self.timestamp
@@ -346,7 +311,7 @@ STREAM_MAGIC: Final = b"\x89FXLLOG\n"
 STREAM_VERSION: Final = 1
 
 
-class StreamHeader(Packed, Record, size=16, rules={105: rules.RESERVED_BITS}, section=CONTAINERS):
+class StreamHeader(Packed, Record, size=16, section=CONTAINERS):
     """The header of a container of legacy packets; each is behind its length in bytes, a u32."""
 
     _magic = wire.u64(equals=int.from_bytes(STREAM_MAGIC, "little"))
@@ -384,7 +349,7 @@ RING_MAX_ENTRY: Final = 65536
 """Bytes of the largest entry, its header included."""
 
 
-class RingHeader(Packed, Record, size=RING_PAGE, rules={105: rules.RESERVED_BITS}, section=RINGS):
+class RingHeader(Packed, Record, size=RING_PAGE, section=RINGS):
     """The first page of a ring; the ring begins behind it."""
 
     head: int = wire.u64(doc="bytes ever written")
@@ -403,9 +368,7 @@ class RingFrame(Packed, Record, name="ring_entry", section=RINGS):
 
     tag: int = wire.u64()
     _length = wire.u64()
-    payload: bytes = wire.octets(
-        _length, align=WORD, rules={105: rules.ENTRY_PADDING_NOT_ZERO, 404: rules.TOO_LARGE}
-    )
+    payload: bytes = wire.octets(_length, align=WORD, rules={404: rules.TOO_LARGE})
 
 
 RING_ENTRY: Final = RingFrame.layout.least

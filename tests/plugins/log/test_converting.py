@@ -37,7 +37,7 @@ def the_packet(**more: Any) -> fx.LegacyPacket:
 
 def entries_of(records: Any, form: str = "log") -> list[Entry]:
     meaning = Meaning(form, {})
-    made = [meaning.entry(record, lambda *_: None) for record in records]
+    made = [meaning.entry(record) for record in records]
     return [each for each in made if each is not None]
 
 

@@ -10,8 +10,10 @@ import pytest
 
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning, render_printf
+from fx_log.rules import RULES
 from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_level
 from fxframework.errors import UsageError
+from fxframework.model.diagnostics import Diagnostics
 
 from .logs import entry, log, manifest, packet, ring, text_log
 
@@ -21,15 +23,13 @@ RECORDS = {v["name"]: v for v in json.loads((CONFORMANCE / "records.json").read_
 
 
 def entries(data: bytes, form: str = "log", **options: Any) -> tuple[list[Entry], list[str]]:
-    """The entries, and the codes of what meaning found."""
+    """The entries, and the codes of what is wrong with their meaning."""
     meaning = Meaning(form, options)
-    found: list[str] = []
-    decoder = RecordDecoder(form, options=options)
-    made = [
-        meaning.entry(record, lambda rule, *_: found.append(rule.code))
-        for record in decoder.records(data)
-    ]
-    return [each for each in made if each is not None], found
+    found = Diagnostics(RULES)
+    decoder = RecordDecoder(form, diagnostics=found, options=options)
+    made = [meaning.entry(record) for record in decoder.records(data)]
+    codes = [each.code for each in found if each.code.startswith("FXL02")]
+    return [each for each in made if each is not None], codes
 
 
 def only(*args: tuple[str, str, Any], **more: Any) -> tuple[Entry, list[str]]:

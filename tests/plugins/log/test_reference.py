@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 from tests.reference.log import decoder as frozen
+from tests.reference.log.entries import Meaning
 
 from fx_log.read import decoder
+from fx_log.rules import RULES
 from fx_log.sample import sample
 from fx_log.write.encoder import RecordEncoder
 from fxframework.errors import WriteRefusedError
+from fxframework.model.diagnostics import Diagnostics, Found
 
 from .logs import entry, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
@@ -29,34 +33,60 @@ FILES = {
     "log-legacy": packets(),
     "log-legacy-stream": packet_files(),
 }
-WALKS = {"log": "LogWalk", "log-ring": "RingWalk", "log-legacy": "PacketWalk",
-         "log-legacy-stream": "StreamWalk"}  # fmt: skip
 
 
-def read(module: Any, form: str, data: bytes, options: dict[str, Any]) -> list[Any]:
-    """Lines of record JSON, findings and packed bytes of a file, record by record."""
-    found: list[Any] = []
-    walk = getattr(module, WALKS[form])
+def said(found: Iterable[Found]) -> Counter[tuple[Any, ...]]:
+    return Counter((each.rule.code, each.offset, each.rule.message(each.value)) for each in found)
+
+
+def line_of(record: Any, findings: Counter[tuple[Any, ...]]) -> Any:
+    """Record JSON, findings, packed bytes and places of arguments of a record."""
+    try:
+        packed = record.pack()
+    except WriteRefusedError as problem:
+        packed = problem.code
+    args = [argument.offset for argument in getattr(record, "args", ())]
+    return orjson.dumps(record.to_json()), findings, packed, args
+
+
+def read(form: str, data: bytes, options: dict[str, Any]) -> list[Any]:
+    """What the decoder says of a file, record by record."""
+    findings: list[tuple[int | None, Found]] = []
+
+    class Kept(Diagnostics):
+        def report(self, found: Iterable[Found], record: int | None = None) -> None:
+            findings.extend((record, each) for each in found)
+
+    reader = decoder.RecordDecoder(form, diagnostics=Kept(RULES), options=options)
     every = []
-    for record in walk(
-        memoryview(data), found, module.RecordDecoder(form, options=options)
-    ).records():
-        try:
-            packed = record.pack()
-        except WriteRefusedError as problem:
-            packed = problem.code
-        findings = Counter(
-            (each.rule.code, each.offset, each.rule.message(each.value)) for each in found
-        )
-        args = [argument.offset for argument in getattr(record, "args", ())]
-        every.append((orjson.dumps(record.to_json()), findings, packed, args))
+    for index, record in enumerate(reader.records(data)):
+        assert all(number == index for number, _ in findings)
+        every.append(line_of(record, said(found for _, found in findings)))
+        findings.clear()
+    assert not findings
+    return every
+
+
+def read_frozen(form: str, data: bytes, options: dict[str, Any]) -> list[Any]:
+    """What the frozen decoder says, and the frozen meaning."""
+    found: list[Found] = []
+    reader = frozen.RecordDecoder(form, options=options)
+    meaning = Meaning(form, options)
+    every = []
+    for record in getattr(frozen, WALKS[form])(memoryview(data), found, reader).records():
+        meaning.entry(record, lambda *finding: found.append(Found(*finding)))
+        every.append(line_of(record, said(found)))
         found.clear()
     return every
 
 
+WALKS = {"log": "LogWalk", "log-ring": "RingWalk", "log-legacy": "PacketWalk",
+         "log-legacy-stream": "StreamWalk"}  # fmt: skip
+
+
 def same(form: str, data: bytes, **options: Any) -> None:
-    records = read(decoder, form, data, options)
-    for got, wanted in zip(records, read(frozen, form, data, options), strict=True):
+    records = read(form, data, options)
+    for got, wanted in zip(records, read_frozen(form, data, options), strict=True):
         assert got == wanted
     encoder = RecordEncoder(form)
     written = b"".join(encoder.encode(orjson.loads(line)) for line, *_ in records)

@@ -142,7 +142,7 @@ def expected(format: str, data: bytes, given: dict[str, Any], limits: Limits) ->
     rows: dict[str, Any] = {"logs": [], "args": [], "log_tags": [], "kinds": Counter()}
     for record in RecordDecoder(format, limits=limits, options=given).records(data):
         rows["kinds"][record.record] += 1
-        entry = meaning.entry(record, lambda *_: None)
+        entry = meaning.entry(record)
         if entry is None:
             continue
         parent = len(rows["logs"])

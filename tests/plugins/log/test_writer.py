@@ -75,7 +75,7 @@ def written(**options: Any) -> tuple[LogWriter, Socket]:
 
 def entries(data: bytes) -> list[Entry]:
     meaning = Meaning("log", {})
-    made = [meaning.entry(record, lambda *_: None) for record in decode(data)[0]]
+    made = [meaning.entry(record) for record in decode(data)[0]]
     return [each for each in made if each is not None]
 
 

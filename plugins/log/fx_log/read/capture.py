@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,14 @@ from fx_log import rules
 from fx_log.format import ArgType
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.record_lines import LINES, lines_of
-from fx_log.read.records import RingHeader, StreamHeader
-from fx_log.read.scan_pass import (
-    Chunk,
-    ScanPass,
-    log_framer,
-    read_logs,
-    read_packets,
-    read_ring,
-)
+from fx_log.read.ring import Ring
+from fx_log.read.scan_pass import Chunk, ScanPass, enter_known, framed, pass_over
 from fx_log.read.tables import (
     GIVEN_LINE,
     GIVEN_MESSAGE,
     GIVEN_PID,
     GIVEN_TID,
     IS_PRINTF,
-    LEVEL_NAMES,
     LOG_TAGS,
     LOGS,
     RARE_DROPPED,
@@ -43,6 +35,7 @@ from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import (
     Batch,
     Columns,
@@ -65,12 +58,6 @@ AnyFramer = LogFramer | RingFramer | PacketFramer
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
-_ABOUT_NAMES = (
-    rules.WELL_KNOWN_OF_OTHER_TYPE,
-    rules.WELL_KNOWN_TWICE,
-    rules.ATTRIBUTION_NOT_LAST,
-)
-"""Rules whose findings show the name of an argument."""
 FRAMES = 1 << 12
 """Records framed at a time without decoding them."""
 LISTED = 1000
@@ -93,8 +80,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        for text in (*WELL_KNOWN, *LEVEL_NAMES):
-            self.strings.pool.enter(text)
+        enter_known(self.strings)
 
     @property
     def utc_offset_ns(self) -> int | None:
@@ -166,7 +152,8 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
 
     def framer(self) -> AnyFramer:
         """Return a framer of the records, from the first one on."""
-        return log_framer(self.source.data, self.request.limits, self.request.options)
+        limits, options = self.request.limits, self.request.options
+        return framed(self.format, self.source.data, limits, options, Notes(RULES.numbers, 1))[0]
 
     # --- The pass over the whole file -------------------------------------------------------------
 
@@ -177,7 +164,6 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
         else:
             for _ in self._chunks(scanned):
                 pass
-        self._finish(scanned)
         return scanned
 
     def _parts(self, passed: ScanPass) -> Iterator[Chunk]:  # noqa: ARG002 (the interface of FirstPass)
@@ -185,10 +171,9 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
 
     def _scan_pass(self) -> ScanPass:
         """Return a pass from the beginning of the file, with the capture's string pool."""
-        return read_logs(self.source.data, self.strings, self.request.limits, self.request.options)
-
-    def _finish(self, scanned: ScanPass) -> None:
-        """Count the records after the part that was read."""
+        limits, options = self.request.limits, self.request.options
+        self._last = pass_over(self.format, self.source.data, self.strings, limits, options)
+        return self._last
 
     def _release(self, start: int, stop: int) -> None:
         self.source.passed(start, stop)
@@ -201,11 +186,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
             released = scanned.position
 
     def _value(self, note: Note) -> object:
-        if note.rule == rules.NOT_UTF8:
-            return self.strings.bytes_of(note.value) if note.value else None
-        if note.rule in _ABOUT_NAMES:
-            return self.strings[note.value]
-        return note.value
+        return self._last.shown(note.rule, note.value)
 
     def _batch(self, name: str, passed: ScanPass, part: Chunk) -> Batch:  # noqa: ARG002
         count, columns = _TABLES[name](part)
@@ -247,83 +228,11 @@ class RingCapture(LogCapture):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        head, tail = source.read(0, 8), source.read(8, 8)
-        self.head = int.from_bytes(head, "little")
-        """Bytes ever written, according to the image."""
-        self.tail = int.from_bytes(tail, "little")
-        """Bytes ever discarded, according to the image."""
-
-    def _value(self, note: Note) -> object:
-        if note.rule == rules.INVALID_RING:
-            return rules.ring_detail(self.source.size, self.head, self.tail)
-        return super()._value(note)
+        self.ring = Ring(source.data)
 
     def resume(self) -> tuple[int, bytes] | None:
         """None: a ring does not grow."""
         return None
-
-    @property
-    def capacity(self) -> int:
-        """Bytes of the ring; 0 without one."""
-        return max(0, self.source.size - wire.RING_PAGE)
-
-    @property
-    def used(self) -> int:
-        """Bytes between tail and head; -1 if they are invalid."""
-        sound = RingHeader(head=self.head, tail=self.tail).sound(self.capacity)
-        return self.head - self.tail if sound else -1
-
-    def framer(self) -> AnyFramer:
-        """Return a framer of the entries, from the oldest one on."""
-        return cast("RingFramer", self._entries().framer)
-
-    def _entries(self) -> ScanPass:
-        used = max(self.used, 0) if self.source.size >= wire.RING_PAGE else 0
-        return read_ring(
-            self.source.data,
-            (wire.RING_PAGE, self.start, used),
-            self.strings,
-            self.request.limits,
-            self.request.options,
-        )
-
-    def _scan_pass(self) -> ScanPass:
-        capacity, size = self.capacity, self.source.size
-        scanned = self._entries()
-        if size < wire.RING_PAGE:
-            if size:
-                scanned.note(rules.INVALID_RING, 0, size)
-                scanned.count("damaged")
-            return scanned
-        if self.source.data[16 : wire.RING_PAGE].any():
-            scanned.note(rules.RESERVED_BITS, 0)
-        if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
-            scanned.note(rules.RING_SIZE, 0, capacity)
-        if self.used < 0:
-            scanned.note(rules.INVALID_RING, 0)
-        scanned.count("ring_header")
-        if self.used < 0 and capacity:
-            scanned.count("damaged")
-        return scanned
-
-    @property
-    def start(self) -> int:
-        """Byte of the ring where the oldest entry begins."""
-        return self.tail % self.capacity if self.capacity else 0
-
-    def _finish(self, scanned: ScanPass) -> None:
-        """Count the space between head and tail as one more record."""
-        used, capacity = self.used, self.capacity
-        if not 0 <= used < capacity:
-            return
-        ring = self.source.data[wire.RING_PAGE :]
-        begin = (self.start + used) % capacity
-        stop = begin + capacity - used
-        if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
-            scanned.note(rules.STALE_BYTES, wire.RING_PAGE + begin, capacity - used)
-            scanned.count("damaged")
-        else:
-            scanned.count("padding")
 
     def _release(self, start: int, stop: int) -> None:
         """Release nothing: the bytes read may be a copy."""
@@ -338,18 +247,6 @@ class LegacyCapture(LogCapture):
     def resume(self) -> tuple[int, bytes] | None:
         """None: a packet does not grow."""
         return None
-
-    def _scan_pass(self) -> ScanPass:
-        return self._packets(-1)
-
-    def framer(self) -> AnyFramer:
-        """Return a framer of the packets."""
-        return cast("PacketFramer", self._scan_pass().framer)
-
-    def _packets(self, start: int) -> ScanPass:
-        """Return a pass over a container from byte ``start``, or (-1) of a single packet."""
-        limits, options = self.request.limits, self.request.options
-        return read_packets(self.source.data, start, self.strings, limits, options)
 
 
 class StreamCapture(LegacyCapture):
@@ -368,20 +265,6 @@ class StreamCapture(LegacyCapture):
         for frames in self._frames():
             end = int(frames["ends"][-1])
         return end, self.source.read(0, wire.STREAM_HEADER)
-
-    def _scan_pass(self) -> ScanPass:
-        scanned = self._packets(wire.STREAM_HEADER)
-        if not self.source.size:
-            return scanned
-        head = self.source.read(0, wire.STREAM_HEADER)
-        if not StreamHeader.begins(head):
-            scanned.note(rules.CONTAINER_HEADER, 0)
-            scanned.count("damaged")
-        else:
-            if any(head[12:]):
-                scanned.note(rules.RESERVED_BITS, 0)
-            scanned.count("stream_header")
-        return scanned
 
 
 def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:

@@ -1,23 +1,25 @@
-"""The decoder: records of a file as objects, one at a time, written for clarity.
+"""The decoder: records of a file as objects, one at a time.
 
-Fields are those of `format.py`; what begins where, and what is said about it, is here. `scan.py`
-decodes the same bytes for speed; tests compare their results.
+Fields are those of `format.py`. What begins where, the framers say (`framing.py`), and what is
+wrong, the scan that makes the tables (`scan.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import attrs
 import numpy as np
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.format import Argument, Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
-from fx_log.read.entries import Meaning
-from fx_log.read.framing import FRAME, NextFrame, PacketFramer, RingFramer
+from fx_log.format import Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
+from fx_log.read.framing import FRAME, NextFrame, RingFramer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
-from fx_log.read.scan_pass import log_framer
+from fx_log.read.ring import Ring
+from fx_log.read.scan_pass import ScanPass, enter_known, framed, pass_over, words_of
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
@@ -25,6 +27,7 @@ from fxframework.io.words import WORD, view_of
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.model.strings import StringPool
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:
@@ -32,35 +35,14 @@ if TYPE_CHECKING:
 
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
 
-__all__ = [
-    "LogWalk",
-    "PacketWalk",
-    "RecordDecoder",
-    "RingWalk",
-    "StreamWalk",
-    "Walk",
-    "in_place",
-]
+__all__ = ["LogWalk", "PacketWalk", "RecordDecoder", "RingWalk", "StreamWalk", "Walk"]
 
 STATE = State()
 """That of all log formats: no record says anything about the fields of others."""
-_ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
-"""Rules that are reported once per record, behind all others."""
-_MESSAGE = b"message"
-Noted = tuple[Rule, int, int]
-"""A finding of a framer: rule, offset, and a value."""
+ROWS = 1 << 12
+"""Most rows of a table in what is scanned at a time."""
 
 # --- Decoder --------------------------------------------------------------------------------------
-
-
-def word_at(view: memoryview, at: int) -> int:
-    """Return the word at byte ``at``."""
-    return int.from_bytes(view[at : at + WORD], "little")
-
-
-def in_place(offset: int) -> int:
-    """Return ``offset`` unchanged, for files whose records do not wrap."""
-    return offset
 
 
 class RecordDecoder:
@@ -68,8 +50,8 @@ class RecordDecoder:
 
     ``form`` is a log format: log, log-legacy, log-legacy-stream or log-ring. Findings go to
     ``diagnostics``; of ``limits`` only ``max_record`` applies. ``options`` are the reader's:
-    ``suffix``, ``fidl_limits``, and those of ``entries``. No bytes raise an exception, except
-    StrictError with strict diagnostics.
+    ``suffix``, ``fidl_limits``, ``severity_era`` and ``printf``. No bytes raise an exception,
+    except StrictError with strict diagnostics.
     """
 
     def __init__(
@@ -90,156 +72,109 @@ class RecordDecoder:
 
         In file order; a ring is read from its header and oldest entry, with the unused space last.
         """
-        meaning = Meaning(self.form, self.options)
-        found: list[Found] = []
-        for index, record in enumerate(self.walk(view_of(data), found).records()):
-            meaning.entry(record, lambda *finding: found.append(Found(*finding)))
-            if self.diagnostics is not None:
-                self.diagnostics.report(found, index)
-            found.clear()
+        view = view_of(data)
+        findings = None if self.diagnostics is None else self._findings(view)
+        for index, record in enumerate(self.walk(view).records()):
+            if findings is not None and self.diagnostics is not None:
+                self.diagnostics.report(findings.of(index), index)
             yield record
 
-    def walk(self, view: memoryview, found: list[Found]) -> Walk:
+    def _findings(self, view: memoryview) -> Findings:
+        every = attrs.evolve(self.limits, max_findings=0)
+        data = np.frombuffer(view, np.uint8)
+        strings = StringPool()
+        enter_known(strings)
+        return Findings(pass_over(self.form, data, strings, every, self.options))
+
+    def walk(self, view: memoryview) -> Walk:
         """Return a walk through the file, from its beginning."""
-        made: Walk = {
-            "log": LogWalk,
-            "log-legacy": PacketWalk,
-            "log-legacy-stream": StreamWalk,
-            "log-ring": RingWalk,
-        }[self.form](view, found, self)
-        return made
+        return WALKS[self.form](view, self)
+
+
+class Findings:
+    """The findings of a pass over a file, record by record."""
+
+    def __init__(self, passed: ScanPass) -> None:
+        self.passed = passed
+        self._chunks = passed.chunks(ROWS)
+        self._waiting: deque[list[int]] = deque()
+
+    def of(self, index: int) -> list[Found]:
+        """Return the findings about a record; those about the ones before are gone."""
+        passed = self.passed
+        notes = passed.framer.notes
+        while passed.records <= index and next(self._chunks, None) is not None:
+            pass
+        if notes.used:
+            self._waiting += notes.findings.reshape(-1, FINDING_FIELDS).tolist()
+            notes.used = 0
+        found = []
+        while self._waiting and self._waiting[0][2] <= index:
+            number, offset, _, value = self._waiting.popleft()
+            rule = RULES.numbered(number)
+            found.append(Found(rule, offset, passed.shown(rule, value)))
+        return found
+
+
+# --- Walks ----------------------------------------------------------------------------------------
 
 
 class Walk:
-    """Base of the walks through a file. ``found`` receives the findings of the next record.
+    """Base of the walks through a file, whose records ``framer`` finds."""
 
-    ``framer`` finds where records begin and end.
-    """
-
+    form: ClassVar[str]
     framer: Any
+    ring: Ring | None
 
-    def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
+    def __init__(self, view: memoryview, decoder: RecordDecoder) -> None:
         self.view = view
-        self.found = found
         self.at = 0
         """Where the records begin that are read."""
-        self.limits = decoder.limits
         self.suffix = bool(decoder.options.get("suffix"))
-        self.fidl_limits = bool(decoder.options.get("fidl_limits"))
-        self.tagged = False
+        data, notes = np.frombuffer(view, np.uint8), Notes(RULES.numbers, 0)
+        framer, self.framed, self.ring = framed(self.form, data, decoder.limits, {}, notes)
+        self.follow(framer)
 
     def follow(self, framer: Any) -> None:
         """Set the framer."""
         self.framer = framer
         self._next = NextFrame(framer)
 
-    def frame(self, pos: int) -> tuple[bool, list[Noted]]:
+    def frame(self, pos: int) -> tuple[bool, list[Rule]]:
         """Move the framer over the stretch at ``pos``, in its unit.
 
-        Return whether it is a record, and the findings about it.
+        Return whether it is a record, and the rules by which the framer finds something wrong.
         """
         notes = self.framer.notes
         self.framer.pos, notes.used = pos, 0
         is_record = self._next.run() == FRAME
         if not notes.used:
             return is_record, []
-        noted = notes.findings.reshape(-1, FINDING_FIELDS).tolist()
-        return is_record, [(RULES.numbered(rule), at, value) for rule, at, _, value in noted]
+        return is_record, [
+            RULES.numbered(number) for number in notes.findings[::FINDING_FIELDS].tolist()
+        ]
 
-    def find(self, rule: Rule, offset: int, value: object = None) -> None:
-        """Add a finding about the next record."""
-        self.found.append(Found(rule, offset, value))
-
-    def damaged(self, rule: Rule, at: int, end: int, value: object = None) -> Damaged:
-        """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
-        self.find(rule, at, value)
+    def damaged(self, rule: Rule, at: int, end: int) -> Damaged:
+        """Return bytes ``at`` to ``end`` as a damaged stretch."""
         return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=self.view[at:end])
-
-    def log(
-        self, view: memoryview, at: int, end: int, place: Callable[[int], int] = in_place
-    ) -> LogRecord:
-        """Return the structured record in bytes ``at`` to ``end`` of ``view``."""
-        record, c = LogRecord.unpack(view, at, end, STATE)
-        record.offset = place(at)
-        self.note(record, c.notes, view, place)
-        for argument in record.args:
-            argument.offset = place(argument.offset)
-        if self.fidl_limits:
-            self.lint(record)
-        return record
-
-    def note(
-        self,
-        record: LogRecord,
-        notes: list[tuple[int, int, int]],
-        view: memoryview,
-        place: Callable[[int], int],
-    ) -> None:
-        """Add the findings about a record that was read."""
-        once: dict[Rule, int] = {}
-        for number, at, value in notes:
-            rule: Rule = RULES.numbered(number)
-            shown: object = value
-            if rule in _ONCE:
-                once.setdefault(rule, place(at))
-                continue
-            if rule == rules.TAG_BITS:
-                if self.tagged:
-                    continue
-                self.tagged = True
-            elif rule == rules.NOT_UTF8:
-                rule, shown = _about_text(view, record.args, at, value)
-            elif rule == rules.SIZE_DIFFERS and not word_at(view, at):
-                continue  # zero words inside of a record
-            self.find(rule, place(at), shown)
-        for rule, spot in once.items():
-            self.find(rule, spot)
-
-    def lint(self, record: LogRecord) -> None:
-        """Check a record against the limits of the FIDL reference API."""
-        if len(record.args) > wire.FIDL_ARGUMENTS:
-            self.find(rules.MANY_ARGUMENTS, record.offset, len(record.args))
-        for argument in record.args:
-            nbytes = len(argument.name.encode(errors="surrogateescape"))
-            if nbytes > wire.FIDL_NAME_BYTES:
-                self.find(rules.LONG_NAME, argument.offset, nbytes)
 
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
+        at = self.at
+        while at < len(self.view):
+            record = self.record(at)
+            yield record
+            at += record.nbytes
+
+    def record(self, at: int) -> LogFileRecord:
+        """Return the record at byte ``at``."""
         raise NotImplementedError
-
-
-def _about_text(
-    view: memoryview, args: tuple[Argument, ...], at: int, place: int
-) -> tuple[Rule, object]:
-    """Return the rule for a text at ``place`` that is not UTF-8, in the argument at ``at``.
-
-    The second result is what a finding shows of it.
-    """
-    name = _name(view, at)
-    if name and place == at + WORD:
-        return rules.NOT_UTF8, name
-    if name != _MESSAGE:
-        size = wire.VALUE_REF.get(word_at(view, at)) & wire.MAX_STRING
-        return rules.NOT_UTF8, view[place : place + size].tobytes()
-    earlier = (_name(view, each.offset) for each in args if each.offset < at)
-    return (rules.NOT_UTF8 if _MESSAGE in earlier else rules.MESSAGE_NOT_UTF8), None
-
-
-def _name(view: memoryview, at: int) -> bytes:
-    """Return the name of the argument at byte ``at``, as far as it is there."""
-    reference = wire.NAME_REF.get(word_at(view, at))
-    size = reference & wire.MAX_STRING if reference & wire.INLINE else 0
-    return view[at + WORD : at + WORD + size].tobytes()
 
 
 class LogWalk(Walk):
     """A file of structured records."""
 
-    def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
-        super().__init__(view, found, decoder)
-        octets = np.frombuffer(view, np.uint8)
-        self.follow(log_framer(octets, decoder.limits, {}, Notes(RULES.numbers, 0)))
+    form = "log"
 
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
@@ -249,11 +184,10 @@ class LogWalk(Walk):
             suffix = None
             if self.suffix and isinstance(record, LogRecord):
                 suffix = record.suffix = self.attribution(at + record.nbytes)
-                if suffix is not None:
-                    suffix.row_offset = at
             yield record
             at += record.nbytes
             if suffix is not None:
+                suffix.row_offset = record.offset
                 yield suffix
                 at += suffix.nbytes
 
@@ -262,12 +196,10 @@ class LogWalk(Walk):
         is_record, noted = self.frame(at // WORD)
         end = min(WORD * int(self.framer.pos), len(self.view))
         if is_record:
-            return self.log(self.view, at, end)
-        rule, _, value = noted[0]
-        if rule != rules.ZERO_WORDS:
-            return self.damaged(rule, at, end, value)
-        self.find(rule, at, value)
-        return Padding(offset=at, nbytes=end - at)
+            return LogRecord.unpack(self.view, at, end, STATE)[0]
+        if noted[0] == rules.ZERO_WORDS:
+            return Padding(offset=at, nbytes=end - at)
+        return self.damaged(noted[0], at, end)
 
     def attribution(self, at: int) -> Attribution | None:
         """Return the suffix at byte ``at``; None if there is no room for one."""
@@ -275,162 +207,123 @@ class LogWalk(Walk):
         left = len(view) - at
         if left < wire.SUFFIX_BYTES:
             return None
-        size = wire.suffix_size(word_at(view, at))
-        if size > left:
-            self.find(rules.SUFFIX_TRUNCATED, at, size)
-            return None
-        return Attribution.unpack(view, at, len(view), STATE)[0]
+        size = wire.suffix_size(int.from_bytes(view[at : at + WORD], "little"))
+        return None if size > left else Attribution.unpack(view, at, len(view), STATE)[0]
 
 
 class PacketWalk(Walk):
-    """A file that is one packet; ``START`` of others is the byte at which packets begin."""
+    """A file that is one packet."""
 
-    START = -1
+    form = "log-legacy"
 
-    def __init__(self, view: memoryview, found: list[Found], decoder: RecordDecoder) -> None:
-        super().__init__(view, found, decoder)
-        self.follow(PacketFramer(view, Notes(RULES.numbers, 0), self.START))
-
-    def records(self) -> Iterator[LogFileRecord]:
-        """Yield every record, in reading order."""
-        at = self.at
-        while at < len(self.view):
-            record = self.packet(at)
-            yield record
-            at += record.nbytes
-
-    def packet(self, at: int) -> LogFileRecord:
+    def record(self, at: int) -> LogFileRecord:
         """Return the packet, with its length if it has one, at byte ``at``."""
         is_record, noted = self.frame(at)
         end = int(self.framer.pos)
         if not is_record:
-            rule, _, value = noted[0]
-            return self.damaged(rule, at, end, value)
+            return self.damaged(noted[0], at, end)
         packet, c = LegacyPacket.unpack(self.view, int(self.framer.start), end, STATE)
-        size = int(self.framer.size)
-        if size > wire.MAX_PACKET:
-            self.find(rules.OVER_A_DATAGRAM, at, size)
-        if c.at < end:
-            self.find(rules.TRAILING_BYTES, at, end - c.at)
-        for number, value in {number: value for number, _, value in c.notes}.items():
-            self.find(RULES.numbered(number), at, value)
-        packet.offset, packet.nbytes, packet.raw = at, end - at, None
-        if c.at < end or size > wire.MAX_PACKET:
-            packet.raw = self.view[at:end].tobytes()
+        whole = c.at == end and self.framer.size <= wire.MAX_PACKET
+        packet.offset, packet.nbytes = at, end - at
+        packet.raw = None if whole else self.view[at:end].tobytes()
         return packet
 
 
 class StreamWalk(PacketWalk):
     """A container of packets: a header, and packets with their lengths."""
 
-    START = wire.STREAM_HEADER
+    form = "log-legacy-stream"
 
-    def packet(self, at: int) -> LogFileRecord:
+    def record(self, at: int) -> LogFileRecord:
         """Return the packet whose length is at byte ``at``; the header at byte 0."""
-        return super().packet(at) if at else self.header()
+        return super().record(at) if at else self.header()
 
     def header(self) -> LogFileRecord:
         """Return the header, or damage in its place."""
         data = self.view[: wire.STREAM_HEADER].tobytes()
         if not StreamHeader.begins(data):
             return self.damaged(rules.CONTAINER_HEADER, 0, len(data))
-        header, c = StreamHeader.unpack(memoryview(data), 0, len(data), STATE)
-        if c.notes:
-            self.find(rules.RESERVED_BITS, 0)
-        return header
+        return StreamHeader.unpack(memoryview(data), 0, len(data), STATE)[0]
 
 
 class RingWalk(Walk):
     """A ring: its header, the entries from tail to head, and the unused space."""
 
-    line: memoryview = memoryview(b"")
-    """The ring from its tail on, once around; empty if the header is unsound."""
-    start: int = 0
-    """The byte of the ring at which ``line`` begins."""
+    form = "log-ring"
+    ring: Ring
+
+    def __init__(self, view: memoryview, decoder: RecordDecoder) -> None:
+        super().__init__(view, decoder)
+        self.line = memoryview(self.framed)
+        """The bytes of entries, in their order."""
+
+    @classmethod
+    def of_entry(cls, data: memoryview, decoder: RecordDecoder) -> LogFileRecord:
+        """Return the entry that some bytes are, whole words."""
+        walk = cls(memoryview(bytes(wire.RING_PAGE) + data), decoder)
+        walk.line = data
+        words = words_of(np.frombuffer(data, np.uint8))
+        notes = Notes(RULES.numbers, 0)
+        walk.follow(RingFramer(words, notes, wire.RING_PAGE, len(words), len(data)))
+        return walk.record(0)
 
     def records(self) -> Iterator[LogFileRecord]:
         """Yield every record, in reading order."""
-        opening, used = self.opening()
-        yield from opening
+        yield from self.opening()
         at = 0
-        while at < used:
-            record = self.entry(at)
+        while at < len(self.line):
+            record = self.record(at)
             yield record
             at += record.nbytes
-        yield from self.rest(used)
+        yield from self.rest()
 
-    def opening(self) -> tuple[list[LogFileRecord], int]:
-        """Return the records before the first entry, and the bytes of entries in ``line``."""
-        view = self.view
-        if not len(view):
-            return [], 0
-        if len(view) < wire.RING_PAGE:
-            return [self.damaged(rules.INVALID_RING, 0, len(view), rules.ring_detail(len(view)))], 0
-        ring = view[wire.RING_PAGE :]
-        capacity = len(ring)
-        header, c = RingHeader.unpack(view, 0, wire.RING_PAGE, STATE)
-        head, tail = header.head, header.tail
-        if c.notes:
-            self.find(rules.RESERVED_BITS, 0)
-        if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
-            self.find(rules.RING_SIZE, 0, capacity)
-        if not header.sound(capacity):
-            self.find(rules.INVALID_RING, 0, rules.ring_detail(len(view), head, tail))
-            code = rules.INVALID_RING.code
-            lost = Damaged(offset=wire.RING_PAGE, nbytes=capacity, code=code, raw=ring)
-            return [header, lost][: 1 + bool(capacity)], 0
-        self.start = start = tail % capacity if capacity else 0
-        # A copy that starts at the tail, so that nothing wraps.
-        line = memoryview(ring[start:].tobytes() + ring[:start].tobytes()) if start else ring
-        self.read(line, head - tail)
-        return [header], head - tail
+    def opening(self) -> Iterator[LogFileRecord]:
+        """Yield the records before the first entry."""
+        view, page = self.view, wire.RING_PAGE
+        if len(view) < page:
+            if len(view):
+                yield self.damaged(rules.INVALID_RING, 0, len(view))
+            return
+        yield RingHeader.unpack(view, 0, page, STATE)[0]
+        if self.ring.used < 0 and self.ring.capacity:
+            yield self.damaged(rules.INVALID_RING, page, len(view))
 
-    def read(self, line: memoryview, used: int) -> None:
-        """Read entries in the first ``used`` bytes of ``line``, which is once around the ring."""
-        self.line = line
-        words = np.frombuffer(line[:used], "<i8")
-        base, wrap = wire.RING_PAGE + self.start, (len(line) - self.start) // WORD
-        self.follow(RingFramer(words.data, Notes(RULES.numbers, 0), base, wrap, len(line)))
+    def rest(self) -> Iterator[LogFileRecord]:
+        """Yield the space between head and tail, if there is any."""
+        ring = self.ring
+        if 0 <= ring.used < ring.capacity:
+            data = ring.line(ring.used, ring.capacity)
+            offset = ring.place(ring.used)
+            if data.any():
+                yield self.lost(rules.STALE_BYTES, memoryview(data), offset)
+            else:
+                yield Padding(offset=offset, nbytes=data.size)
 
-    def place(self, at: int) -> int:
-        """Return the offset in the file of a byte of ``line``."""
-        return wire.RING_PAGE + (self.start + at) % len(self.line)
-
-    def rest(self, used: int) -> list[LogFileRecord]:
-        """Return the space behind ``used`` bytes of entries, if there is any."""
-        if used >= len(self.line):
-            return []
-        return [self.unused(self.line[used:], self.place(used))]
-
-    def entry(self, at: int) -> RingEntry | Damaged:
+    def record(self, at: int) -> LogFileRecord:
         """Return the entry at byte ``at`` of ``line``; damage up to the head if there is none."""
-        line = self.line
+        line, place = self.line, self.ring.place
         is_record, noted = self.frame(at // WORD)
         end = WORD * int(self.framer.pos)
-        for rule, offset, value in noted:
-            if rule in (rules.ENTRY_TOO_SMALL, rules.ENTRY_TOO_LONG):
-                return self.lost(rule, line[at:end], offset, value)
+        for rule in (rules.ENTRY_TOO_SMALL, rules.ENTRY_TOO_LONG):
+            if rule in noted:
+                return self.lost(rule, line[at:end], place(at))
         frame, _ = wire.RingFrame.unpack(line, at, end, STATE)
-        entry = RingEntry(offset=self.place(at), nbytes=end - at, tag=frame.tag)
-        start = at + wire.RING_ENTRY
-        entry.payload = frame.payload
+        entry = RingEntry(offset=place(at), nbytes=end - at, tag=frame.tag, payload=frame.payload)
         if is_record:
-            nbytes = WORD * int(self.framer.size)
-            entry.log = self.log(line, start, start + nbytes, self.place)
-            entry.payload = frame.payload[nbytes:]
-        for rule, offset, value in noted:
-            self.find(rule, offset, value)
-            if rule == rules.ENTRY_PADDING_NOT_ZERO:
-                entry.raw = line[at:end].tobytes()
+            start, nbytes = at + wire.RING_ENTRY, WORD * int(self.framer.size)
+            log, _ = LogRecord.unpack(line, start, start + nbytes, STATE)
+            for each in (log, *log.args):
+                each.offset = place(each.offset)
+            entry.log, entry.payload = log, frame.payload[nbytes:]
+        if rules.ENTRY_PADDING_NOT_ZERO in noted:
+            entry.raw = line[at:end].tobytes()
         return entry
 
-    def lost(self, rule: Rule, data: memoryview, offset: int, value: object = None) -> Damaged:
+    def lost(self, rule: Rule, data: memoryview, offset: int) -> Damaged:
         """Return a damaged stretch of the ring."""
-        self.find(rule, offset, value)
         return Damaged(offset=offset, nbytes=len(data), code=rule.code, raw=data)
 
-    def unused(self, data: memoryview, offset: int) -> LogFileRecord:
-        """Return the space between head and tail."""
-        if any(data):
-            return self.lost(rules.STALE_BYTES, data, offset, len(data))
-        return Padding(offset=offset, nbytes=len(data))
+
+WALKS: Mapping[str, type[Walk]] = {
+    walk.form: walk for walk in (LogWalk, PacketWalk, StreamWalk, RingWalk)
+}

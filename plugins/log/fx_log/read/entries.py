@@ -13,9 +13,8 @@ from typing import Any
 import attrs
 
 from fx_log import format as wire
-from fx_log import rules
 from fx_log.format import Argument
-from fx_log.read.records import Find, LegacyPacket, LogFileRecord, LogRecord, RingEntry
+from fx_log.read.records import LegacyPacket, LogFileRecord, LogRecord, RingEntry
 from fx_log.severity import LEVELS, Level, legacy_level
 from fxframework.io.words import U64_MAX
 
@@ -69,8 +68,7 @@ def split_attribution(
 class Meaning:
     """Derives the entries of a file's records, in order.
 
-    Keeps the manifests so far, and the tags already reported. ``options`` are the reader's:
-    ``severity_era`` and ``printf``.
+    Keeps the manifests so far. ``options`` are the reader's: ``severity_era`` and ``printf``.
     """
 
     def __init__(self, form: str, options: Mapping[str, Any]) -> None:
@@ -78,25 +76,16 @@ class Meaning:
         self.is_2022 = options.get("severity_era") == "2022"
         self.printf = bool(options.get("printf"))
         self.manifests: dict[int, tuple[str, str]] = {}
-        self._reported: set[int] = set()
-        self._last: int | None = None
 
-    def entry(self, record: LogFileRecord, find: Find) -> Entry | None:
+    def entry(self, record: LogFileRecord) -> Entry | None:
         """Return the entry of a record; None if it has no row in `logs`."""
-        entry = None
         if isinstance(record, LegacyPacket):
-            entry = self._legacy(record)
-        elif isinstance(record, LogRecord):
-            entry = self._log(record, record.tag_bits, find)
-        elif isinstance(record, RingEntry) and record.log is not None:
-            entry = self._log(record.log, record.tag, find)
-        if entry is not None:
-            if self._last is not None and entry.ts < self._last:
-                find(rules.TIME_DECREASES, record.offset, self._last)
-            self._last = entry.ts
-            if entry.dropped or entry.rolled_out:
-                find(rules.LOGS_LOST, record.offset, entry.dropped or entry.rolled_out)
-        return entry
+            return self._legacy(record)
+        if isinstance(record, LogRecord):
+            return self._log(record, record.tag_bits)
+        if isinstance(record, RingEntry) and record.log is not None:
+            return self._log(record.log, record.tag)
+        return None
 
     def _legacy(self, packet: LegacyPacket) -> Entry:
         severity, verbosity = packet.raw_severity, 0
@@ -114,9 +103,9 @@ class Meaning:
             verbosity=verbosity or None,
         )
 
-    def _log(self, record: LogRecord, tag: int, find: Find) -> Entry | None:
+    def _log(self, record: LogRecord, tag: int) -> Entry | None:
         if record.control and not self._loses(record):
-            self._manifest(record, find)
+            self._manifest(record)
             return None
         args, appended = split_attribution(record.args)
         entry = Entry(
@@ -125,8 +114,8 @@ class Meaning:
             severity_name=LEVELS[record.severity].name,
             tag=tag,
         )
-        self._attribute(entry, record, appended, find)
-        positional = self._project(entry, args, record, find)
+        self._attribute(entry, record, appended)
+        positional = self._project(entry, args, record)
         if positional is not None and entry.message is not None:
             rendered = render_printf(_encoded(entry.message), [a.value for a in positional])
             entry.message = rendered.decode(errors="surrogateescape")
@@ -141,7 +130,7 @@ class Meaning:
         """Return whether a control record gives a count of lost logs."""
         return any(_is(argument, wire.CONTROL_ROLLED_OUT, "uint64") for argument in record.args)
 
-    def _manifest(self, record: LogRecord, find: Find) -> None:
+    def _manifest(self, record: LogRecord) -> None:
         found = {
             argument.name: str(argument.value)
             for argument in record.args
@@ -150,13 +139,8 @@ class Meaning:
         if wire.MANIFEST_MONIKER in found and wire.MANIFEST_URL in found:
             tag = record.tag_bits & wire.COMPONENT
             self.manifests[tag] = found[wire.MANIFEST_MONIKER], found[wire.MANIFEST_URL]
-            self._reported.discard(tag)
-        else:
-            find(rules.MANIFEST_INCOMPLETE, record.offset)
 
-    def _attribute(
-        self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument], find: Find
-    ) -> None:
+    def _attribute(self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument]) -> None:
         """Set component and URL of an entry, from the record, its suffix, or a manifest."""
         suffix = record.suffix
         if suffix is not None:
@@ -180,20 +164,16 @@ class Meaning:
         elif record.control or (tag and self.form == "log"):
             entry.component = wire.UNKNOWN_COMPONENT
             entry.url = "" if entry.url is None else entry.url
-            if not record.control and tag not in self._reported:
-                self._reported.add(tag)
-                find(rules.TAG_NOT_NAMED, record.offset, tag)
 
     # --- arguments ---
 
     def _project(
-        self, entry: Entry, args: Sequence[Argument], record: LogRecord, find: Find
+        self, entry: Entry, args: Sequence[Argument], record: LogRecord
     ) -> list[Argument] | None:
         """Put the well-known arguments into their fields.
 
         Return those of a structured printf, or None.
         """
-        seen: set[str] = set()
         positional: list[Argument] | None = None
         open_printf = False
         for argument in args:
@@ -212,19 +192,10 @@ class Meaning:
             if record.control and _is(argument, wire.CONTROL_ROLLED_OUT, "uint64"):
                 assert isinstance(argument.value, int)  # noqa: S101 (follows from the type)
                 entry.rolled_out = argument.value
-            elif name not in _TYPES:
-                if name in _ATTRIBUTION:
-                    find(rules.ATTRIBUTION_NOT_LAST, argument.offset, name)
-                entry.args.append(argument)
-            elif argument.type != _TYPES[name]:
-                find(rules.WELL_KNOWN_OF_OTHER_TYPE, argument.offset, name)
-                entry.args.append(argument)
-            else:
-                if name in seen:
-                    find(rules.WELL_KNOWN_TWICE, argument.offset, name)
-                if name != "tag" and name not in _DROPPED:
-                    seen.add(name)
+            elif argument.type == _TYPES.get(name):
                 self._place(entry, name, argument.value)
+            else:
+                entry.args.append(argument)
         return positional
 
     @staticmethod

@@ -37,7 +37,7 @@ def explain(form: str, source: Source, offset: int) -> list[FieldView]:
     """
     check_offset(source, offset)
     distances = _Distances(source.size, ring=form == "log-ring")
-    walk = RecordDecoder(form).walk(view_of(source.data), [])
+    walk = RecordDecoder(form).walk(view_of(source.data))
     if form in ("log", "log-legacy-stream"):
         walk.at = _frame_before(walk.framer, offset)
     record = next(

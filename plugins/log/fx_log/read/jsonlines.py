@@ -1,21 +1,23 @@
-"""Record JSON of structured records in bulk, straight from their words.
+"""Record JSON in bulk, straight from the words of structured records.
 
-A third way beside the two decoders: it writes exactly the lines that ``orjson.dumps`` makes of
-``record.to_json()``, for records in which every argument can be decoded, and leaves the others to
-``decoder.py``. Tests compare its lines with those.
+It writes exactly the lines that ``orjson.dumps`` makes of ``record.to_json()``, for records in
+which every argument can be decoded, and leaves the others to ``decoder.py``. Tests compare its
+lines with those.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fx_log import format as wire
 from fx_log.read import tables
 from fx_log.read.framing import FRAME, Framer
-from fxframework.kernels.annotations import Fallible, View, f64, flag, i64, status
+from fxframework.kernels.annotations import Fallible, View, f64, flag, i64, status, virtual
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8
 
-__all__ = ["JsonLines"]
+__all__ = ["JsonLines", "Lines"]
 
 TEXTS = (
     b'{"record":"log","offset":', b',"nbytes":', b',"timestamp":', b',"severity":',
@@ -34,22 +36,55 @@ TEXTS = (
 EXPONENT = 0x7FF0000000000000
 
 
-class JsonLines(Kernel):
-    """Writes the lines of structured records, or of entries of a ring, from word ``pos`` on.
+class Lines(Kernel):
+    """Base of the writers of lines, from ``pos`` to ``total``, in the unit of the framer.
 
-    ``run`` gives END at the last whole word, FULL once ``most`` bytes are written, and NOT_PLAIN at
-    what is not a record whose arguments can all be decoded.
+    ``run`` gives END at the end, FULL once ``most`` bytes are written, and NOT_PLAIN at what is not
+    a record, or is left to the decoder.
     """
 
     framer: Framer
-    words: View[i64]
-    doubles: View[f64]
     utf8: Utf8
     out: Output
     total: i64
     most: i64
-    end: i64
     pos: i64
+
+    def __init__(
+        self, framer: Framer, texts: Sequence[bytes], data: memoryview, total: int, most: int
+    ) -> None:
+        self.framer = framer
+        self.utf8 = Utf8(data)
+        self.out = Output(texts, data)
+        self.total = total
+        self.most = most
+        self.pos = 0
+
+    def step(self) -> Fallible[i64]:
+        """Write lines."""
+        while self.out.used < self.most:
+            if self.pos >= self.total:
+                return tables.END
+            before = self.out.used
+            self.framer.pos = self.pos
+            if self.framer.next() != FRAME or not self.line():
+                self.out.used = before
+                return tables.NOT_PLAIN
+            self.pos = self.framer.pos
+        return tables.FULL
+
+    @virtual
+    def line(self) -> Fallible[i64]:
+        """Write the record that the framer found: 1, or 0 where it is not plain."""
+        return 0
+
+
+class JsonLines(Lines):
+    """Writes the lines of structured records, or of entries of a ring."""
+
+    words: View[i64]
+    doubles: View[f64]
+    end: i64
     in_ring: flag
     raw: flag
 
@@ -62,32 +97,14 @@ class JsonLines(Kernel):
         most: int,
         in_ring: int,
     ) -> None:
-        self.framer = framer
+        Lines.__init__(self, framer, TEXTS, data, len(words), most)
         self.words = memoryview(words)
         self.doubles = memoryview(doubles)
-        self.utf8 = Utf8(data)
-        self.out = Output(TEXTS, data)
-        self.total = len(words)
-        self.most = most
         self.in_ring = in_ring
-        self.pos = 0
         self.end = 0
         self.raw = 0
 
-    def step(self) -> Fallible[i64]:
-        """Write lines."""
-        while self.out.used < self.most:
-            if self.pos >= self.total:
-                return tables.END
-            before = self.out.used
-            self.framer.pos = self.pos
-            if self.framer.next() != FRAME or not self.record():
-                self.out.used = before
-                return tables.NOT_PLAIN
-            self.pos = self.framer.pos
-        return tables.FULL
-
-    def record(self) -> status:
+    def line(self) -> Fallible[i64]:
         """Write the record that the framer found: 1, or 0 where it is not plain."""
         start = self.framer.start
         nbytes = 8 * self.framer.size

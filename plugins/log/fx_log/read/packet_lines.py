@@ -1,18 +1,16 @@
 """Record JSON of legacy packets in bulk, straight from their bytes.
 
-A third way beside the two decoders, as ``jsonlines.py`` is for structured records: packets that
-are sound and of UTF-8 are written here, the others by ``decoder.py``. Tests compare the lines.
+Packets that are sound and of UTF-8 are written here, the others by ``decoder.py``, as in
+``jsonlines.py``. Tests compare the lines.
 """
 
 from __future__ import annotations
 
 from fx_log import format as wire
 from fx_log.read import tables
-from fx_log.read.framing import FRAME, PacketFramer
+from fx_log.read.framing import PacketFramer
+from fx_log.read.jsonlines import Lines
 from fxframework.kernels.annotations import Bytes, Fallible, i64, status
-from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.output import Output
-from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["PacketLines"]
 
@@ -28,45 +26,21 @@ TEXTS = (
 MOST_SEVERE = 255
 
 
-class PacketLines(Kernel):
-    """Writes the lines of the packets of our container from byte ``pos`` on.
+class PacketLines(Lines):
+    """Writes the lines of the packets of our container, but not of its header."""
 
-    ``run`` gives END at the end of the file, FULL once ``most`` bytes are written, and NOT_PLAIN at
-    the container's header and at a packet that is damaged, or not of UTF-8.
-    """
-
-    framer: PacketFramer
+    packets: PacketFramer
     data: Bytes
-    utf8: Utf8
-    out: Output
-    total: i64
-    most: i64
-    pos: i64
 
     def __init__(self, framer: PacketFramer, data: memoryview, most: int) -> None:
-        self.framer = framer
+        Lines.__init__(self, framer, TEXTS, data, len(data), most)
+        self.packets = framer
         self.data = memoryview(data)
-        self.utf8 = Utf8(data)
-        self.out = Output(TEXTS, data)
-        self.total = len(data)
-        self.most = most
-        self.pos = 0
 
-    def step(self) -> Fallible[i64]:
-        """Write lines."""
-        while self.out.used < self.most:
-            if self.pos >= self.total:
-                return tables.END
-            before = self.out.used
-            self.framer.pos = self.pos
-            if self.pos < wire.STREAM_HEADER or self.framer.next() != FRAME or not self.packet():
-                self.out.used = before
-                return tables.NOT_PLAIN
-            self.pos = self.framer.pos
-        return tables.FULL
-
-    def packet(self) -> status:
+    def line(self) -> Fallible[i64]:
         """Write the packet that the framer found: 1, or 0 where it is not plain."""
+        if self.pos < wire.STREAM_HEADER:
+            return 0
         start = self.framer.start
         size = self.framer.size
         self.out.literal(RECORD_OFFSET)
@@ -94,18 +68,18 @@ class PacketLines(Kernel):
     def head(self, start: i64) -> status:
         """Write the numbers of the packet that begins at byte ``start``."""
         self.out.literal(PID_TEXT)
-        self.out.natural(self.framer.number(start, 8))
+        self.out.natural(self.packets.number(start, 8))
         self.out.literal(TID_TEXT)
-        self.out.natural(self.framer.number(start + wire.PACKET_TID, 8))
+        self.out.natural(self.packets.number(start + wire.PACKET_TID, 8))
         self.out.literal(TIMESTAMP)
-        self.out.signed(self.framer.number(start + wire.PACKET_TIME, 8))
-        severity = self.framer.number(start + wire.PACKET_SEVERITY, 4)
+        self.out.signed(self.packets.number(start + wire.PACKET_TIME, 8))
+        severity = self.packets.number(start + wire.PACKET_SEVERITY, 4)
         self.out.literal(SEVERITY)
         self.out.signed(severity)
         self.out.literal(RAW_SEVERITY)
         self.out.signed(min(max(severity, 0), MOST_SEVERE))
         self.out.literal(DROPPED)
-        self.out.signed(self.framer.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32)
+        self.out.signed(self.packets.number(start + wire.PACKET_DROPPED, 4) & tables.LOW32)
         return 0
 
     def tags(self, at: i64) -> Fallible[i64]:

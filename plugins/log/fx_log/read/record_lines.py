@@ -29,30 +29,17 @@ def _structured(walk: Walk, data: NDArray[np.uint8], *, in_ring: bool) -> JsonLi
     return JsonLines(walk.framer, words, view(data, np.uint8), doubles, PIECE, int(in_ring))
 
 
-def _record(walk: Walk, decode: Callable[[int], LogFileRecord]) -> Callable[[int], LogFileRecord]:
-    """Return what decodes the record at a byte; the first pass reports its findings."""
-
-    def record(at: int) -> LogFileRecord:
-        one = decode(at)
-        walk.found.clear()
-        return one
-
-    return record
-
-
 def _log_lines(source: Source, walk: LogWalk) -> Iterator[bytes]:
     lines = _structured(walk, source.data, in_ring=False)
-    done = source.passed
-    return record_lines(lines, WORD, source.size, PIECE, _record(walk, walk.record), done)
+    return record_lines(lines, WORD, source.size, PIECE, walk.record, source.passed)
 
 
 def _ring_lines(source: Source, walk: RingWalk) -> Iterator[bytes]:  # noqa: ARG001 (of its line)
-    opening, used = walk.opening()
-    yield from map(_line, opening)
-    if used:
-        lines = _structured(walk, np.frombuffer(walk.line[:used], np.uint8), in_ring=True)
-        yield from record_lines(lines, WORD, used, PIECE, _record(walk, walk.entry))
-    yield from map(_line, walk.rest(used))
+    yield from map(_line, walk.opening())
+    if walk.line:
+        lines = _structured(walk, walk.framed, in_ring=True)
+        yield from record_lines(lines, WORD, len(walk.line), PIECE, walk.record)
+    yield from map(_line, walk.rest())
 
 
 def _line(record: LogFileRecord) -> bytes:
@@ -61,7 +48,7 @@ def _line(record: LogFileRecord) -> bytes:
 
 def _stream_lines(source: Source, walk: StreamWalk) -> Iterator[bytes]:
     lines = PacketLines(walk.framer, view(source.data, np.uint8), PIECE)
-    return record_lines(lines, 1, source.size, PIECE, _record(walk, walk.packet), source.passed)
+    return record_lines(lines, 1, source.size, PIECE, walk.record, source.passed)
 
 
 LINES: Mapping[str, Callable[[Source, Any], Iterator[bytes]]] = {
@@ -75,4 +62,4 @@ LINES: Mapping[str, Callable[[Source, Any], Iterator[bytes]]] = {
 def lines_of(form: str, source: Source, request: OpenRequest) -> Iterator[bytes]:
     """Return the JSON of all records of a file of one of ``LINES``, in pieces of whole lines."""
     decoder = RecordDecoder(form, limits=request.limits, options=request.options)
-    return LINES[form](source, decoder.walk(view_of(source.data), []))
+    return LINES[form](source, decoder.walk(view_of(source.data)))

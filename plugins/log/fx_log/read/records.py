@@ -6,7 +6,7 @@ none. ``decoder.py`` reads records from bytes, ``entries.py`` gives their meanin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -30,7 +30,6 @@ __all__ = [
     "Argument",
     "Attribution",
     "Damaged",
-    "Find",
     "LegacyPacket",
     "LogFileRecord",
     "LogRecord",
@@ -43,8 +42,6 @@ __all__ = [
 
 LogFileRecord = LosslessRecord
 """A record of any log format."""
-Find = Callable[..., None]
-"""Receives a finding, as ``Found``: rule, byte offset, and a value where the rule shows one."""
 
 
 class RawOnly:

@@ -9,29 +9,26 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log.format import KINDS
+from fx_log import rules
+from fx_log.format import KINDS, RING_PAGE, STREAM_HEADER, StreamHeader
 from fx_log.read.columns import Totals
-from fx_log.read.framing import Framer, LogFramer, PacketFramer, RingFramer
+from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
 from fx_log.read.packets import PacketScan
+from fx_log.read.ring import Ring
 from fx_log.read.scan import LogScan
+from fx_log.read.tables import LEVEL_NAMES, WELL_KNOWN
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits
+from fxframework.io.words import WORD
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.rows import Rows
 from fxframework.kit.scanned import FirstPass, Timeline, sketch
 from fxframework.model.strings import StringPool
 
-__all__ = [
-    "Chunk",
-    "ScanPass",
-    "log_framer",
-    "read_logs",
-    "read_packets",
-    "read_ring",
-]
+__all__ = ["Chunk", "ScanPass", "enter_known", "framed", "pass_over", "words_of"]
 
 U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray[Any]]
@@ -46,6 +43,12 @@ ROOM: Final = 64
 ENDLESS: Final = (1 << 63) - 1
 LEVEL_OF: Final = np.array(LEVELS, np.uint8)
 NOTHING: Final = memoryview(bytes(8)).cast("q")
+ABOUT_NAMES: Final = (
+    rules.WELL_KNOWN_OF_OTHER_TYPE,
+    rules.WELL_KNOWN_TWICE,
+    rules.ATTRIBUTION_NOT_LAST,
+)
+"""Rules whose findings show the name of an argument."""
 
 
 @attrs.frozen
@@ -69,7 +72,15 @@ class Chunk:
 class ScanPass(FirstPass[Chunk]):
     """Reads a file once from its beginning. ``unit`` is the bytes per position of the framer."""
 
-    def __init__(self, scan: LogScan | PacketScan, data: U8, pool: StringPool, unit: int) -> None:
+    def __init__(
+        self,
+        scan: LogScan | PacketScan,
+        data: U8,
+        pool: StringPool,
+        unit: int,
+        ring: Ring | None = None,
+    ) -> None:
+        self.ring = ring
         self.scan = scan
         self.framer = scan.framer
         self.totals = scan.totals
@@ -89,6 +100,7 @@ class ScanPass(FirstPass[Chunk]):
             self.scan.until = self.framer.pos + CHUNK // self._unit
             self._run()
             yield self._take(ROOM)
+        self.finish()
 
     def keep(self, release: Callable[[int, int], None]) -> None:
         """Read everything into ``whole``; ``release(start, stop)`` gets the bytes read so far."""
@@ -105,6 +117,7 @@ class ScanPass(FirstPass[Chunk]):
             until = position + WINDOW
         release(released, self.data.size)
         self.whole = self._take(ROOM)
+        self.finish()
 
     def _run(self) -> None:
         self.scan.run()
@@ -146,6 +159,43 @@ class ScanPass(FirstPass[Chunk]):
     def note(self, rule: Rule, offset: int, value: int = 0) -> None:
         """Report a finding about the next record."""
         self.framer.notes.add(rule, offset, self.framer.record, value)
+
+    def stream_header(self, head: bytes) -> None:
+        """Count the header of a container of packets."""
+        sound = StreamHeader.begins(head)
+        if not sound:
+            self.note(rules.CONTAINER_HEADER, 0)
+        elif any(head[12:]):
+            self.note(rules.RESERVED_BITS, 0)
+        self.count("stream_header" if sound else "damaged")
+
+    def ring_header(self, ring: Ring) -> None:
+        """Count the header of a ring, and the ring of an invalid one."""
+        for rule, value in ring.problems():
+            self.note(rule, 0, value)
+        if ring.page.size == RING_PAGE:
+            self.count("ring_header")
+        if ring.used < 0 and (ring.capacity or 0 < ring.page.size < RING_PAGE):
+            self.count("damaged")
+
+    def finish(self) -> None:
+        """Count the space of a ring between head and tail as one more record."""
+        ring = self.ring
+        if ring is None or not 0 <= ring.used < ring.capacity:
+            return
+        unused = ring.capacity - ring.used
+        stale = ring.line(ring.used, ring.capacity).any()
+        if stale:
+            self.note(rules.STALE_BYTES, ring.place(ring.used), unused)
+        self.count("damaged" if stale else "padding")
+
+    def shown(self, rule: Rule, value: int) -> object:
+        """Return what a finding shows of its value."""
+        if rule == rules.NOT_UTF8:
+            return self.pool.bytes_of(value) if value else None
+        if rule in ABOUT_NAMES:
+            return self.pool[value]
+        return value if self.ring is None else self.ring.shown(rule, value)
 
     @property
     def notes(self) -> tuple[Notes]:
@@ -199,73 +249,59 @@ class ScanPass(FirstPass[Chunk]):
 # --- Readings of each format ----------------------------------------------------------------------
 
 
-def _words(data: U8) -> memoryview:
-    return view(data[: data.size // 8 * 8].view("<i8"), np.int64)
+def enter_known(strings: StringPool) -> None:
+    """Begin a pool with the strings that scans know by code."""
+    for text in (*WELL_KNOWN, *LEVEL_NAMES):
+        strings.pool.enter(text)
 
 
-def log_framer(
-    data: U8, limits: Limits, options: Mapping[str, Any], notes: Notes | None = None
-) -> LogFramer:
-    """Return the framer of a file of structured records."""
-    most = min(limits.max_record, ENDLESS)
-    suffixed = bool(options.get("suffix"))
-    return LogFramer(_words(data), data.size, notes or Notes(RULES.numbers, 1), most, suffixed)
+def words_of(data: U8) -> memoryview:
+    """Return the whole words of some bytes, for kernels."""
+    return view(data[: data.size // WORD * WORD].view("<i8"), np.int64)
 
 
-def _scan(
-    framer: Framer, data: U8, strings: StringPool, options: Mapping[str, Any], *, in_entries: bool
+def framed(
+    form: str, data: U8, limits: Limits, options: Mapping[str, Any], notes: Notes
+) -> tuple[LogFramer | RingFramer | PacketFramer, U8, Ring | None]:
+    """Return the framer of a file, the bytes that it frames, and the ring, if the file is one."""
+    if form == "log":
+        most = min(limits.max_record, ENDLESS)
+        suffixed = bool(options.get("suffix"))
+        return LogFramer(words_of(data), data.size, notes, most, suffixed), data, None
+    if form == "log-ring":
+        ring = Ring(data)
+        line = ring.line(0, max(0, ring.used))
+        wrap = (ring.capacity - ring.start) // WORD
+        framer = RingFramer(words_of(line), notes, ring.place(0), wrap, ring.capacity)
+        return framer, line, ring
+    start = -1 if form == "log-legacy" else STREAM_HEADER
+    return PacketFramer(view(data, np.uint8), notes, start), data, None
+
+
+def pass_over(
+    form: str, data: U8, strings: StringPool, limits: Limits, options: Mapping[str, Any]
 ) -> ScanPass:
-    """Return a reading of the structured records that a framer finds in ``data``."""
-    pool = strings.pool
-    octets = view(data, np.uint8)
-    scan = LogScan(framer, octets, _words(data), pool, framer.notes, Totals(pool.count))
-    scan.configure(
+    """Return a pass over a file of a format; what is before the first record is in it already."""
+    notes = Notes(RULES.numbers, limits.max_findings)
+    framer, line, ring = framed(form, data, limits, options, notes)
+    pool, octets = strings.pool, view(line, np.uint8)
+    totals = Totals(pool.count)
+    era_2022 = options.get("severity_era") == "2022"
+    if isinstance(framer, PacketFramer):
+        packets = PacketScan(framer, octets, pool, notes, totals)
+        packets.configure(era_2022=era_2022)
+        scanned = ScanPass(packets, line, strings, 1)
+        if form == "log-legacy-stream" and data.size:
+            scanned.stream_header(data[:STREAM_HEADER].tobytes())
+        return scanned
+    logs = LogScan(framer, octets, words_of(line), pool, notes, totals)
+    logs.configure(
         printf=bool(options.get("printf")),
         limits=bool(options.get("fidl_limits")),
-        era_2022=options.get("severity_era") == "2022",
-        in_entries=in_entries,
+        era_2022=era_2022,
+        in_entries=ring is not None,
     )
-    return ScanPass(scan, data, strings, 8)
-
-
-def read_logs(
-    data: U8, strings: StringPool, limits: Limits, options: Mapping[str, Any]
-) -> ScanPass:
-    """Return a reading of a file of structured records."""
-    framer = log_framer(data, limits, options, Notes(RULES.numbers, limits.max_findings))
-    return _scan(framer, data, strings, options, in_entries=False)
-
-
-def read_ring(
-    image: U8,
-    stretch: tuple[int, int, int],
-    strings: StringPool,
-    limits: Limits,
-    options: Mapping[str, Any],
-) -> ScanPass:
-    """Return a reading of a ring's image.
-
-    ``stretch`` holds the byte of the image where the ring begins, the byte of the ring where the
-    oldest entry begins, and the bytes from there to the head.
-    """
-    page, start, used = stretch
-    ring = image[page:]
-    line = ring[start : start + used]
-    if line.size < used:  # copy the used part of a ring that wraps
-        line = np.concatenate((line, ring[: used - line.size]))
-    notes = Notes(RULES.numbers, limits.max_findings)
-    wrap = (ring.size - start) // 8
-    framer = RingFramer(_words(line), notes, page + start, wrap, ring.size)
-    return _scan(framer, line, strings, options, in_entries=True)
-
-
-def read_packets(
-    data: U8, start: int, strings: StringPool, limits: Limits, options: Mapping[str, Any]
-) -> ScanPass:
-    """Return a reading of a container's packets from byte ``start``, or (-1) of one packet."""
-    octets = view(data, np.uint8)
-    framer = PacketFramer(octets, Notes(RULES.numbers, limits.max_findings), start)
-    pool = strings.pool
-    scan = PacketScan(framer, octets, pool, framer.notes, Totals(pool.count))
-    scan.configure(era_2022=options.get("severity_era") == "2022")
-    return ScanPass(scan, data, strings, 1)
+    scanned = ScanPass(logs, line, strings, WORD, ring)
+    if ring is not None:
+        scanned.ring_header(ring)
+    return scanned

@@ -201,7 +201,7 @@ def legacy(
             continue
         if meaning is None:
             meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", {})
-        entry = meaning.entry(record, _ignore)
+        entry = meaning.entry(record)
         if entry is None:
             _leave(record, lost)
         elif only_rolled_out(entry):
@@ -222,10 +222,6 @@ def _leave(record: LogFileRecord, lost: Lost) -> None:
         lost["padding"] += 1
     elif isinstance(record, Attribution):
         lost["attributions"] += 1
-
-
-def _ignore(code: str, message: str = "", offset: int = 0) -> None:
-    """Ignore a finding: the reader has reported it."""
 
 
 # --- Attribution ----------------------------------------------------------------------------------

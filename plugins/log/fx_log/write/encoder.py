@@ -82,20 +82,18 @@ class RecordEncoder:
         if not data:
             return None
         if isinstance(record, LogRecord):
-            found = LogWalk(view, [], decoder).record(0)
+            found = LogWalk(view, decoder).record(0)
         elif isinstance(record, Attribution):
-            found = LogWalk(view, [], decoder).attribution(0)
+            found = LogWalk(view, decoder).attribution(0)
         elif isinstance(record, LegacyPacket):
             walk = StreamWalk if self.form == "log-legacy-stream" else PacketWalk
-            found = PacketWalk.packet(walk(view, [], decoder), 0)
+            found = PacketWalk.record(walk(view, decoder), 0)
         elif isinstance(record, StreamHeader):
-            found = StreamWalk(view, [], decoder).header()
+            found = StreamWalk(view, decoder).header()
         elif isinstance(record, RingHeader):
-            found = next(RingWalk(view, [], decoder).records(), None)
+            found = next(RingWalk(view, decoder).opening(), None)
         elif len(data) % WORD == 0:
-            ring = RingWalk(view, [], decoder)
-            ring.read(view, len(data))
-            found = ring.entry(0)
+            found = RingWalk.of_entry(view, decoder)
         return found if found is not None and found.nbytes == len(data) else None
 
 

@@ -111,13 +111,12 @@ def _copy(capture: LogCapture, sink: Sink) -> Iterator[Loss]:
 
 def _ring(capture: RingCapture, sink: Sink) -> Iterator[Loss]:
     """Write a ring with the sound entries from its tail on, and zeros in its unused space."""
-    page = capture.source.read(0, wire.RING_PAGE)
-    capacity = capture.capacity
-    if capture.used < 0 or len(page) < wire.RING_PAGE:
+    ring = capture.ring
+    page, capacity = ring.page.tobytes(), ring.capacity
+    if ring.used < 0:
         if page:
-            start = min(capture.source.size, wire.RING_PAGE) if capacity else 0
-            nbytes = capture.source.size - start
-            yield _loss(rules.INVALID_RING, DAMAGE, start, nbytes)
+            start = min(ring.size, wire.RING_PAGE) if capacity else 0
+            yield _loss(rules.INVALID_RING, DAMAGE, start, ring.size - start)
             sink.write(RingHeader(head=0, tail=0).pack())
             sink.write(bytes(wire.RING_MINIMUM))
         return
@@ -129,8 +128,8 @@ def _ring(capture: RingCapture, sink: Sink) -> Iterator[Loss]:
         else:
             line[head : head + one.nbytes] = np.frombuffer(one, np.uint8)
             head += one.nbytes
-    sink.write((capture.tail + head).to_bytes(8, "little") + page[8:])
-    turn = capacity - capture.start
+    sink.write((ring.tail + head).to_bytes(8, "little") + page[8:])
+    turn = capacity - ring.start
     sink.write(line[turn:].data)
     sink.write(line[:turn].data)
 
