@@ -6,9 +6,13 @@ wrappers of the types that it supports.
 
 from __future__ import annotations
 
+import operator
+import reprlib
 from typing import Any, ClassVar
 
 import attrs
+
+from fxframework.errors import Refusals, Rule, refusal
 
 __all__ = [
     "Blob",
@@ -23,6 +27,8 @@ __all__ = [
     "Uint32",
     "Uint64",
     "kind_of",
+    "text_bytes",
+    "whole_number",
 ]
 
 
@@ -126,3 +132,29 @@ def kind_of(value: Any) -> tuple[str, Any] | None:
         return "blob", bytes(value)
     kind = _OF_NUMPY.get(getattr(getattr(value, "dtype", None), "str", "")[1:])
     return (kind, value.item()) if kind and getattr(value, "shape", None) == () else None
+
+
+def whole_number(what: str, value: Any, least: int, most: int, rules: Refusals) -> int:
+    """Return a whole number within bounds. Raises WriteRefusedError for any other value."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        message = f"{what} is a whole number, not {reprlib.repr(value)}"
+        raise refusal(rules.type, message) from None
+    if not least <= number <= most:
+        message = f"{what} is {reprlib.repr(number)}, not {least} to {most}"
+        raise refusal(rules.range, message)
+    return number
+
+
+def text_bytes(what: str, text: Any, rule: Rule) -> bytes:
+    """Return a text as UTF-8, with surrogate escapes as the bytes that they stand for.
+
+    Raises WriteRefusedError for what is not a text.
+    """
+    if not isinstance(text, str):
+        raise refusal(rule, f"{what} must be a text, not {reprlib.repr(text)}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal(rule, f"{what} holds a lone surrogate: {error}") from None

@@ -254,7 +254,7 @@ class RingWalk(Walk):
 
     def __init__(self, view: memoryview, decoder: RecordDecoder) -> None:
         super().__init__(view, decoder)
-        self.line = memoryview(self.framed)
+        self.line = self.framed.data
         """The bytes of entries, in their order."""
 
     @classmethod
@@ -295,7 +295,7 @@ class RingWalk(Walk):
             data = ring.line(ring.used, ring.capacity)
             offset = ring.place(ring.used)
             if data.any():
-                yield self.lost(rules.STALE_BYTES, memoryview(data), offset)
+                yield self.lost(rules.STALE_BYTES, data.data, offset)
             else:
                 yield Padding(offset=offset, nbytes=data.size)
 
@@ -312,8 +312,9 @@ class RingWalk(Walk):
         if is_record:
             start, nbytes = at + wire.RING_ENTRY, WORD * int(self.framer.size)
             log, _ = LogRecord.unpack(line, start, start + nbytes, STATE)
-            for each in (log, *log.args):
-                each.offset = place(each.offset)
+            log.offset = place(log.offset)
+            for argument in log.args:
+                argument.offset = place(argument.offset)
             entry.log, entry.payload = log, frame.payload[nbytes:]
         if rules.ENTRY_PADDING_NOT_ZERO in noted:
             entry.raw = line[at:end].tobytes()

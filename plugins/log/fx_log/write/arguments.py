@@ -8,17 +8,27 @@ number 1; ``Null()`` writes a null argument.
 
 from __future__ import annotations
 
-import operator
 import reprlib
 import struct
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import ArgType
 from fxframework.errors import refusal
-from fxframework.kit.arguments import Double, Int64, Null, String, Typed, Uint64, kind_of
+from fxframework.kit import arguments as kit
+from fxframework.kit.arguments import (
+    Double,
+    Int64,
+    Null,
+    String,
+    Typed,
+    Uint64,
+    kind_of,
+    text_bytes,
+)
 
 __all__ = [
     "Arguments",
@@ -110,33 +120,11 @@ def pairs(args: Arguments) -> list[tuple[str, Value]]:
 
 
 def octets(what: str, text: Any) -> bytes:
-    """Return a text as UTF-8, with surrogate escapes as the bytes that they stand for.
-
-    Bytes are returned unchanged. Raises WriteRefusedError for any other type (WRONG_TYPE).
-    """
-    if isinstance(text, bytes):
-        return text
-    if not isinstance(text, str):
-        raise refusal(rules.WRONG_TYPE, f"{what} must be a text, not {reprlib.repr(text)}")
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise refusal(rules.WRONG_TYPE, f"{what} holds a lone surrogate: {error}") from None
+    """Return a text as UTF-8; bytes are returned unchanged. Raises WriteRefusedError."""
+    return text if isinstance(text, bytes) else text_bytes(what, text, rules.WRONG_TYPE)
 
 
-def whole_number(what: str, value: Any, least: int, most: int) -> int:
-    """Return a whole number within bounds. Raises WriteRefusedError for any other value."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise refusal(
-            rules.WRONG_TYPE, f"{what} is a whole number, not {reprlib.repr(value)}"
-        ) from None
-    if not least <= number <= most:
-        raise refusal(
-            rules.OUT_OF_RANGE, f"{what} is {reprlib.repr(number)}, not {least} to {most}"
-        )
-    return number
+whole_number = partial(kit.whole_number, rules=rules.REFUSALS)
 
 
 def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:

@@ -37,6 +37,7 @@ from fxframework.kit.arguments import (
     Uint32,
     Uint64,
     kind_of,
+    text_bytes,
 )
 from fxframework.kit.json_fields import CANONICAL_NAN
 from fxframework.model.target import Clock, TimestampCounter
@@ -283,12 +284,7 @@ def payload_bytes(what: str, payload: Any) -> bytes:
 
 def encoded_text(what: str, text: Any) -> bytes:
     """Return the bytes of a text."""
-    if not isinstance(text, str):
-        raise refusal(rules.WRONG_TYPE, f"{what} must be a text, not {reprlib.repr(text)}")
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise refusal(rules.WRONG_TYPE, f"{what} holds a lone surrogate: {error}") from None
+    return text_bytes(what, text, rules.WRONG_TYPE)
 
 
 def check_record(record: TraceRecord) -> None:

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import operator
-import reprlib
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from fx_xray import rules
@@ -18,6 +17,7 @@ from fx_xray.format import EMULATED_FREQUENCY, MAX_FUNCTION_ID
 from fxframework.errors import refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kit import arguments
 from fxframework.model.target import Clock, TimestampCounter
 
 __all__ = [
@@ -71,19 +71,7 @@ def microseconds_of(clock: Clock | Callable[[], int] | None) -> Callable[[], tup
     return lambda: divmod(now() // 1000, 1_000_000)
 
 
-def whole_number(what: str, value: Any, least: int, most: int) -> int:
-    """Return a whole number within bounds. Raises WriteRefusedError for any other value."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise refusal(
-            rules.WRONG_TYPE, f"{what} is a whole number, not {reprlib.repr(value)}"
-        ) from None
-    if not least <= number <= most:
-        raise refusal(
-            rules.OUT_OF_RANGE, f"{what} is {reprlib.repr(number)}, not {least} to {most}"
-        )
-    return number
+whole_number = partial(arguments.whole_number, rules=rules.REFUSALS)
 
 
 class Recorder(ABC, Generic[T]):
