@@ -83,9 +83,7 @@ def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
         return list(slots) if math.isfinite(sum(slots)) else [number(slot) for slot in slots]
 
     values: Values[Any] = Values(
-        integer=lambda value: value,
         double=number,
-        truth=lambda value: value,
         string=string,
         data=lambda data: data.hex(),
         array=lambda _type, slots, _format: numbers(slots),

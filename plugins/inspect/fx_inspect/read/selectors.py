@@ -50,6 +50,7 @@ _COMPONENT: Final = re.compile(r"(?:[A-Za-z0-9*.\-_<>]|\\:)+")
 _FILTER: Final = re.compile(r'\s*name\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",\]]+))\s*')
 _OPENS: Final = re.compile(r"\[\s*(?:name\s*=|\.\.\.)")
 """Start of a filter of trees; any other bracket belongs to a name."""
+_BRACKETS: Final = re.compile(r'\[((?:"[^"]*"|[^"\]])*)\]')
 _COMMENT: Final = re.compile(r"(?:^|[ \t])//.*$")
 REMEDY: Final = (
     "a selector is [COMPONENT:]NODE/PATH[:PROPERTY], such as 'root/a/*:count'; a backslash goes "
@@ -216,16 +217,12 @@ class _Reader:
         """Return the filter of trees, the start of the path, and the path."""
         if not _OPENS.match(tree):
             return (ROOT,), at, tree
-        stop = 1
-        quoted = False
-        while stop < len(tree) and (quoted or tree[stop] != "]"):
-            quoted ^= tree[stop] == '"'
-            stop += 1
-        if stop == len(tree):
+        whole = _BRACKETS.match(tree)
+        if whole is None:
             raise self.wrong("open-filter", "the bracket is not closed", at)
-        inner, rest = tree[1:stop], tree[stop + 1 :]
+        inner, behind, rest = whole[1], at + whole.end(), tree[whole.end() :]
         if inner.strip() == ALL_TREES:
-            return None, at + stop + 1, rest
+            return None, behind, rest
         names, place = [], 0
         while True:
             found = _FILTER.match(inner, place)
@@ -236,7 +233,7 @@ class _Reader:
             names.append(found[1] if found[1] is not None else found[2])
             place = found.end()
             if place == len(inner):
-                return tuple(names), at + stop + 1, rest
+                return tuple(names), behind, rest
             if inner[place] != ",":
                 raise self.wrong(
                     "bad-filter", "names of trees must be separated by commas", at + 1 + place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.scan import Scan
-from fxframework.kernels.annotations import Array, Bytes, Fallible, View, i32, i64, status, u8
+from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i32, i64, status, u8
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
@@ -160,15 +160,8 @@ class Texts(Kernel):
         if unit == 0:
             self.length[number] = inline
             return 0
-        self.fault = 0
         first = (self.words[2 * unit] >> self.scan.index_at) & self.scan.index_mask
-        nbytes = inline + self.follow(record, first, total - inline)
-        if self.fault != 0:
-            self.notes.add(self.fault, wire.UNIT * unit, record, total - nbytes)
-        else:
-            self.check(record, unit, nbytes, inline)
-            self.ends(record, unit)
-        self.length[number] = self.bounded(record, unit, nbytes)
+        self.length[number] = self.chained(record, unit, inline, first, total, 1)
         return 0
 
     def value(self, record: i64, unit: i64) -> status:
@@ -177,17 +170,27 @@ class Texts(Kernel):
         format = wire.BUFFER_FORMAT.get(payload)
         if unit == 0 or format > wire.BUFFER_BYTES:
             return 0
+        first = wire.BUFFER_EXTENT.get(payload)
         total = wire.TOTAL_LENGTH.get(payload)
+        is_text = format == wire.BUFFER_UTF8
+        number = self.scan.numbers[unit]
+        self.buffer[number] = self.chained(record, unit, 0, first, total, is_text)
+        return 0
+
+    def chained(
+        self, record: i64, unit: i64, inline: i64, first: i64, total: i64, is_text: flag
+    ) -> Fallible[i64]:
+        """Return the bytes that a block has, ``inline`` of them in it, others in extents."""
         self.fault = 0
-        nbytes = self.follow(record, wire.BUFFER_EXTENT.get(payload), total)
+        nbytes = inline + self.follow(record, first, total - inline)
         if self.fault != 0:
             self.notes.add(self.fault, wire.UNIT * unit, record, total - nbytes)
         else:
-            if format == wire.BUFFER_UTF8:
-                self.check(record, unit, nbytes, 0)
-            self.ends(record, unit)
-        self.buffer[self.scan.numbers[unit]] = self.bounded(record, unit, nbytes)
-        return 0
+            if is_text:
+                self.check(record, unit, nbytes, inline)
+            if self.rest != 0:
+                self.notes.add(rules.CHAIN_TOO_LONG, wire.UNIT * unit, record, self.rest)
+        return self.bounded(record, unit, nbytes)
 
     def check(self, record: i64, unit: i64, nbytes: i64, inline: i64) -> status:
         """Report a text that is not UTF-8; ``inline`` bytes of it are in its block."""
@@ -204,12 +207,6 @@ class Texts(Kernel):
             if self.in_scratch.valid(0, nbytes):
                 return 0
         self.notes.add(rules.NOT_UTF8, wire.UNIT * unit, record, 0)
-        return 0
-
-    def ends(self, record: i64, unit: i64) -> status:
-        """Report a chain that was followed and goes on behind the text."""
-        if self.rest != 0:
-            self.notes.add(rules.CHAIN_TOO_LONG, wire.UNIT * unit, record, self.rest)
         return 0
 
     def bounded(self, record: i64, unit: i64, nbytes: i64) -> Fallible[i64]:

@@ -235,16 +235,20 @@ def _links(batch: Table) -> list[Link]:
 # --- Values --------------------------------------------------------------------------------------
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 @attrs.frozen(kw_only=True)
 class Values(Generic[V]):
-    """Functions that render the values of properties, by type."""
+    """Functions that render the values of properties, by type; scalars stay as they are without."""
 
-    integer: Callable[[int], V]
+    integer: Callable[[int], V] = _same
     """Renders an int or uint."""
-    double: Callable[[float], V]
-    truth: Callable[[bool], V]
-    string: Callable[[bytes], V]
-    data: Callable[[bytes], V]
+    double: Callable[[float], V] = _same
+    truth: Callable[[bool], V] = _same
+    string: Callable[[bytes], V] = _same
+    data: Callable[[bytes], V] = _same
     array: Callable[[str, Sequence[int | float], int], V]
     """Renders an array, or a histogram with too few slots, from the slots' type, the slots and
     the format."""

@@ -239,11 +239,6 @@ def _render(strings: Mapping[int, bytes]) -> Callable[[Table, Slots], list[Found
         return one.slots(), LINEAR if one.multiplier is None else EXPONENTIAL, False
 
     values: Values[Any] = Values(
-        integer=lambda value: value,
-        double=lambda value: value,
-        truth=lambda value: value,
-        string=lambda value: value,
-        data=lambda value: value,
         array=lambda _type, slots, format: (slots, 0, format != 0),
         histogram=histogram,
         strings=lambda codes: [strings[code] for code in codes],
