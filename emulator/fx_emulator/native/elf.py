@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,22 @@ import attrs
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection, RelrRelocationSection
+from elftools.elf.sections import SymbolTableSection
 
 from fx_emulator.native.errors import LoadError
 from fx_emulator.native.space import READ, RUN, WRITE, round_up
 
-__all__ = ["Chunk", "ObjectFile", "Relocation", "Symbol", "open_object"]
+__all__ = ["RELR", "Chunk", "ObjectFile", "Relocation", "Symbol", "open_object"]
+
+RELR = -8
+"""Type of a relative relocation whose addend is stored in its place."""
 
 _ALLOC, _WRITE_FLAG, _EXEC, _TLS = 0x2, 0x1, 0x4, 0x400
-_NOBITS = "SHT_NOBITS"
+_INITIALISERS = (".preinit_array", ".init_array", ".ctors")
+"""Sections of pointers to initialisers; what a linker makes of ``.ctors`` is called otherwise."""
+_DEBUG_SIZES = {1: 8, 2: 4, 10: 4, 11: 4, 17: 8, 21: 4, 24: 8}
+"""Size in bytes of each relocation type of DWARF sections."""
+_RELATIVE_TYPES = {2, 24}
 _KINDS = {"ET_REL": "relocatable", "ET_EXEC": "executable", "ET_DYN": "shared"}
 
 
@@ -106,7 +115,7 @@ def open_object(path: str | Path, base: int) -> ObjectFile:
         return _open(path, data, base)
     except LoadError:
         raise
-    except (ELFError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
+    except (ELFError, ValueError, LookupError, AttributeError, TypeError, struct.error) as error:
         what = str(error) or type(error).__name__
         raise LoadError(f"{path}: damaged ELF file: {what}; build it again") from None
     except (AssertionError, UnicodeDecodeError, OverflowError, MemoryError) as error:
@@ -133,82 +142,45 @@ def _open(path: Path, data: bytes, base: int) -> ObjectFile:
         raise LoadError(
             f"{path}: needs a dynamic loader; link it with -static, or make a library with -shared"
         )
-    if kind == "relocatable":
-        return _Relocatable(path, data, base).object()
-    return _linked(path, file, kind, base)
-
-
-# --- Linked files ------------------------------------------------------------------------------
-
-
-def _permissions(flags: int) -> int:
-    return (READ if flags & 4 else 0) | (WRITE if flags & 2 else 0) | (RUN if flags & 1 else 0)
-
-
-def _linked(path: Path, file: Any, kind: str, base: int) -> ObjectFile:
+    loaded = _Loaded()
     bias = base if kind == "shared" else 0
-    chunks: list[Chunk] = []
-    tls, tls_size, tls_align = b"", 0, 1
-    headers = 0
-    for segment in file.iter_segments():
-        if segment["p_type"] == "PT_LOAD" and segment["p_memsz"]:
-            size = segment["p_memsz"]
-            if size > 1 << 32 or segment["p_filesz"] > size:
-                raise LoadError(f"{path}: damaged ELF file: segment of {size} bytes")
-            start = bias + segment["p_vaddr"]
-            chunks.append(
-                Chunk(start, size, segment.data(), _permissions(segment["p_flags"]), "segment")
-            )
-            at = file["e_phoff"] - segment["p_offset"]
-            if 0 <= at < segment["p_filesz"]:
-                headers = start + at
-        elif segment["p_type"] == "PT_TLS":
-            tls, tls_size = segment.data(), segment["p_memsz"]
-            tls_align = max(1, segment["p_align"])
-    if not chunks:
-        raise LoadError(f"{path}: no segment to load; build it again")
-    tables: dict[int, list[Symbol]] = {}
-    for number, section in enumerate(file.iter_sections()):
-        if section["sh_type"] in {"SHT_SYMTAB", "SHT_DYNSYM"}:
-            tables[number] = [_symbol(each, bias) for each in section.iter_symbols()]
-    relocations = list(_linked_relocations(file, tables, bias))
-    initialisers: list[int] = []
-    for name in (".preinit_array", ".init_array"):
-        section = file.get_section_by_name(name)
-        if section is not None:
-            start = bias + section["sh_addr"]
-            initialisers += range(start, start + section["sh_size"], 8)
+    if kind == "relocatable":
+        file = _placed(path, file, bytearray(data), base, loaded)
+    else:
+        _add_segments(path, file, bias, loaded)
+    tables = {
+        number: [_symbol(each, bias) for each in section.iter_symbols()]
+        for number, section in enumerate(file.iter_sections())
+        if isinstance(section, SymbolTableSection)
+    }
+    relocations = list(_relocations(file, tables, bias))
     return ObjectFile(
         path=path,
         kind=kind,
-        base=bias,
+        base=0 if kind == "executable" else base,
         entry=bias + file["e_entry"] if file["e_entry"] else 0,
-        chunks=chunks,
         relocations=relocations,
-        tls=tls,
-        tls_size=tls_size,
-        tls_align=tls_align,
-        initialisers=initialisers,
-        headers=headers,
+        initialisers=list(_initialisers(file, kind, bias)),
         header_count=file["e_phnum"],
         debug=file,
+        **attrs.asdict(loaded, recurse=False),
         **_named(itertools.chain.from_iterable(tables.values()), relocations),
     )
 
 
-def _linked_relocations(
-    file: Any, tables: dict[int, list[Symbol]], bias: int
-) -> Iterator[Relocation]:
-    for section in file.iter_sections():
-        if isinstance(section, RelrRelocationSection):
-            for each in section.iter_relocations():
-                yield Relocation(bias + each["r_offset"], _RELR, None, 0)
-        elif isinstance(section, RelocationSection) and section["sh_flags"] & _ALLOC:
-            yield from _relocations(section, bias, tables.get(section["sh_link"], []))
+@attrs.define
+class _Loaded:
+    """What of a file is in memory."""
+
+    chunks: list[Chunk] = attrs.field(factory=list)
+    tls: bytes = b""
+    tls_size: int = 0
+    tls_align: int = 1
+    headers: int = 0
 
 
-_RELR = -8
-"""Type of a relative relocation whose addend is stored in its place."""
+# --- Symbols and relocations -------------------------------------------------------------------
+
 
 _TYPES = {
     "STT_FUNC": "func",
@@ -258,147 +230,144 @@ def _named(every: Iterable[Symbol], relocations: list[Relocation]) -> dict[str, 
     return {"symbols": symbols, "functions": functions, "undefined": undefined}
 
 
-def _relocations(section: Any, base: int, symbols: Sequence[Symbol]) -> Iterator[Relocation]:
-    for each in section.iter_relocations():
-        number = each["r_info_sym"]
-        symbol = symbols[number] if number else None
-        yield Relocation(base + each["r_offset"], each["r_info_type"], symbol, each["r_addend"])
+def _relocations(file: Any, tables: dict[int, list[Symbol]], bias: int) -> Iterator[Relocation]:
+    """Yield the relocations of what is in memory, with their places there."""
+    relocatable = file["e_type"] == "ET_REL"
+    for section in file.iter_sections():
+        if isinstance(section, RelrRelocationSection):
+            for each in section.iter_relocations():
+                yield Relocation(bias + each["r_offset"], RELR, None, 0)
+        elif isinstance(section, RelocationSection):
+            # A linked file has the addresses of places, a relocatable one offsets in a section.
+            what = file.get_section(section["sh_info"]) if relocatable else section
+            if what["sh_flags"] & (_ALLOC | _TLS) != _ALLOC:
+                continue
+            start = what["sh_addr"] if relocatable else bias
+            symbols = tables.get(section["sh_link"], [])
+            for each in section.iter_relocations():
+                number = each["r_info_sym"]
+                symbol = symbols[number] if number else None
+                place = start + each["r_offset"]
+                yield Relocation(place, each["r_info_type"], symbol, each["r_addend"])
+
+
+def _initialisers(file: Any, kind: str, bias: int) -> Iterator[int]:
+    """Yield the addresses of pointers to initialisers, in order."""
+    for wanted in _INITIALISERS if kind == "relocatable" else _INITIALISERS[:2]:
+        for section in file.iter_sections():
+            if section.name == wanted or section.name.startswith(f"{wanted}."):
+                start = bias + section["sh_addr"]
+                yield from range(start, start + section["sh_size"], 8)
+
+
+# --- Linked files ------------------------------------------------------------------------------
+
+
+def _add_segments(path: Path, file: Any, bias: int, loaded: _Loaded) -> None:
+    """Add the segments of a linked file."""
+    for segment in file.iter_segments():
+        if segment["p_type"] == "PT_LOAD" and segment["p_memsz"]:
+            size, flags = segment["p_memsz"], segment["p_flags"]
+            if size > 1 << 32 or segment["p_filesz"] > size:
+                raise LoadError(f"{path}: damaged ELF file: segment of {size} bytes")
+            start = bias + segment["p_vaddr"]
+            # ELF numbers the permissions in reverse.
+            permissions = sum(to for flag, to in ((4, READ), (2, WRITE), (1, RUN)) if flags & flag)
+            loaded.chunks.append(Chunk(start, size, segment.data(), permissions, "segment"))
+            at = file["e_phoff"] - segment["p_offset"]
+            if 0 <= at < segment["p_filesz"]:
+                loaded.headers = start + at
+        elif segment["p_type"] == "PT_TLS":
+            loaded.tls, loaded.tls_size = segment.data(), segment["p_memsz"]
+            loaded.tls_align = max(1, segment["p_align"])
+    if not loaded.chunks:
+        raise LoadError(f"{path}: no segment to load; build it again")
 
 
 # --- Relocatable files -------------------------------------------------------------------------
 
 
-_DEBUG_SIZES = {1: 8, 2: 4, 10: 4, 11: 4, 17: 8, 21: 4, 24: 8}
-"""Size in bytes of each relocation type of DWARF sections."""
-_RELATIVE_TYPES = {2, 24}
+def _placed(path: Path, file: Any, data: bytearray, base: int, loaded: _Loaded) -> Any:
+    """Lay out the sections of a relocatable file, as a linker would.
 
-
-class _Relocatable:
-    """Lays out the sections of an object file, as a linker would."""
-
-    def __init__(self, path: Path, data: bytes, base: int) -> None:
-        self.path = path
-        self.data = bytearray(data)
-        self.file: Any = ELFFile(io.BytesIO(data))
-        self.base = base
-        self.placed: dict[int, int] = {}
-        """Address of each section by number; of a TLS section, its offset in the TLS image."""
-        self.tls = bytearray()
-        self.tls_align = 1
-        self.common: dict[str, int] = {}
-
-    def object(self) -> ObjectFile:
-        chunks, after = self.lay_out()
-        sections = list(self.file.iter_sections())
-        table = next((each for each in sections if each["sh_type"] == "SHT_SYMTAB"), None)
-        raw = list(table.iter_symbols()) if table is not None else []
-        common_size = 0
-        for each in raw:
-            if each["st_shndx"] == "SHN_COMMON":
-                align = max(1, each["st_value"])
-                common_size = round_up(common_size, align)
-                self.common[each.name] = after + common_size
-                common_size += each["st_size"]
-        if common_size:
-            chunks.append(Chunk(after, common_size, b"", READ | WRITE, "common"))
-        every = [self.symbol(each) for each in raw]
-        relocations: list[Relocation] = []
-        for section in sections:
-            if isinstance(section, RelocationSection):
-                target = section["sh_info"]
-                if target in self.placed and not sections[target]["sh_flags"] & _TLS:
-                    relocations += _relocations(section, self.placed[target], every)
-        initialisers: list[int] = []
-        for wanted in (".preinit_array", ".init_array", ".ctors"):
-            for number, section in enumerate(sections):
-                if section.name == wanted or section.name.startswith(wanted + "."):
-                    start = self.placed[number]
-                    initialisers += range(start, start + section["sh_size"], 8)
-        return ObjectFile(
-            path=self.path,
-            kind="relocatable",
-            base=self.base,
-            entry=0,
-            chunks=chunks,
-            relocations=relocations,
-            tls=bytes(self.tls),
-            tls_size=len(self.tls),
-            tls_align=self.tls_align,
-            initialisers=initialisers,
-            headers=0,
-            header_count=0,
-            debug=self.patched(raw, every),
-            **_named(every, relocations),
-        )
-
-    def lay_out(self) -> tuple[list[Chunk], int]:
-        """Group the sections by permission, on separate pages. Return them and the end address."""
-        chunks = []
-        at = self.base
-        for wanted in (READ | RUN, READ, READ | WRITE):
-            at = start = round_up(at)
-            data = bytearray()
-            for number, section in enumerate(self.file.iter_sections()):
-                flags = section["sh_flags"]
-                if not flags & _ALLOC:
-                    continue
-                align = max(1, section["sh_addralign"])
-                size = section["sh_size"]
-                if size > 1 << 30:
-                    raise LoadError(f"{self.path}: damaged ELF file: section of {size} bytes")
-                body = bytes(size) if section["sh_type"] == _NOBITS else section.data()
-                if flags & _TLS:
-                    if wanted == READ:
-                        self.tls += bytes(-len(self.tls) % align)
-                        self.placed[number] = len(self.tls)
-                        self.tls += body
-                        self.tls_align = max(self.tls_align, align)
-                    continue
-                permissions = READ | (WRITE if flags & _WRITE_FLAG else 0)
-                permissions = READ | RUN if flags & _EXEC else permissions
-                if permissions != wanted:
-                    continue
-                data += bytes(-len(data) % align)
-                self.placed[number] = start + len(data)
-                data += body
-            if data:
-                chunks.append(Chunk(start, len(data), bytes(data), wanted, "sections"))
-            at = start + len(data)
-        return chunks, round_up(at)
-
-    def symbol(self, each: Any) -> Symbol:
-        symbol = _symbol(each, 0)
-        where = each["st_shndx"]
+    Returns the file with the addresses of its sections and symbols, and with DWARF relocated.
+    """
+    sections = list(file.iter_sections())
+    places, end = _lay_out(path, sections, base, loaded)
+    for number, address in places.items():
+        at = file["e_shoff"] + number * file["e_shentsize"] + 16
+        struct.pack_into("<Q", data, at, address)
+    addresses: list[int] = []
+    common = end
+    table = next((each for each in sections if each["sh_type"] == "SHT_SYMTAB"), None)
+    for number, symbol in enumerate(table.iter_symbols() if table is not None else ()):
+        address, where = symbol["st_value"], symbol["st_shndx"]
         if where == "SHN_COMMON":
-            symbol.address = self.common[each.name]
-        elif isinstance(where, int):
-            symbol.address += self.placed.get(where, 0)
-        return symbol
+            address = round_up(common, max(1, address))
+            common = address + symbol["st_size"]
+        else:
+            address += places.get(where, 0)
+        addresses.append(address)
+        at = table["sh_offset"] + number * table["sh_entsize"] + 8
+        struct.pack_into("<Q", data, at, address)
+    if common > end:
+        loaded.chunks.append(Chunk(end, common - end, b"", READ | WRITE, "common"))
+    for section in sections:
+        if isinstance(section, RelocationSection):
+            target = sections[section["sh_info"]]
+            if target.name.startswith((".debug_", ".eh_frame")):
+                start = places.get(section["sh_info"], 0)
+                _relocate_debug(section, target, start, addresses, data)
+    return ELFFile(io.BytesIO(data))
 
-    def patched(self, raw: list[Any], every: list[Symbol]) -> Any:
-        """Return the file with sections at their addresses and DWARF relocated."""
-        header = self.file.header
-        for number, address in self.placed.items():
-            at = header["e_shoff"] + number * header["e_shentsize"] + 16
-            self.data[at : at + 8] = address.to_bytes(8, "little")
-        sections = list(self.file.iter_sections())
-        for section in sections:
-            if not isinstance(section, RelocationSection):
+
+def _lay_out(
+    path: Path, sections: list[Any], base: int, loaded: _Loaded
+) -> tuple[dict[int, int], int]:
+    """Group the sections by permission, on separate pages.
+
+    Returns the address of each section by number, and the end; the address of a section of
+    thread-local variables is its offset in their image.
+    """
+    places: dict[int, int] = {}
+    tls = bytearray()
+    at = base
+    for wanted in (READ | RUN, READ, READ | WRITE):
+        at = start = round_up(at)
+        data = bytearray()
+        for number, section in enumerate(sections):
+            flags = section["sh_flags"]
+            permissions = READ | (WRITE if flags & _WRITE_FLAG else 0)
+            permissions = READ | RUN if flags & _EXEC else permissions
+            if not flags & _ALLOC or wanted != (READ if flags & _TLS else permissions):
                 continue
-            number = section["sh_info"]
-            target = sections[number]
-            if not target.name.startswith((".debug_", ".eh_frame")):
-                continue
-            base = self.placed.get(number, 0)
-            for each in section.iter_relocations():
-                size = _DEBUG_SIZES.get(each["r_info_type"])
-                offset = each["r_offset"]
-                if size is None or offset + size > target["sh_size"]:
-                    continue
-                symbol = each["r_info_sym"]
-                value = (every[symbol].address if symbol < len(raw) else 0) + each["r_addend"]
-                if each["r_info_type"] in _RELATIVE_TYPES:
-                    value -= base + offset
-                at = target["sh_offset"] + offset
-                self.data[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
-        return ELFFile(io.BytesIO(bytes(self.data)))
+            align, size = max(1, section["sh_addralign"]), section["sh_size"]
+            if size > 1 << 30:
+                raise LoadError(f"{path}: damaged ELF file: section of {size} bytes")
+            into, origin = (tls, 0) if flags & _TLS else (data, start)
+            into += bytes(-len(into) % align)
+            places[number] = origin + len(into)
+            into += section.data()
+            if flags & _TLS:
+                loaded.tls_align = max(loaded.tls_align, align)
+        if data:
+            loaded.chunks.append(Chunk(start, len(data), bytes(data), wanted, "sections"))
+        at = start + len(data)
+    loaded.tls, loaded.tls_size = bytes(tls), len(tls)
+    return places, round_up(at)
+
+
+def _relocate_debug(
+    section: Any, target: Any, start: int, addresses: list[int], data: bytearray
+) -> None:
+    """Apply the relocations of a section of DWARF, which begins at ``start``, in the file."""
+    for each in section.iter_relocations():
+        size, offset = _DEBUG_SIZES.get(each["r_info_type"]), each["r_offset"]
+        if size is None or offset + size > target["sh_size"]:
+            continue
+        symbol = each["r_info_sym"]
+        value = (addresses[symbol] if symbol < len(addresses) else 0) + each["r_addend"]
+        if each["r_info_type"] in _RELATIVE_TYPES:
+            value -= start + offset
+        at = target["sh_offset"] + offset
+        data[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")

@@ -1,4 +1,4 @@
-"""Relocations of x86-64: the value and size of each type."""
+"""Relocations of x86-64: the value and size of each type, as the psABI defines them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,32 @@ from collections.abc import Callable
 
 import attrs
 
-from fx_emulator.native.elf import ObjectFile, Relocation, Symbol
+from fx_emulator.native.elf import RELR, ObjectFile, Relocation, Symbol
 from fx_emulator.native.errors import LoadError
 from fx_emulator.native.space import Space
 
 __all__ = ["Linker"]
 
-RELR = -8
-IRELATIVE = 37
-NAMES = {
-    0: "NONE", 1: "64", 2: "PC32", 3: "GOT32", 4: "PLT32", 5: "COPY", 6: "GLOB_DAT",
-    7: "JUMP_SLOT", 8: "RELATIVE", 9: "GOTPCREL", 10: "32", 11: "32S", 12: "16", 13: "PC16",
-    14: "8", 15: "PC8", 16: "DTPMOD64", 17: "DTPOFF64", 18: "TPOFF64", 19: "TLSGD", 20: "TLSLD",
-    21: "DTPOFF32", 22: "GOTTPOFF", 23: "TPOFF32", 24: "PC64", 25: "GOTOFF64", 26: "GOTPC32",
-    32: "SIZE32", 33: "SIZE64", 34: "GOTPC32_TLSDESC", 35: "TLSDESC_CALL", 36: "TLSDESC",
-    37: "IRELATIVE", 41: "GOTPCRELX", 42: "REX_GOTPCRELX", RELR: "RELATIVE (RELR)",
+_NONE, _COPY, _TLSDESC_CALL, _TLSDESC, _IRELATIVE = 0, 5, 35, 36, 37
+_SPECIAL = frozenset({_NONE, _COPY, _TLSDESC_CALL, _TLSDESC, _IRELATIVE, RELR})
+_NUMBERS = {
+    1: ("64", 8, "S", ""), 2: ("PC32", 4, "S", "P"), 3: ("GOT32", 4, "G", "GOT"),
+    4: ("PLT32", 4, "S", "P"), 6: ("GLOB_DAT", 8, "S", ""), 7: ("JUMP_SLOT", 8, "S", ""),
+    8: ("RELATIVE", 8, "B", ""), 9: ("GOTPCREL", 4, "G", "P"), 10: ("32", 4, "S", ""),
+    11: ("32S", 4, "S", ""), 12: ("16", 2, "S", ""), 13: ("PC16", 2, "S", "P"),
+    14: ("8", 1, "S", ""), 15: ("PC8", 1, "S", "P"), 16: ("DTPMOD64", 8, "module", ""),
+    17: ("DTPOFF64", 8, "tls", ""), 18: ("TPOFF64", 8, "thread", ""),
+    19: ("TLSGD", 4, "module and tls in GOT", "P"), 20: ("TLSLD", 4, "module in GOT", "P"),
+    21: ("DTPOFF32", 4, "tls", ""), 22: ("GOTTPOFF", 4, "thread in GOT", "P"),
+    23: ("TPOFF32", 4, "thread", ""), 24: ("PC64", 8, "S", "P"), 25: ("GOTOFF64", 8, "S", "GOT"),
+    26: ("GOTPC32", 4, "GOT", "P"), 32: ("SIZE32", 4, "Z", ""), 33: ("SIZE64", 8, "Z", ""),
+    34: ("GOTPC32_TLSDESC", 4, "descriptor in GOT", "P"),
+    41: ("GOTPCRELX", 4, "G", "P"), 42: ("REX_GOTPCRELX", 4, "G", "P"),
 }  # fmt: skip
+"""Relocations that store a number: its name, its bytes, and the two terms that the addend is added
+to and that are subtracted: ``S`` the symbol, ``Z`` its size, ``P`` the place, ``B`` the base of the
+file, ``GOT`` the offset table and ``G`` the symbol's entry in it; ``tls``, the offset of a variable
+in the image of thread-local variables, and ``thread``, that from the thread pointer."""
 
 
 @attrs.define
@@ -46,7 +56,8 @@ class Linker:
 
     def apply(self) -> None:
         """Apply all relocations. Raises LoadError that lists all unknown types."""
-        unknown = sorted({each.type for each in self.file.relocations} - NAMES.keys())
+        used = {each.type for each in self.file.relocations}
+        unknown = sorted(used - _NUMBERS.keys() - _SPECIAL)
         if unknown:
             listed = ", ".join(f"type {number}" for number in unknown)
             raise LoadError(
@@ -88,80 +99,56 @@ class Linker:
         return self._got["stub", slot]
 
     def _one(self, each: Relocation) -> None:
-        place, addend, name = each.place, each.addend, NAMES[each.type]
-        symbol = each.symbol
-        if name in {"NONE", "TLSDESC_CALL"}:
-            return
-        if name == "RELATIVE (RELR)":
-            self.space.write_word(place, self.space.read_word(place) + self.file.base)
-        elif name == "RELATIVE":
-            self.space.write_word(place, self.file.base + addend)
-        elif name == "IRELATIVE":
-            self.deferred.append((place, self.file.base + addend))
-        elif name == "COPY":
-            assert symbol is not None  # noqa: S101
-            self.space.write(place, self.space.read(self.resolve(symbol), symbol.size))
-        elif name in {"64", "GLOB_DAT", "JUMP_SLOT"}:
-            extra = addend if name == "64" else 0
-            self.space.write_word(place, self._address(symbol) + extra)
-        elif name in {"DTPMOD64", "DTPOFF64", "TPOFF64", "TLSDESC"}:
-            self._tls_word(place, name, symbol, addend)
-        else:
-            self._code(place, name, symbol, addend)
+        space, place = self.space, each.place
+        if each.type in _NUMBERS:
+            self._store(each, *_NUMBERS[each.type])
+        elif each.type == RELR:
+            space.write_word(place, space.read_word(place) + self.file.base)
+        elif each.type == _IRELATIVE:
+            self.deferred.append((place, self.file.base + each.addend))
+        elif each.type == _COPY:
+            assert each.symbol is not None  # noqa: S101
+            space.write(place, space.read(self.resolve(each.symbol), each.symbol.size))
+        elif each.type == _TLSDESC:
+            space.write_word(place, self.descriptor)
+            space.write_word(place + 8, self._term("thread", each) + each.addend)
 
-    def _tls_word(self, place: int, name: str, symbol: Symbol | None, addend: int) -> None:
-        within = (symbol.address if symbol is not None else 0) + addend
-        if name == "TLSDESC":
-            self.space.write_word(place, self.descriptor)
-            self.space.write_word(place + 8, within + self.tls_offset)
-            return
-        value = {"DTPMOD64": 1, "DTPOFF64": within, "TPOFF64": within + self.tls_offset}[name]
-        self.space.write_word(place, value)
-
-    def _code(self, place: int, name: str, symbol: Symbol | None, addend: int) -> None:
-        """Apply a relocation that occurs in relocatable files only."""
-        if name in {"TLSGD", "TLSLD", "GOTTPOFF", "TPOFF32", "DTPOFF32", "GOTPC32_TLSDESC"}:
-            value = self._tls_code(place, name, symbol, addend)
-        elif name in {"GOTPCREL", "GOTPCRELX", "REX_GOTPCRELX"}:
-            value = self.slot("address", self._address(symbol)) + addend - place
-        elif name == "GOTPC32":
-            value = self.got_start + addend - place
-        elif name == "GOTOFF64":
-            value = self._address(symbol) + addend - self.got_start
-        elif name == "GOT32":
-            value = self.slot("address", self._address(symbol)) + addend - self.got_start
-        elif name.startswith("SIZE"):
-            value = (symbol.size if symbol is not None else 0) + addend
-        else:
-            value = self._address(symbol) + addend
-            if name.startswith(("PC", "PLT")):
-                value -= place
-        size = {"64": 8, "16": 2, "8": 1}.get(name.removeprefix("PC").removeprefix("SIZE"), 4)
-        if name == "GOTOFF64":
-            size = 8
-        self._store(place, name, value, size, symbol)
-
-    def _tls_code(self, place: int, name: str, symbol: Symbol | None, addend: int) -> int:
+    def _term(self, term: str, each: Relocation) -> int:
+        """Return the value of a term of a formula."""
+        symbol, known = each.symbol, {"": 0, "P": each.place, "B": self.file.base, "module": 1}
+        if term in known:
+            return known[term]
         within = symbol.address if symbol is not None else 0
-        if name == "TLSGD":
-            return self.slot(f"tlsgd {within}", 1, within) + addend - place
-        if name == "TLSLD":
-            return self.slot("tlsld", 1, 0) + addend - place
-        if name == "GOTTPOFF":
-            return self.slot(f"tpoff {within}", within + self.tls_offset) + addend - place
-        if name == "GOTPC32_TLSDESC":
-            slot = self.slot(f"tlsdesc {within}", self.descriptor, within + self.tls_offset)
-            return slot + addend - place
-        return within + addend + (self.tls_offset if name == "TPOFF32" else 0)
+        match term:
+            case "S":
+                return self._address(symbol)
+            case "Z":
+                return symbol.size if symbol is not None else 0
+            case "G":
+                return self.slot("address", self._address(symbol))
+            case "GOT":
+                return self.got_start
+            case "tls":
+                return within
+            case "thread":
+                return within + self.tls_offset
+            case "module in GOT":
+                return self.slot(term, 1, 0)
+            case "module and tls in GOT":
+                return self.slot(f"{term} {within}", 1, within)
+            case "thread in GOT":
+                return self.slot(term, within + self.tls_offset)
+            case _:
+                return self.slot(f"{term} {within}", self.descriptor, within + self.tls_offset)
 
-    def _store(self, place: int, name: str, value: int, size: int, symbol: Symbol | None) -> None:
-        bits = 8 * size
+    def _store(self, each: Relocation, name: str, size: int, plus: str, minus: str) -> None:
+        value, bits = self._term(plus, each) + each.addend - self._term(minus, each), 8 * size
         least = 0 if name == "32" else -(1 << bits - 1)
-        most = (1 << bits) if name in {"32", "16", "8"} or size == 8 else 1 << bits - 1
-        if not least <= value < most and size < 8:
-            what = symbol.name if symbol is not None and symbol.name else "a section"
+        most = 1 << bits if name in {"32", "16", "8"} else 1 << bits - 1
+        if size < 8 and not least <= value < most:
+            what = each.symbol.name if each.symbol is not None and each.symbol.name else "a section"
             raise LoadError(
-                f"{self.file.path}: relocation {name} at {place:#x}: {what} is too far away; "
+                f"{self.file.path}: relocation {name} at {each.place:#x}: {what} is too far away; "
                 "build with -fPIC, or make a library with -shared"
             )
-        self.space.write_word(place, value, size)
+        self.space.write_word(each.place, value, size)
