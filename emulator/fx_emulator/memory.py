@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import itertools
 import mmap
 import os
 import sys
@@ -107,20 +108,7 @@ class StoreLog:
         """
         if not 0 <= stores <= len(self):
             raise MemoryAccessError(f"no image after {stores} stores: the log holds {len(self)}")
-        image = np.frombuffer(first, np.uint8).copy()
-        places, values = self.offsets // WORD, self.values
-        done = 0
-        for before, size in [*self._sizes, (stores, None)]:
-            upto = min(before, stores)
-            # numpy assigns in order: of a repeated place the last value remains.
-            image.view(np.uint64)[places[done:upto]] = values[done:upto]
-            done = upto
-            if before > stores or size is None:
-                break
-            kept = image[:size]
-            image = np.zeros(size, np.uint8)
-            image[: len(kept)] = kept
-        return image.tobytes()
+        return bytes(next(itertools.islice(self.images(first), stores, None)))
 
     def images(self, first: bytes) -> Iterator[memoryview]:
         """Yield the memory after 0, 1, 2 … all stores: ``len(log) + 1`` images.

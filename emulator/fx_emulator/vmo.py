@@ -2,9 +2,9 @@
 
 A VMO has whole pages, a size that may change, and a content size in bytes. The first store into a
 page commits it; an uncommitted page reads as zeros and takes no memory. A snapshot shares the
-committed pages of its parent until either stores into one: the storing object then gets its own
-copy. A slice is a window into its parent. Each committed page is counted once, for the first of the
-objects that share it.
+committed pages of its parent until either stores into one, which is then its own. A slice is a
+window into its parent. Each committed page is counted once, for the first of the objects that share
+it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FIRST_KOID = 1024
 _WORD = 8
 _PAGE_BITS = 12
 _NAME_BYTES = 31
-_ABSENT, _OWN, _LENT = 0, 1, 2
-"""States of a page: absent (zeros, or the parent's), own, or own and shared with snapshots."""
+_ABSENT, _OWN, _SHARED = 0, 1, 2
+"""States of a page: absent (zeros), own, or shared between an object and its snapshots."""
 
 
 class Rights(enum.IntFlag):
@@ -68,47 +68,18 @@ _WRITE = int(Rights.WRITE)
 # --- Pages ---------------------------------------------------------------------------------------
 
 
-class _Page:
-    """A committed page that several storages share.
-
-    Its bytes are in the memory of the storage that wrote it; when that storage writes again or is
-    released, they are copied here for the others.
-    """
-
-    def __init__(self, storage: _Storage, index: int) -> None:
-        self.sharers = [storage]
-        self._storage: _Storage | None = storage
-        self._index = index
-        self._data = b""
-
-    @property
-    def data(self) -> bytes:
-        if self._storage is None:
-            return self._data
-        return self._storage.memory.read(self._index << _PAGE_BITS, PAGE)
-
-    def load_u64(self, within: int) -> int:
-        if self._storage is None:
-            return int.from_bytes(self._data[within : within + _WORD], "little")
-        return self._storage.memory.load_u64((self._index << _PAGE_BITS) + within)
-
-    def leave(self, storage: _Storage) -> None:
-        """Remove a storage from the sharers."""
-        self.sharers.remove(storage)
-        if storage is self._storage:
-            if self.sharers:
-                self._data = self.data
-            self._storage = None
-
-
 class _Storage:
-    """The pages of one object: its own in a memory, its parent's by reference."""
+    """The pages of one object: their bytes in a memory, and which of them are committed.
+
+    A snapshot gets copies of the bytes at once. Which storages would still share a page is kept for
+    the count of committed pages.
+    """
 
     def __init__(self, memory: Memory, *, used: bytes | None = None) -> None:
         self.memory = memory
         self.state = bytearray(used or memory.size >> _PAGE_BITS)
-        self.lent: dict[int, _Page] = {}
-        self.inherited: dict[int, _Page] = {}
+        self.sharers: dict[int, list[_Storage]] = {}
+        """The storages that share a page, in order of creation, by the page's index."""
         self.users = 0
         """Number of objects and mappings that use it."""
 
@@ -118,17 +89,9 @@ class _Storage:
 
     def committed(self, first: int, end: int) -> int:
         """Return the number of pages of a range that are counted for this storage."""
-        own = end - first - self.state.count(_ABSENT, first, end)
-        return own + sum(
-            first <= index < end and page.sharers[0] is self
-            for index, page in self.inherited.items()
+        return self.state.count(_OWN, first, end) + sum(
+            first <= index < end and sharers[0] is self for index, sharers in self.sharers.items()
         )
-
-    def load_u64(self, offset: int) -> int:
-        page = self.inherited.get(offset >> _PAGE_BITS)
-        if page is None or offset & 7:
-            return self.memory.load_u64(offset)
-        return page.load_u64(offset & PAGE - 1)
 
     def store_u64(self, offset: int, value: int) -> None:
         # An invalid offset is refused by the memory below.
@@ -136,24 +99,6 @@ class _Storage:
         if index >= len(self.state) or self.state[index] != _OWN:
             self.claim(offset, _WORD)
         self.memory.store_u64(offset, value)
-
-    def read(self, offset: int, n: int) -> bytes:
-        data = self.memory.read(offset, n)
-        if not self.inherited or not n:
-            return data
-        parts = []
-        at = offset
-        while at < offset + n:
-            index = at >> _PAGE_BITS
-            upto = min(offset + n, (index + 1) << _PAGE_BITS)
-            page = self.inherited.get(index)
-            if page is None:
-                parts.append(data[at - offset : upto - offset])
-            else:
-                within = at & PAGE - 1
-                parts.append(page.data[within : within + upto - at])
-            at = upto
-        return b"".join(parts)
 
     def write(self, offset: int, words: bytes) -> None:
         index = offset >> _PAGE_BITS
@@ -167,30 +112,21 @@ class _Storage:
         inside = nbytes and not offset & 7 and 0 <= offset <= self.size - nbytes
         if not inside or self.memory.crashed:
             return
-        first, last = offset >> _PAGE_BITS, (offset + nbytes - 1) >> _PAGE_BITS
-        for index in range(first, last + 1):
-            if self.state[index] == _LENT:
-                self.lent.pop(index).leave(self)
-            elif self.state[index] == _ABSENT and index in self.inherited:
-                page = self.inherited.pop(index)
-                # The kernel copies the page, not the program: faults and log do not see it.
-                at = index << _PAGE_BITS
-                self.memory.bytes[at : at + PAGE] = memoryview(page.data)
-                page.leave(self)
+        for index in range(offset >> _PAGE_BITS, ((offset + nbytes - 1) >> _PAGE_BITS) + 1):
+            self.give_up(index)
             self.state[index] = _OWN
 
     def share(self, first: int, count: int, heir: _Storage) -> None:
         """Share pages from ``first`` on with a new storage, as its pages from 0 on."""
-        for index in range(first, min(first + count, len(self.state))):
-            page = self.inherited.get(index)
-            if self.state[index] == _OWN:
-                page = self.lent[index] = _Page(self, index)
-                self.state[index] = _LENT
-            elif self.state[index] == _LENT:
-                page = self.lent[index]
-            if page is not None:
-                page.sharers.append(heir)
-                heir.inherited[index - first] = page
+        source, target = self.memory.bytes, heir.memory.bytes
+        for page, index in enumerate(range(first, min(first + count, len(self.state)))):
+            if self.state[index] == _ABSENT:
+                continue
+            sharers = self.sharers.setdefault(index, [self])
+            sharers.append(heir)
+            heir.sharers[page] = sharers
+            self.state[index] = heir.state[page] = _SHARED
+            target[page * PAGE : (page + 1) * PAGE] = source[index * PAGE : (index + 1) * PAGE]
 
     def resize(self, size: int) -> None:
         pages = size >> _PAGE_BITS
@@ -200,10 +136,10 @@ class _Storage:
         self.state = self.state[:pages].ljust(pages, bytes([_ABSENT]))
 
     def give_up(self, index: int) -> None:
-        for pages in (self.lent, self.inherited):
-            page = pages.pop(index, None)
-            if page is not None:
-                page.leave(self)
+        """Share a page no longer, if it is shared."""
+        sharers = self.sharers.pop(index, None)
+        if sharers is not None:
+            sharers.remove(self)
 
     def acquire(self) -> None:
         self.users += 1
@@ -212,7 +148,7 @@ class _Storage:
         """Remove a user; without users, give up all shared pages."""
         self.users -= 1
         if not self.users:
-            for index in [*self.lent, *self.inherited]:
+            for index in list(self.sharers):
                 self.give_up(index)
 
 
@@ -331,7 +267,7 @@ class Vmo:
         """Create a VMO over a memory of whole pages, which another process may map.
 
         Pages that are not all zero count as committed. Stores of another process are visible, but
-        do not make a snapshot keep the old page.
+        commit no page.
         """
         if memory.size % PAGE:
             raise VmoError(f"{memory}: its size is not a multiple of {PAGE} bytes")
@@ -390,10 +326,7 @@ class Vmo:
 
     @property
     def memory(self) -> Memory:
-        """The memory with its pages, for the store log and for faults. A slice has its parent's.
-
-        Pages shared with the parent of a snapshot are not in it.
-        """
+        """The memory with its pages, for the store log and for faults. A slice has its parent's."""
         return self._vmo.storage.memory
 
     def duplicate(self, rights: Rights | None = None) -> Self:
@@ -493,7 +426,7 @@ class Vmo:
         vmo = self._vmo
         if vmo.window:
             vmo.check("load", offset, _WORD)
-        return vmo.storage.load_u64(vmo.base + offset)
+        return vmo.storage.memory.load_u64(vmo.base + offset)
 
     def store_u64(self, offset: int, value: int) -> None:
         """Store the word at byte ``offset`` (a multiple of 8), in one store. Requires WRITE."""
@@ -510,7 +443,7 @@ class Vmo:
             self._need(Rights.READ, "read")
         vmo = self._vmo
         vmo.check("read", offset, n)
-        return vmo.storage.read(vmo.base + offset, n)
+        return vmo.storage.memory.read(vmo.base + offset, n)
 
     def write(self, offset: int, buffer: bytes) -> None:
         """Store bytes, in ascending 8-byte stores. Requires WRITE.
@@ -527,8 +460,8 @@ class Vmo:
         at = vmo.base + offset
         if (at | len(buffer)) & 7:
             start, end = at & -_WORD, at + len(buffer)
-            head = vmo.storage.read(start, at - start)
-            tail = vmo.storage.read(end, -end % _WORD)
+            head = vmo.storage.memory.read(start, at - start)
+            tail = vmo.storage.memory.read(end, -end % _WORD)
             at, buffer = start, head + bytes(buffer) + tail
         vmo.storage.write(at, buffer)
 
@@ -653,7 +586,7 @@ class Mapping:
     def load_u64(self, offset: int) -> int:
         """Load the word at byte ``offset`` (a multiple of 8), in one load."""
         self._check("load", offset, _WORD)
-        return self._vmo.storage.load_u64(self._at + offset)
+        return self._vmo.storage.memory.load_u64(self._at + offset)
 
     def store_u64(self, offset: int, value: int) -> None:
         """Store the word at byte ``offset`` (a multiple of 8), in one store."""
@@ -663,7 +596,7 @@ class Mapping:
     def read(self, offset: int, n: int) -> bytes:
         """Return ``n`` bytes from ``offset``."""
         self._check("read", offset, n)
-        return self._vmo.storage.read(self._at + offset, n)
+        return self._vmo.storage.memory.read(self._at + offset, n)
 
     def write(self, offset: int, buffer: bytes) -> None:
         """Store whole words, in ascending order, one store for each."""

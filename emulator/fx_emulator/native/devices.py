@@ -45,10 +45,6 @@ class MappedDevice:
             offset=self.base,
             shared=self,
         )
-        if self._storage is not None:
-            # Pages of a parent are not in this memory yet.
-            for index in list(self._storage.inherited):
-                self._storage.claim(index << 12, _WORD)
         self._hook = machine.engine.on_access(self._store, self.region.start, self.region.end - 1)
         machine.engine.forget_code()
 
