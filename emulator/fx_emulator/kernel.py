@@ -81,6 +81,11 @@ class Random:
         """Return a number from 0 to ``limit`` - 1."""
         return self.word() * limit >> 64
 
+    def draw(self, nbytes: int) -> bytes:
+        """Return bytes, of as many words as they take."""
+        words = (self.word().to_bytes(8, "little") for _ in range(-(-nbytes // 8)))
+        return b"".join(words)[:nbytes]
+
 
 # --- Actions that a body yields ----------------------------------------------------------------
 

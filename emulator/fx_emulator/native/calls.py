@@ -46,9 +46,13 @@ class Call:
     function: Callable[..., int | None]
     bare: bool = False
     """Whether the function takes its arguments only, without the machine."""
+    skip: int = 0
+    """Number of leading arguments that the function does not take."""
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Any], *, bare: bool = True) -> Call:
+    def of(
+        cls, name: str, function: Callable[..., Any], *, bare: bool = True, skip: int = 0
+    ) -> Call:
         """Wrap a Python function, which gets as many integers as it has parameters.
 
         A function that is not ``bare`` gets the machine as first argument.
@@ -59,12 +63,13 @@ class Call:
             parameters = {}.values()
         kinds = [each.kind for each in parameters]
         count = 6 if inspect.Parameter.VAR_POSITIONAL in kinds else len(kinds) - (not bare)
-        return cls(name, count, function, bare)
+        return cls(name, count, function, bare, skip)
 
     def __call__(self, machine: Any, arguments: list[int]) -> int:
-        """Call the function. Return RAX."""
+        """Call the function with the first of these arguments. Return RAX."""
+        given = arguments[self.skip : self.skip + self.count]
         try:
-            result = self.function(*arguments) if self.bare else self.function(machine, *arguments)
+            result = self.function(*given) if self.bare else self.function(machine, *given)
         except RefusedError as refused:
             result = refused.status
         return 0 if result is None else int(result) & _MASK

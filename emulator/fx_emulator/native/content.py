@@ -58,7 +58,7 @@ class Content:
                     for thread, queue in sorted(waiting.items())
                 ],
             )
-        heap = repr(kept.heap) if kept.heap is not None and kept.heap[1] else ""
+        heap = repr(kept.heap) if kept.heap[1] else ""
         return hash((*threads, self._memory(), *buffers, *kept.heard, *kept.signals, heap, *more))
 
     def _memory(self) -> int:

@@ -299,7 +299,7 @@ def _placed(path: Path, file: Any, data: bytearray, base: int, loaded: _Loaded) 
         struct.pack_into("<Q", data, at, address)
     addresses: list[int] = []
     common = end
-    table = next((each for each in sections if each["sh_type"] == "SHT_SYMTAB"), None)
+    table: Any = next((each for each in sections if each["sh_type"] == "SHT_SYMTAB"), None)
     for number, symbol in enumerate(table.iter_symbols() if table is not None else ()):
         address, where = symbol["st_value"], symbol["st_shndx"]
         if where == "SHN_COMMON":

@@ -173,13 +173,15 @@ class Engine:
 
     def __init__(self, *, calibrated: bool = True) -> None:
         self._library, constants = _load()
-        self._ids = {name: getattr(constants, f"UC_X86_REG_{name.upper()}") for name in REGISTERS}
+        every = {
+            name: getattr(constants, f"UC_X86_REG_{name.upper()}") for name in (*REGISTERS, *_MORE)
+        }
+        self._ids = {name: every[name] for name in REGISTERS}
         self._instructions = {
             name: getattr(constants, f"UC_X86_INS_{name.upper()}")
             for name in ("rdtsc", "rdtscp", "cpuid", "syscall")
         }
-        every = [getattr(constants, f"UC_X86_REG_{name.upper()}") for name in (*REGISTERS, *_MORE)]
-        self._every = (_INT * len(every))(*every)
+        self._every = (_INT * len(every))(*every.values())
         self._every_value = ctypes.create_string_buffer(16 * len(every))
         begin = ctypes.addressof(self._every_value)
         self._every_at = (_VOID_P * len(every))(*range(begin, begin + 16 * len(every), 16))
@@ -351,53 +353,42 @@ class Engine:
 
         return self._hook(_HOOK_CODE, _ON_CODE(call), begin, end)
 
-    def on_instruction(self, name: str, function: Callable[[], None]) -> int:
-        """Call ``function`` instead of each RDTSC, RDTSCP, CPUID or SYSCALL."""
+    def _kept(
+        self, function: Callable[..., Any], first: int = 0, last: int = 0, result: Any = None
+    ) -> Callable[..., Any]:
+        """Return a callback that calls a function with some of the engine's arguments.
 
-        def call(_uc: Any, _data: Any) -> int:
+        It returns ``result`` where the function returns nothing or raises an exception.
+        """
+
+        def call(*given: Any) -> Any:
             try:
-                function()
+                returned = function(*given[first:last])
             except BaseException as error:  # noqa: BLE001
                 self.fail(error)
-            return 1
+                return result
+            return result if returned is None else returned
 
-        number = _INT(self._instructions[name])
-        return self._hook(_HOOK_INSN, _ON_INSTRUCTION(call), 1, 0, number)
+        return call
+
+    def on_instruction(self, name: str, function: Callable[[], None]) -> int:
+        """Call ``function`` instead of each RDTSC, RDTSCP, CPUID or SYSCALL."""
+        callback = _ON_INSTRUCTION(self._kept(function, result=1))
+        return self._hook(_HOOK_INSN, callback, 1, 0, _INT(self._instructions[name]))
 
     def on_invalid(self, function: Callable[[], bool]) -> int:
         """Call ``function`` at an invalid instruction; it returns whether it emulated it."""
-
-        def call(_uc: Any, _data: Any) -> bool:
-            try:
-                return function()
-            except BaseException as error:  # noqa: BLE001
-                self.fail(error)
-                return False
-
-        return self._hook(_HOOK_INVALID_INSTRUCTION, _ON_INVALID(call), 1, 0)
+        callback = _ON_INVALID(self._kept(function, result=False))
+        return self._hook(_HOOK_INVALID_INSTRUCTION, callback, 1, 0)
 
     def on_fault(self, function: Callable[[int, int, int], None]) -> int:
         """Call ``function(kind, address, size)`` at an access that no mapping permits."""
-
-        def call(_uc: Any, kind: int, address: int, size: int, _value: int, _data: Any) -> bool:
-            try:
-                function(kind, address, size)
-            except BaseException as error:  # noqa: BLE001
-                self.fail(error)
-            return False
-
-        return self._hook(_HOOK_INVALID_MEMORY, _ON_FAULT(call), 1, 0)
+        callback = _ON_FAULT(self._kept(function, 1, 4, result=False))
+        return self._hook(_HOOK_INVALID_MEMORY, callback, 1, 0)
 
     def on_interrupt(self, function: Callable[[int], None]) -> int:
         """Call ``function(number)`` at an interrupt or exception."""
-
-        def call(_uc: Any, number: int, _data: Any) -> None:
-            try:
-                function(number)
-            except BaseException as error:  # noqa: BLE001
-                self.fail(error)
-
-        return self._hook(_HOOK_INTR, _ON_INTERRUPT(call), 1, 0)
+        return self._hook(_HOOK_INTR, _ON_INTERRUPT(self._kept(function, 1, 2)), 1, 0)
 
     # --- running ---
 
@@ -421,14 +412,9 @@ class Engine:
 
         Always counted, because code translated without counting would not stop.
         """
-        self.error = None  # a callback sets it
         self._limit, self._before = count, False
         status: int = self._library.uc_emu_start(self._handle, begin, until, 0, count)
-        error = self._take_error()
-        if error is not None:
+        if self.error is not None:
+            error, self.error = self.error, None
             raise error
         return status
-
-    def _take_error(self) -> BaseException | None:
-        error, self.error = self.error, None
-        return error

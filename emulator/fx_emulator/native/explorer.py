@@ -14,7 +14,6 @@ from fx_emulator.native.calls import Blocked
 from fx_emulator.native.conflicts import TIME, Conflicts, GrownError
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.errors import Frame, NativeError
-from fx_emulator.native.heap import Heap
 from fx_emulator.native.machine import Machine
 from fx_emulator.native.program import NativeEntry, Store
 from fx_emulator.native.schedule import Choice, Drain, Run, Signal, read_schedule, write_schedule
@@ -145,8 +144,8 @@ class Explorer:
         self.finals: list[Check] = [each for each in ends if each is not None]
         self.before = _takes_before(check)
         self.budget = max(each.budget for each in entries)
-        # Created first, so that blocks that threads allocate are watched.
-        Heap.of(self.machine)
+        # Mapped first, so that blocks that threads allocate are watched.
+        self.machine.heap  # noqa: B018
         self.threads = self._pool(len(entries))
         self.values = [self.program.convert(each.arguments) for each in entries]
         self.signal_values = self.program.convert(signal.arguments) if signal is not None else []
@@ -169,7 +168,7 @@ class Explorer:
 
     def _pool(self, count: int) -> list[NativeThread]:
         """Return threads that all explorations of a program share, with the same koids."""
-        pool: list[NativeThread] = self.machine.state.setdefault("explored threads", [])
+        pool = self.machine.explored
         owner = self.program.target.process(self.program.path.name)
         pool.extend(
             self.machine.new_thread(f"thread {number}", owner.koid)

@@ -25,14 +25,6 @@ class Heap:
         self._live: set[int] = set()
         self._free: dict[int, list[int]] = {}
 
-    @classmethod
-    def of(cls, machine: Any) -> Heap:
-        """Return the heap of a machine, created at first use."""
-        if "heap" not in machine.state:
-            machine.state["heap"] = cls(machine)
-        heap: Heap = machine.state["heap"]
-        return heap
-
     def allocate(self, size: int, align: int = 16) -> int:
         """Allocate at least ``size`` bytes. Return the address, or 0 if the heap is full."""
         size = max(_LEAST, -(-size // 16) * 16)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from fx_emulator.native.calls import Blocked, Table
-from fx_emulator.native.heap import Heap
 from fx_emulator.native.printf import format_text
 
 __all__ = ["LIBC"]
@@ -28,16 +27,16 @@ _LONGEST = 1 << 24
 
 def calloc(machine: Any, count: int, size: int) -> int:
     """Allocate a block of zeros."""
-    at = Heap.of(machine).allocate(count * size) if count * size <= _ALL else 0
+    at: int = machine.heap.allocate(count * size) if count * size <= _ALL else 0
     if at:
-        machine.store(at, bytes(Heap.of(machine).size(at)))
+        machine.store(at, bytes(machine.heap.size(at)))
     return at
 
 
 def realloc(machine: Any, old: int, size: int) -> int:
     """Move a block to another size, keeping its beginning."""
-    heap = Heap.of(machine)
-    at = heap.allocate(size)
+    heap = machine.heap
+    at: int = heap.allocate(size)
     if old and at:
         machine.store(at, machine.space.read(old, min(size, heap.size(old))))
         heap.release(old)
@@ -48,7 +47,7 @@ def posix_memalign(machine: Any, out: int, align: int, size: int) -> int:
     """Allocate an aligned block; store its address at ``out``."""
     if align < 8 or align & align - 1:
         return _EINVAL
-    at = Heap.of(machine).allocate(size, max(16, align))
+    at = machine.heap.allocate(size, max(16, align))
     if not at:
         return _ENOMEM
     machine.store(out, at.to_bytes(8, "little"))
@@ -57,7 +56,7 @@ def posix_memalign(machine: Any, out: int, align: int, size: int) -> int:
 
 def operator_new(machine: Any, size: int) -> int:
     """C++ operator new, which never returns null."""
-    at = Heap.of(machine).allocate(size)
+    at: int = machine.heap.allocate(size)
     if not at:
         raise machine.error("operator new: the heap of the emulated program is full")
     return at
@@ -84,7 +83,7 @@ def strncmp(machine: Any, left: int, right: int, most: int) -> int:
 def strdup(machine: Any, at: int) -> int:
     """Copy a string into a new block."""
     text = _string(machine, at) + b"\0"
-    made = Heap.of(machine).allocate(len(text))
+    made: int = machine.heap.allocate(len(text))
     if made:
         machine.store(made, text)
     return made
@@ -148,7 +147,7 @@ def _into(machine: Any, at: int, size: int, text: bytes) -> int:
 
 
 def _print(machine: Any, text: bytes) -> int:
-    machine.state["output"] = machine.state.get("output", b"") + text
+    machine.output += text
     return len(text)
 
 
@@ -223,14 +222,14 @@ def _failing(message: str) -> Callable[..., NoReturn]:
 
 LIBC: Table = {
     # Allocation.
-    "malloc": lambda m, size: Heap.of(m).allocate(size),
+    "malloc": lambda m, size: m.heap.allocate(size),
     "calloc": calloc,
     "realloc": realloc,
-    "aligned_alloc": lambda m, align, size: Heap.of(m).allocate(size, max(16, align)),
+    "aligned_alloc": lambda m, align, size: m.heap.allocate(size, max(16, align)),
     "posix_memalign": posix_memalign,
     **dict.fromkeys(("_Znwm", "_Znam"), operator_new),
     **dict.fromkeys(
-        ("free", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"), lambda m, at: Heap.of(m).release(at)
+        ("free", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"), lambda m, at: m.heap.release(at)
     ),
     # Strings; strchr and strrchr can find the NUL.
     "strlen": lambda m, at: len(_string(m, at)),

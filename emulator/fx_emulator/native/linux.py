@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from fx_emulator.kernel import Random
-from fx_emulator.native.calls import Blocked, RefusedError
+from fx_emulator.native.calls import Blocked, Call, RefusedError
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import PAGE, READ, RUN, WRITE, round_up
 
@@ -33,6 +32,35 @@ _SET_FS = 0x1002
 _MODES = {"regular": 0o100644, "stream": 0o020620}
 
 
+_F = TypeVar("_F", bound=Callable[..., int])
+
+_CALLS: dict[int, Call] = {}
+"""The system calls by number."""
+_ANSWERS = {
+    0: (
+        13, 14, 24, 28, 72, 102, 104, 107, 108, 131, 157, 202, 273,
+    ),  # rt_sigaction, rt_sigprocmask, sched_yield, madvise, fcntl, getuid, getgid, geteuid,
+    # getegid, sigaltstack, prctl, futex (there is no other thread), set_robust_list
+    1: (110,),  # getppid
+    _PROCESS_ID: (39, 186, 218),  # getpid, gettid, set_tid_address
+    -_ENOENT: (439,),  # faccessat2
+    -_EAGAIN: (56, 435),  # clone, clone3
+    -_ENOTTY: (16,),  # ioctl
+    -_ENOSYS: (99, 334),  # sysinfo, rseq
+}  # fmt: skip
+"""Numbers of the system calls with a constant result, by the result."""
+
+
+def _call(number: int, skip: int = 0) -> Callable[[_F], _F]:
+    """Make a method a system call, which ignores the first ``skip`` arguments."""
+
+    def enter(function: _F) -> _F:
+        _CALLS[number] = Call.of(function.__name__, function, bare=False, skip=skip)
+        return function
+
+    return enter
+
+
 class _File:
     """An open file."""
 
@@ -48,33 +76,28 @@ class Linux:
     def __init__(self, machine: Any) -> None:
         self.machine = machine
         self.files: dict[str, bytearray] = {}
-        self.output = bytearray()
-        """Bytes written to standard output and standard error."""
         self.exit_code: int | None = None
         self.unknown: dict[int, int] = {}
         """Count of unsupported system calls, by number."""
         self._open: dict[int, _File] = {
-            number: _File("output", self.output) for number in (0, 1, 2)
+            number: _File("output", machine.output) for number in (0, 1, 2)
         }
         self.own: dict[str, bytes] = {}
         """Files of /proc about the process."""
         self._break = _BRK_AT
         machine.map_private("heap", _BRK_AT, _BRK_BYTES, READ | WRITE)
-        self._random = Random(machine.target.seed)
 
     def call(self) -> int:
         """Execute the system call of the current registers. Return its result."""
         engine = self.machine.engine
         number = engine.get("rax")
         arguments = [engine.get(name) for name in ("rdi", "rsi", "rdx", "r10", "r8", "r9")]
-        function = _CALLS.get(number)
-        if function is None:
+        call = _CALLS.get(number)
+        if call is None:
             self.unknown[number] = self.unknown.get(number, 0) + 1
             return -_ENOSYS
         try:
-            return function(self, *arguments)
-        except RefusedError as refused:
-            return refused.status
+            return call(self, arguments)
         except NativeError as error:
             if error.frames:
                 raise
@@ -129,6 +152,8 @@ class Linux:
             lines.append(f"{each.start:x}-{each.end:x} {letters}p 00000000 00:00 0 {name}\n")
         return "".join(lines).encode()
 
+    @_call(2)
+    @_call(257, skip=1)
     def open(self, at: int, flags: int) -> int:
         """open: return a file number."""
         path = self._text(at)
@@ -143,20 +168,22 @@ class Linux:
         self._open[number] = _File(path, data, position=len(data) if flags & _APPEND else 0)
         return number
 
+    @_call(0)
     def read(self, number: int, at: int, size: int) -> int:
-        """Read."""
+        """read: store bytes of a file."""
         file = self._file(number)
         data = bytes(file.data[file.position : file.position + size]) if number > 2 else b""
         self.machine.store(at, data)
         file.position += len(data)
         return len(data)
 
+    @_call(1)
     def write(self, number: int, at: int, size: int) -> int:
-        """Write."""
+        """write: append to the output, or write into a file."""
         file = self._file(number)
         data = self.machine.space.read(at, size)
         if number <= 2:
-            self.output += data
+            self.machine.output += data
             return size
         end = file.position + size
         file.data += bytes(max(0, end - len(file.data)))
@@ -164,8 +191,9 @@ class Linux:
         file.position = end
         return size
 
+    @_call(20)
     def writev(self, number: int, at: int, count: int) -> int:
-        """Writev."""
+        """writev: write several parts."""
         total = 0
         for each in range(min(count, 1024)):
             base = self.machine.space.read_word(at + 16 * each)
@@ -176,8 +204,9 @@ class Linux:
             total += done
         return total
 
+    @_call(8)
     def seek(self, number: int, offset: int, whence: int) -> int:
-        """Lseek."""
+        """lseek: set the position of a file."""
         file = self._file(number)
         if number <= 2:
             return -_ESPIPE
@@ -188,28 +217,44 @@ class Linux:
         file.position = base + offset
         return file.position
 
+    @_call(3)
     def close(self, number: int) -> int:
-        """Close."""
+        """close: forget a file number."""
         return 0 if self._open.pop(number, None) is not None else -_EBADF
 
+    @_call(5)
     def status(self, number: int, at: int) -> int:
-        """Fstat."""
+        """fstat: store the size and type of an open file."""
         file = self._file(number)
         return self._put_status(at, "stream" if number <= 2 else "regular", len(file.data))
 
-    def status_of(self, path: str, at: int) -> int:
-        """Stat."""
-        data = self._find(path)
+    @_call(4)
+    def status_of(self, path_at: int, at: int) -> int:
+        """stat: store the size and type of a file by its path."""
+        data = self._find(self._text(path_at))
         return -_ENOENT if data is None else self._put_status(at, "regular", len(data))
+
+    @_call(262)
+    def status_at(self, number: int, path_at: int, at: int) -> int:
+        """newfstatat: store the same by a path or, if that is empty, by a file number."""
+        return self.status_of(path_at, at) if self._text(path_at) else self.status(number, at)
 
     def _put_status(self, at: int, kind: str, size: int) -> int:
         words = struct.pack("<QQQIIIIQqqq", 1, 1, 1, _MODES[kind], 0, 0, 0, 0, size, PAGE, 0)
         self.machine.store(at, words.ljust(144, b"\0"))
         return 0
 
-    def link_of(self, path: str, at: int, size: int) -> int:
+    @_call(79)
+    def folder(self, at: int, size: int) -> int:
+        """getcwd: store the path of the current folder, the root."""
+        self.machine.store(at, b"/\0"[:size])
+        return 2
+
+    @_call(89)
+    @_call(267, skip=1)
+    def link_of(self, path_at: int, at: int, size: int) -> int:
         """readlink: for /proc/self/exe only."""
-        if path != "/proc/self/exe":
+        if self._text(path_at) != "/proc/self/exe":
             return -_ENOENT
         name = str(self.machine.file.path).encode()[:size]
         self.machine.store(at, name)
@@ -217,12 +262,14 @@ class Linux:
 
     # --- memory ---
 
+    @_call(12)
     def set_break(self, at: int) -> int:
-        """Brk."""
+        """brk: set the end of the heap."""
         if _BRK_AT <= at <= _BRK_AT + _BRK_BYTES:
             self._break = at
         return self._break
 
+    @_call(9)
     def map(self, at: int, size: int, protection: int, flags: int, number: int) -> int:
         """mmap: map anonymous memory, or a copy of a file."""
         if not size or size > _LARGEST_MAP:
@@ -239,6 +286,7 @@ class Linux:
             space.write(at, bytes(file.data[:size]))
         return at
 
+    @_call(11)
     def unmap(self, at: int, size: int) -> int:
         """munmap: unmap whole mappings; parts of one stay mapped."""
         space = self.machine.space
@@ -247,8 +295,9 @@ class Linux:
                 space.unmap(region)
         return 0
 
+    @_call(10)
     def protect(self, at: int, size: int, protection: int) -> int:
-        """Mprotect: change the permissions of pages."""
+        """mprotect: change the permissions of pages."""
         space = self.machine.space
         if at % PAGE:
             return -_EINVAL
@@ -264,6 +313,7 @@ class Linux:
 
     # --- process and time ---
 
+    @_call(158)
     def arch(self, code: int, value: int) -> int:
         """arch_prctl: set the thread pointer."""
         if code != _SET_FS:
@@ -273,6 +323,7 @@ class Linux:
             self.machine.current.thread_pointer = value
         return 0
 
+    @_call(228)
     def time(self, clock: int, at: int) -> int:
         """clock_gettime: store the time of the emulated clock."""
         source = self.machine.timer
@@ -280,35 +331,43 @@ class Linux:
         self.machine.store(at, struct.pack("<QQ", now // _NS, now % _NS))
         return 0
 
+    @_call(35)
+    @_call(230, skip=2)
     def sleep(self, at: int) -> int:
-        """Nanosleep: let virtual time pass."""
+        """nanosleep: let virtual time pass."""
         seconds, ns = struct.unpack("<QQ", self.machine.space.read(at, 16))
         self.machine.target.clock.advance(seconds * _NS + ns)
         return 0
 
+    @_call(318)
     def draw(self, at: int, size: int) -> int:
         """getrandom: store bytes drawn from the target's seed."""
-        words = b"".join(
-            self._random.word().to_bytes(8, "little") for _ in range(-(-min(size, 4096) // 8))
-        )
-        self.machine.store(at, words[: min(size, 4096)])
+        self.machine.store(at, self.machine.random.draw(min(size, 4096)))
         return min(size, 4096)
 
+    @_call(60)
+    @_call(231)
     def leave(self, code: int) -> int:
-        """Exit and exit_group: end the process."""
+        """exit, exit_group: end the process."""
         self.exit_code = code & 0xFF
         raise Blocked("exit", code & 0xFF)
 
+    @_call(62, skip=1)
+    @_call(200, skip=1)
+    @_call(234, skip=2)
     def kill(self, signal: int) -> int:
         """kill, tkill and tgkill: raise the error of a process that signals itself."""
         raise self.machine.error(f"the program ended itself with signal {signal}")
 
+    @_call(97, skip=1)
+    @_call(302, skip=3)
     def limits(self, at: int) -> int:
         """prlimit64: store the limit of the stack, which is used for every resource."""
         if at:
             self.machine.store(at, struct.pack("<QQ", 8 << 20, (1 << 64) - 1))
         return 0
 
+    @_call(204, skip=1)
     def affinity(self, size: int, at: int) -> int:
         """sched_getaffinity: store a mask of all CPUs."""
         mask = (1 << len(self.machine.target.processor)) - 1
@@ -316,6 +375,7 @@ class Linux:
         self.machine.store(at, mask.to_bytes(128, "little")[:nbytes])
         return 8
 
+    @_call(203, skip=1)
     def move(self, size: int, at: int) -> int:
         """sched_setaffinity: move the thread to the first allowed CPU."""
         mask = int.from_bytes(self.machine.space.read(at, min(size, 128)), "little")
@@ -328,82 +388,21 @@ class Linux:
             current.home = allowed[0]
         return 0
 
+    @_call(309)
     def cpu(self, cpu_at: int, node_at: int) -> int:
-        """Getcpu: store CPU and node."""
+        """getcpu: store CPU and node."""
         for at, value in ((cpu_at, self.machine.cpu.number), (node_at, self.machine.cpu.node)):
             if at:
                 self.machine.store(at, value.to_bytes(4, "little"))
         return 0
 
+    @_call(63)
     def names(self, at: int) -> int:
-        """Uname: store the system's names."""
+        """uname: store the system's names."""
         fields = ("Linux", "emulated", "5.10.0", "fx_emulator", "x86_64", "")
         self.machine.store(at, b"".join(each.encode().ljust(65, b"\0") for each in fields))
         return 0
 
 
-def _answer(value: int) -> Callable[..., int]:
-    """Return a system call with a constant result."""
-    return lambda _linux, *_: value
-
-
-_CALLS: dict[int, Callable[..., int]] = {
-    0: lambda s, fd, at, size, *_: s.read(fd, at, size),
-    1: lambda s, fd, at, size, *_: s.write(fd, at, size),
-    2: lambda s, path, flags, *_: s.open(path, flags),
-    3: lambda s, fd, *_: s.close(fd),
-    4: lambda s, path, at, *_: s.status_of(s._text(path), at),  # noqa: SLF001
-    5: lambda s, fd, at, *_: s.status(fd, at),
-    8: lambda s, fd, offset, whence, *_: s.seek(fd, offset, whence),
-    9: lambda s, at, size, prot, flags, fd, *_: s.map(at, size, prot, flags, fd),
-    10: lambda s, at, size, prot, *_: s.protect(at, size, prot),
-    11: lambda s, at, size, *_: s.unmap(at, size),
-    12: lambda s, at, *_: s.set_break(at),
-    13: _answer(0),  # rt_sigaction
-    14: _answer(0),  # rt_sigprocmask
-    16: _answer(-_ENOTTY),  # ioctl
-    20: lambda s, fd, at, count, *_: s.writev(fd, at, count),
-    24: _answer(0),  # sched_yield
-    28: _answer(0),  # madvise
-    35: lambda s, at, *_: s.sleep(at),
-    39: _answer(_PROCESS_ID),  # getpid
-    56: _answer(-_EAGAIN),  # clone
-    60: lambda s, code, *_: s.leave(code),
-    62: lambda s, _pid, signal, *_: s.kill(signal),
-    63: lambda s, at, *_: s.names(at),
-    72: _answer(0),  # fcntl
-    79: lambda s, at, size, *_: (s.machine.store(at, b"/\0"[:size]), 2)[1],  # getcwd
-    89: lambda s, path, at, size, *_: s.link_of(s._text(path), at, size),  # noqa: SLF001
-    97: lambda s, _what, at, *_: s.limits(at),
-    99: _answer(-_ENOSYS),  # sysinfo
-    102: _answer(0),  # getuid
-    104: _answer(0),  # getgid
-    107: _answer(0),  # geteuid
-    108: _answer(0),  # getegid
-    110: _answer(1),  # getppid
-    131: _answer(0),  # sigaltstack
-    157: _answer(0),  # prctl
-    158: lambda s, code, value, *_: s.arch(code, value),
-    186: _answer(_PROCESS_ID),  # gettid
-    200: lambda s, _tid, signal, *_: s.kill(signal),
-    202: _answer(0),  # futex: there is no other thread
-    203: lambda s, _pid, size, at, *_: s.move(size, at),
-    204: lambda s, _pid, size, at, *_: s.affinity(size, at),
-    218: _answer(_PROCESS_ID),  # set_tid_address
-    228: lambda s, clock, at, *_: s.time(clock, at),
-    230: lambda s, _clock, _flags, at, *_: s.sleep(at),
-    231: lambda s, code, *_: s.leave(code),
-    234: lambda s, _pid, _tid, signal, *_: s.kill(signal),
-    257: lambda s, _folder, path, flags, *_: s.open(path, flags),
-    262: lambda s, fd, path, at, *_: (
-        s.status_of(s._text(path), at) if s._text(path) else s.status(fd, at)  # noqa: SLF001
-    ),
-    267: lambda s, _folder, path, at, size, *_: s.link_of(s._text(path), at, size),  # noqa: SLF001
-    273: _answer(0),  # set_robust_list
-    302: lambda s, _pid, _what, _new, at, *_: s.limits(at),
-    309: lambda s, cpu, node, *_: s.cpu(cpu, node),
-    318: lambda s, at, size, *_: s.draw(at, size),
-    334: _answer(-_ENOSYS),  # rseq
-    435: _answer(-_EAGAIN),  # clone3
-    439: _answer(-_ENOENT),  # faccessat2
-}
+for _value, _numbers in _ANSWERS.items():
+    _CALLS |= dict.fromkeys(_numbers, Call("", 0, lambda value=_value: value, bare=True))

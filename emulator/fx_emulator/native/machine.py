@@ -7,18 +7,22 @@ One thread runs at a time. ``advance`` runs it for a number of instructions; the
 from __future__ import annotations
 
 import difflib
+import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from fx_emulator.cpu import Cpu
+from fx_emulator.cpu import IA32_TSC_AUX, Cpu
 from fx_emulator.errors import Crash
+from fx_emulator.kernel import Random
 from fx_emulator.native.calls import Blocked, Call
 from fx_emulator.native.decode import Decoder
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.elf import Symbol, open_object
 from fx_emulator.native.engine import FAULTS, GENERAL, Engine
 from fx_emulator.native.errors import BudgetError, Frame, LoadError, NativeError
+from fx_emulator.native.heap import Heap
 from fx_emulator.native.known_calls import known_calls
 from fx_emulator.native.lines import Names
 from fx_emulator.native.operands import Addresses
@@ -29,6 +33,7 @@ from fx_emulator.native.space import PAGE, READ, RUN, WRITE, Region, Space, roun
 from fx_emulator.native.split import Splitter
 from fx_emulator.native.threads import Finished, NativeThread, Stopped
 from fx_emulator.native.timer import Timer
+from fx_emulator.native.zircon import Handles
 
 __all__ = ["BUDGET", "Machine", "MemoryOrder"]
 
@@ -56,8 +61,6 @@ _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 
 _CLEARED = tuple(name for name in GENERAL if name not in {"rsp", "rip"})
 """Registers that are 0 when a thread starts."""
-_ENCODED = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi")
-"""Registers in the order of their encoding."""
 
 # CPUID: features of the engine, besides those of the emulated processor's counter.
 _FEATURES_EDX = 1 << 0 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26
@@ -135,8 +138,15 @@ class Machine:
         """Addresses of the current instruction's stores that are counted already, or later."""
         self.calls: dict[int, Call] = {}
         """Functions that the target provides, by the address of their trap."""
-        self.state: dict[str, Any] = {}
-        """State of calls: heap, handles."""
+        self.output = bytearray()
+        """What the program printed."""
+        self.handles = Handles()
+        self.random = Random(target.seed)
+        """What the program draws from."""
+        self.keys = itertools.count(1)
+        """Numbers of the keys of thread-local values that the program creates."""
+        self.explored: list[NativeThread] = []
+        """The threads that all explorations of the program share."""
         self.observer: Callable[[int], None] | None = None
         """Called for each result of a function of the target."""
         self.on_store: Callable[[int, int], None] | None = None
@@ -161,6 +171,11 @@ class Machine:
     def close(self) -> None:
         """Free the CPU and the devices. May be called twice."""
         self.engine.close()
+
+    @functools.cached_property
+    def heap(self) -> Heap:
+        """The heap of malloc, mapped at first use."""
+        return Heap(self)
 
     # --- loading ---
 
@@ -486,17 +501,11 @@ class Machine:
     def _on_invalid(self) -> bool:
         """Emulate RDPID, which the engine lacks; return False for any other instruction."""
         pc = self.pc()
-        code = self._code(pc, 5)
-        if code[:1] != b"\xf3":
+        access = self.decoder.access(pc)
+        if access is None or not access.text.startswith("rdpid "):
             return False
-        rex = code[1] if len(code) == 5 and code[1] >> 4 == 4 else 0
-        body = code[2:5] if rex else code[1:4]
-        if body[:2] != b"\x0f\xc7" or len(body) < 3 or body[2] >> 3 != 0b11111:
-            return False
-        number = (body[2] & 7) | (rex & 1) << 3
-        name = _ENCODED[number] if number < 8 else f"r{number}"
-        self.engine.set(name, self.cpu.rdmsr(0xC0000103))
-        self.engine.set("rip", pc + (5 if rex else 4))
+        self.engine.set(access.text.removeprefix("rdpid "), self.cpu.rdmsr(IA32_TSC_AUX))
+        self.engine.set("rip", pc + access.size)
         return True
 
     def _code(self, address: int, size: int) -> bytes:

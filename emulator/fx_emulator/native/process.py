@@ -42,7 +42,7 @@ class LinuxProcess:
     @property
     def output(self) -> bytes:
         """Bytes printed so far."""
-        return bytes(self.system.output)
+        return bytes(self.machine.output)
 
     @property
     def exit_code(self) -> int | None:

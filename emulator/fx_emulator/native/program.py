@@ -13,10 +13,8 @@ from fx_emulator.memory import Memory
 from fx_emulator.native.calls import Blocked
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.errors import Frame, NativeError
-from fx_emulator.native.heap import Heap
 from fx_emulator.native.machine import BUDGET, Machine, MemoryOrder
 from fx_emulator.native.threads import Finished, NativeThread, Stopped
-from fx_emulator.native.zircon import Handles
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.vmo import Mapping as VmoMapping
 from fx_emulator.vmo import Vmo
@@ -163,8 +161,7 @@ class NativeProgram:
     @property
     def output(self) -> bytes:
         """Bytes that the program printed."""
-        printed: bytes = self.machine.state.get("output", b"")
-        return printed
+        return bytes(self.machine.output)
 
     def close(self) -> None:
         """Free the emulated CPU."""
@@ -178,7 +175,7 @@ class NativeProgram:
 
     def handle(self, thing: Vmo | DatagramSocket) -> int:
         """Return a handle to a device, for the program's Zircon calls."""
-        return Handles.of(self.machine).add(thing)
+        return self.machine.handles.add(thing)
 
     def read(self, address: int | str, size: int) -> bytes:
         """Return ``size`` bytes of the program's memory, at an address or symbol."""
@@ -198,7 +195,7 @@ class NativeProgram:
                 values.append(each & (1 << 64) - 1)
             elif isinstance(each, bytes | bytearray | str):
                 data = each.encode() if isinstance(each, str) else bytes(each)
-                at = Heap.of(self.machine).allocate(len(data) + 1)
+                at = self.machine.heap.allocate(len(data) + 1)
                 if not at:
                     raise NativeError(f"the heap is too full for an argument of {len(data)} bytes")
                 self.machine.space.write(at, data + b"\0")

@@ -34,7 +34,7 @@ def write(machine: Any, file: int, at: int, size: int) -> int:
     """Print to standard output or standard error."""
     if file & 0xFFFFFFFF not in {1, 2}:
         return _failing(_EBADF)(machine)
-    machine.state["output"] = machine.state.get("output", b"") + machine.space.read(at, size)
+    machine.output += machine.space.read(at, size)
     return size
 
 
@@ -56,7 +56,7 @@ def system_call(machine: Any, number: int) -> int:
 
 def _end(machine: Any, otherwise: str) -> NoReturn:
     """Raise the error of a panic, with what it printed; ``otherwise`` if there was none."""
-    lines = machine.state.get("output", b"").decode(errors="replace").strip().splitlines()
+    lines = machine.output.decode(errors="replace").strip().splitlines()
     at = max((n for n, line in enumerate(lines) if "panicked at" in line), default=len(lines))
     text = " ".join(each.strip() for each in lines[at : at + 2])
     raise machine.error(text or otherwise)
@@ -70,14 +70,13 @@ def error_text(machine: Any, number: int, at: int, size: int) -> int:
 
 def key_create(machine: Any, at: int, _destructor: int) -> int:
     """Create a thread-local key."""
-    keys = machine.state["keys"] = machine.state.get("keys", 0) + 1
-    machine.store(at, keys.to_bytes(4, "little"))
+    machine.store(at, next(machine.keys).to_bytes(4, "little"))
     return 0
 
 
 def set_specific(machine: Any, key: int, value: int) -> int:
     """Set the calling thread's value of a key."""
-    machine.state.setdefault("specific", {})[machine.current.number, key] = value
+    machine.current.specific[key] = value
     return 0
 
 
@@ -97,9 +96,7 @@ RUST: Table = {
     "pthread_key_create": key_create,
     "pthread_key_delete": lambda _m, _key: 0,
     "pthread_setspecific": set_specific,
-    "pthread_getspecific": lambda m, key: m.state.get("specific", {}).get(
-        (m.current.number, key), 0
-    ),
+    "pthread_getspecific": lambda m, key: m.current.specific.get(key, 0),
     "_Unwind_RaiseException": lambda m: _end(m, "the program throws an exception"),
     "abort": lambda m: _end(m, "abort() was called"),
     "_Unwind_Backtrace": lambda _m, _function, _data: _END_OF_STACK,

@@ -58,7 +58,7 @@ class Snapshot:
     time_reads: dict[int, tuple[int, ...]]
     heap: Any
     order: Any
-    output: bytes
+    output: int
     extra: Any = None
 
 
@@ -209,7 +209,6 @@ class State:
                     thread.wake_ns,
                 )
             )
-        heap = machine.state.get("heap")
         return Snapshot(
             journal=len(machine.journal),
             threads=threads,
@@ -225,9 +224,9 @@ class State:
             accesses=dict(self.conflicts.accesses),
             time=machine.timer.snapshot(),
             time_reads=dict(self.time_reads),
-            heap=heap.snapshot() if heap is not None else None,
+            heap=machine.heap.snapshot(),
             order=machine.order.snapshot() if machine.order is not None else None,
-            output=machine.state.get("output", b""),
+            output=len(machine.output),
         )
 
     def restore(self, kept: Snapshot) -> None:
@@ -260,9 +259,7 @@ class State:
         self.conflicts.accesses.update(kept.accesses)
         machine.timer.restore(kept.time)
         self.time_reads = dict(kept.time_reads)
-        if kept.heap is not None:
-            machine.state["heap"].restore(kept.heap)
+        machine.heap.restore(kept.heap)
         if machine.order is not None:
             machine.order.restore(kept.order)
-        if "output" in machine.state:
-            machine.state["output"] = kept.output
+        del machine.output[kept.output :]

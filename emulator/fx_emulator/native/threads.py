@@ -56,6 +56,8 @@ class NativeThread:
     budget: int = 0
     split: Any = None
     """The instruction that it is within (``split.Split``), or None."""
+    specific: dict[int, int] = attrs.field(factory=dict)
+    """The thread's values of keys that the program has created."""
     wake_ns: int = 0
     """Time until which it sleeps in an exploration."""
     depth: list[tuple[Context, int]] = attrs.field(factory=list)

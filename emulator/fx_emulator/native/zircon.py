@@ -6,7 +6,6 @@ import itertools
 from typing import Any
 
 from fx_emulator.errors import MemoryAccessError, RightsError, VmoError
-from fx_emulator.kernel import Random
 from fx_emulator.native.calls import Blocked, RefusedError, Table
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.vmo import DEFAULT_RIGHTS, PAGE, Rights, Vmo
@@ -40,19 +39,12 @@ _LARGEST = 1 << 30
 class Handles:
     """The handle table of a native program."""
 
-    def __init__(self, machine: Any) -> None:
-        self._machine = machine
+    def __init__(self) -> None:
         self._numbers = itertools.count(0x1003, 4)
         self._objects: dict[int, Any] = {}
         self._self: dict[tuple[str, int], int] = {}
-
-    @classmethod
-    def of(cls, machine: Any) -> Handles:
-        """Return the table of a machine, created at first use."""
-        if "handles" not in machine.state:
-            machine.state["handles"] = cls(machine)
-        handles: Handles = machine.state["handles"]
-        return handles
+        self.vmos = itertools.count(1)
+        """Numbers of the VMOs that the program creates."""
 
     def add(self, thing: Any) -> int:
         """Add an object. Return its handle number."""
@@ -77,7 +69,7 @@ class Handles:
 
 def _object(machine: Any, number: int) -> Any:
     """Return the object of a handle. Raises RefusedError for an unknown one."""
-    found = Handles.of(machine).find(number)
+    found = machine.handles.find(number)
     if found is None:
         raise RefusedError(BAD_HANDLE)
     return found
@@ -123,10 +115,9 @@ def vmo_create(machine: Any, size: int, options: int, out: int) -> int:
         return INVALID_ARGS
     if size > _LARGEST:
         return OUT_OF_RANGE if size > 1 << 62 else NO_MEMORY
-    number = machine.state["vmos"] = machine.state.get("vmos", 0) + 1
-    name = f"native vmo {number}"
+    name = f"native vmo {next(machine.handles.vmos)}"
     vmo = machine.target.vmo(name, size, resizable=bool(options & _RESIZABLE))
-    _out(machine, out, Handles.of(machine).add(vmo), 4)
+    _out(machine, out, machine.handles.add(vmo), 4)
     return OK
 
 
@@ -294,7 +285,7 @@ def handle_close(machine: Any, number: int) -> int:
     """Close a handle; 0 is ignored."""
     if not number & 0xFFFFFFFF:
         return OK
-    return OK if Handles.of(machine).close(number) else BAD_HANDLE
+    return OK if machine.handles.close(number) else BAD_HANDLE
 
 
 def handle_duplicate(machine: Any, number: int, rights: int, out: int) -> int:
@@ -306,7 +297,7 @@ def handle_duplicate(machine: Any, number: int, rights: int, out: int) -> int:
             found = found.duplicate(None if wanted == _SAME_RIGHTS else Rights(wanted))
         except RightsError:
             return ACCESS_DENIED if Rights.DUPLICATE & ~found.rights else INVALID_ARGS
-    _out(machine, out, Handles.of(machine).add(found), 4)
+    _out(machine, out, machine.handles.add(found), 4)
     return OK
 
 
@@ -339,9 +330,7 @@ def leave(_machine: Any, code: int) -> None:
 
 def cprng_draw(machine: Any, buffer: int, size: int) -> None:
     """Store bytes drawn from the target's seed."""
-    chance = machine.state.setdefault("random", Random(machine.target.seed))
-    words = b"".join(chance.word().to_bytes(8, "little") for _ in range(-(-size // 8)))
-    machine.store(buffer, words[:size])
+    machine.store(buffer, machine.random.draw(size))
 
 
 ZIRCON: Table = {
@@ -358,7 +347,7 @@ ZIRCON: Table = {
     "zx_vmo_get_size": lambda m, number, out: _out(m, out, _vmo(m, number).size),
     "zx_vmo_set_size": vmo_set_size,
     "zx_vmo_op_range": vmo_op_range,
-    "zx_vmar_root_self": lambda m: Handles.of(m).own("vmar", m.current.process_koid),
+    "zx_vmar_root_self": lambda m: m.handles.own("vmar", m.current.process_koid),
     "zx_vmar_map": vmar_map,
     "zx_vmar_unmap": vmar_unmap,
     "zx_object_get_info": object_get_info,
@@ -367,8 +356,8 @@ ZIRCON: Table = {
     "zx_handle_close": handle_close,
     "zx_handle_duplicate": handle_duplicate,
     "zx_socket_write": socket_write,
-    "zx_thread_self": lambda m: Handles.of(m).own("thread", m.current.koid),
-    "zx_process_self": lambda m: Handles.of(m).own("process", m.current.process_koid),
+    "zx_thread_self": lambda m: m.handles.own("thread", m.current.koid),
+    "zx_process_self": lambda m: m.handles.own("process", m.current.process_koid),
     "zx_thread_exit": lambda m: leave(m, 0),
     "zx_process_exit": leave,
     "zx_system_get_num_cpus": lambda m: len(m.target.processor),

@@ -30,4 +30,4 @@ def test_a_writer_in_cpp(tmp_path: Path, cc: str, level: str, kind: str) -> None
     report = crashtest(program.entry("fill", log, 6), check)
     assert report.ok, report
     assert report.stores == 12
-    assert program.machine.state["heap"].live == 0
+    assert program.machine.heap.live == 0

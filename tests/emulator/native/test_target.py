@@ -161,7 +161,7 @@ def test_explorations_leave_no_trace(program: NativeProgram) -> None:
     assert {each[0] for each in found[0]} == {1, 2}
     assert found[0] == found[1] == found[2]
     assert memory.read(0, 24) == bytes(24)
-    assert program.machine.state["heap"].live == 0
+    assert program.machine.heap.live == 0
 
 
 # --- Scenarios ----------------------------------------------------------------------------------
