@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["scenario"]
-
-
-def scenario() -> str:
-    """Return the scenario as TOML. Its threads are steps of the bundled formats."""
-    return SCENARIO
+__all__ = ["SCENARIO"]
 
 
 SCENARIO = """

@@ -362,7 +362,7 @@ def open_log(given: LogSocket, run: Run, name: str) -> DatagramSocket:
 
 
 @attrs.frozen
-class RunFor:
+class TargetRun:
     """Let time pass; without ``for`` and ``until``, until no thread has anything to do."""
 
     for_: Duration | None = parameter(None, help="so long", least=0)
@@ -378,7 +378,7 @@ class RunFor:
             raise ValueError("`for` and `until` exclude each other")
 
 
-def run(given: RunFor, run: Run) -> Outcome:
+def target_run(given: TargetRun, run: Run) -> Outcome:
     """Run the target."""
     machine: Machine = run.target
     kernel = machine.target.kernel
@@ -397,13 +397,13 @@ def run(given: RunFor, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class Suspend:
+class TargetSuspend:
     """Suspend the machine."""
 
     for_: Duration = parameter(help="so long", least=0)
 
 
-def suspend(given: Suspend, run: Run) -> Outcome:
+def target_suspend(given: TargetSuspend, run: Run) -> Outcome:
     """Advance boot time alone."""
     run.target.target.suspend(given.for_)
     return Outcome.ok()
@@ -430,14 +430,14 @@ def clock_jump(given: ClockJump, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class PState:
+class CpuPstate:
     """Change the frequency of a core."""
 
     cpu: int = parameter(help="the CPU", least=0)
     ratio: float = parameter(help="of the base frequency")
 
 
-def pstate(given: PState, run: Run) -> Outcome:
+def cpu_pstate(given: CpuPstate, run: Run) -> Outcome:
     """Set the ratio of a core, rounded to thousandths."""
     cpus = run.target.target.processor.cpus
     if given.cpu >= len(cpus):
@@ -450,11 +450,11 @@ def pstate(given: PState, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class Stop:
+class TargetStop:
     """Stop tracing in all providers."""
 
 
-def stop(given: Stop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have parameters)
+def target_stop(given: TargetStop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have parameters)
     """Stop the engines, which write the ends of their records."""
     target: Target = run.target.target
     target.stop()
@@ -468,36 +468,36 @@ def stop(given: Stop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have para
 
 
 @attrs.frozen
-class Save:
+class TargetSave:
     """Save the filled halves of streaming buffers."""
 
 
-def save(given: Save, run: Run) -> Outcome:  # noqa: ARG001
+def target_save(given: TargetSave, run: Run) -> Outcome:  # noqa: ARG001
     """Let the trace manager save the filled halves."""
     halves = run.target.target.traces.save()
     return Outcome.ok(f"{halves} halves", halves=halves)
 
 
 @attrs.frozen
-class CrashTarget:
+class TargetCrash:
     """Stop the machine."""
 
 
-def crash_target(given: CrashTarget, run: Run) -> Outcome:  # noqa: ARG001
+def target_crash(given: TargetCrash, run: Run) -> Outcome:  # noqa: ARG001
     """Stop everything; devices can still be read."""
     run.target.target.crash()
     return Outcome.ok()
 
 
 @attrs.frozen
-class Snapshot:
+class TargetSnapshot:
     """Save a device's contents as an output."""
 
     device: str = parameter(help="the device", refers="device")
     as_: str = parameter(help="the output", makes="output")
 
 
-def snapshot(given: Snapshot, run: Run) -> Outcome:
+def target_snapshot(given: TargetSnapshot, run: Run) -> Outcome:
     """Write the contents to the output."""
     data = run.bytes_of(given.device)
     run.put(given.as_, data)
@@ -517,13 +517,13 @@ def snapshot(given: Snapshot, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class Archive:
+class TargetArchive:
     """Save the trace manager's archive as an output."""
 
     as_: str = parameter(help="the output", makes="output")
 
 
-def archive(given: Archive, run: Run) -> Outcome:
+def target_archive(given: TargetArchive, run: Run) -> Outcome:
     """Write the archive to the output."""
     data: bytes = run.target.target.archive()
     run.put(given.as_, data)
@@ -534,20 +534,20 @@ def archive(given: Archive, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class CrashFault:
+class FaultCrash:
     """Stop the program that stores into a device, between two stores."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     stores: int = parameter(help="stores from here on that are still made", least=0)
 
 
-def crash(given: CrashFault, run: Run) -> Outcome:
+def fault_crash(given: FaultCrash, run: Run) -> Outcome:
     """Arm the fault."""
     return _arm_memory(run, given.device, lambda done: faults.CrashAfter(done + given.stores))
 
 
 @attrs.frozen
-class TornFault:
+class FaultTornWrite:
     """Stop the program that stores into a device, within a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
@@ -555,7 +555,7 @@ class TornFault:
     nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1, most=7)
 
 
-def torn_write(given: TornFault, run: Run) -> Outcome:
+def fault_torn_write(given: FaultTornWrite, run: Run) -> Outcome:
     """Arm the fault."""
     return _arm_memory(
         run, given.device, lambda done: faults.TornWrite(done + given.store, given.nbytes)
@@ -563,7 +563,7 @@ def torn_write(given: TornFault, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class FlipFault:
+class FaultBitFlip:
     """Flip a bit of a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
@@ -577,7 +577,7 @@ class FlipFault:
             raise ValueError("give `store`, `offset`, or both")
 
 
-def bit_flip(given: FlipFault, run: Run) -> Outcome:
+def fault_bit_flip(given: FaultBitFlip, run: Run) -> Outcome:
     """Arm the fault."""
     return _arm_memory(
         run,
@@ -597,7 +597,7 @@ def _arm_memory(run: Run, name: str, make: Callable[[int], Any]) -> Outcome:
 
 
 @attrs.frozen
-class FullFault:
+class FaultFull:
     """Let a trace buffer drop records as if it were full."""
 
     device: str = parameter(help="the trace provider", refers="device:trace_provider")
@@ -605,7 +605,7 @@ class FullFault:
     count: int = parameter(1, help="how many", least=0)
 
 
-def full(given: FullFault, run: Run) -> Outcome:
+def fault_full(given: FaultFull, run: Run) -> Outcome:
     """Arm the fault."""
     engine = run.device(given.device)
     if not isinstance(engine, TraceEngine):
@@ -616,7 +616,7 @@ def full(given: FullFault, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class DropFault:
+class FaultDrop:
     """Let a socket drop datagrams."""
 
     device: str = parameter(help="the socket", refers="device:log_socket")
@@ -624,7 +624,7 @@ class DropFault:
     count: int = parameter(1, help="how many", least=0)
 
 
-def drop(given: DropFault, run: Run) -> Outcome:
+def fault_drop(given: FaultDrop, run: Run) -> Outcome:
     """Arm the fault."""
     socket = run.device(given.device)
     if not isinstance(socket, DatagramSocket):

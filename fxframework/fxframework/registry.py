@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -47,6 +49,7 @@ __all__ = [
     "lazy_type",
     "nondeterministic",
     "parse_options",
+    "step_kinds",
 ]
 
 HEAD = 1 << 16
@@ -429,6 +432,36 @@ class StepKind:
     and ``as``, the output."""
     sample: Callable[[], str] | None = None
     """Returns a scenario, as TOML, with such a step, for `fxf plugins --check`."""
+
+
+def step_kinds(
+    module: str,
+    titles: Mapping[str, str],
+    *,
+    sample: str | None = None,
+    replays: Iterable[str] = (),
+) -> list[StepKind]:
+    """Return the kinds of the steps that a module has, from the title of each by its name.
+
+    The step ``heart.beat`` is the function ``heart_beat`` of the module, and its parameters are the
+    class ``HeartBeat``. A step named ``replay`` replays captures of the formats ``replays``;
+    ``sample`` is the ``module:attribute`` of a scenario with all other steps.
+    """
+    kinds = []
+    for name, title in titles.items():
+        is_replay = name.endswith(".replay")
+        words = re.split(r"[._]", name)
+        kinds.append(
+            StepKind(
+                name=name,
+                title=title,
+                parameters=lazy_type(f"{module}:{''.join(map(str.capitalize, words))}"),
+                run=lazy(f"{module}:{'_'.join(words)}"),
+                replays=frozenset(replays if is_replay else ()),
+                sample=functools.partial(_imported, sample) if sample and not is_replay else None,
+            )
+        )
+    return kinds
 
 
 @attrs.frozen(kw_only=True)

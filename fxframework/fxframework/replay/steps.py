@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from fxframework.model.table import Table
 
 __all__ = [
-    "Compare",
-    "Decode",
-    "Expect",
-    "Export",
+    "CaptureDecode",
+    "CaptureExpect",
+    "CaptureExport",
+    "GoldenCompare",
     "Range",
-    "compare",
-    "decode",
-    "expect",
-    "export",
+    "capture_decode",
+    "capture_expect",
+    "capture_export",
+    "golden_compare",
     "open_bytes",
 ]
 
@@ -38,7 +38,7 @@ LISTED = 5
 
 
 @attrs.frozen
-class Decode:
+class CaptureDecode:
     """Read bytes as a capture, which later steps look at."""
 
     from_: str = parameter(help="an output, or a device that has an image", refers="input")
@@ -49,7 +49,7 @@ class Decode:
     )
 
 
-def decode(given: Decode, run: Run) -> Outcome:
+def capture_decode(given: CaptureDecode, run: Run) -> Outcome:
     """Open the bytes with the named or detected reader, and read all of them."""
     options = {
         name: str(run.file(value))
@@ -104,7 +104,7 @@ class Range:
 
 
 @attrs.frozen
-class Expect:
+class CaptureExpect:
     """Say what a capture holds. All of it must hold, and no finding is unexpected."""
 
     capture: str = parameter(help="the capture", refers="capture")
@@ -143,7 +143,7 @@ class Expect:
             raise ValueError(f"{given[0]} needs a table; name it with table = …")
 
 
-def expect(given: Expect, run: Run) -> Outcome:
+def capture_expect(given: CaptureExpect, run: Run) -> Outcome:
     """Check the expectations of a capture; report all differences."""
     capture = run.capture(given.capture)
     capture.scan()
@@ -158,7 +158,7 @@ def expect(given: Expect, run: Run) -> Outcome:
     return Outcome.ok("; ".join(notes))
 
 
-def _wrong_whole(given: Expect, capture: Capture) -> Iterator[str]:
+def _wrong_whole(given: CaptureExpect, capture: Capture) -> Iterator[str]:
     if given.format and capture.format != given.format:
         yield f"the format is {capture.format}, not {given.format}"
     if given.records is None and not given.kinds:
@@ -175,7 +175,7 @@ def _wrong_whole(given: Expect, capture: Capture) -> Iterator[str]:
             yield f"there are {found:,} records of kind {kind}, not {count:,}{hint}"
 
 
-def _wrong_findings(given: Expect, capture: Capture, run: Run) -> Iterator[str]:
+def _wrong_findings(given: CaptureExpect, capture: Capture, run: Run) -> Iterator[str]:
     found = capture.diagnostics.counts
     expected = run.findings.setdefault(given.capture, set())
     for code in given.findings or ():
@@ -206,7 +206,7 @@ def _chosen(table: Table, where: Mapping[str, Any]) -> Table:
     return table.select(keep)
 
 
-def _wrong_rows(given: Expect, table: Table) -> Iterator[str]:
+def _wrong_rows(given: CaptureExpect, table: Table) -> Iterator[str]:
     rows = len(table)
     what = f"rows of {given.table}" + (" that were chosen" if given.where else "")
     if given.rows is not None and rows != given.rows:
@@ -258,7 +258,7 @@ def _some(values: list[Any]) -> str:
 
 
 @attrs.frozen
-class Export:
+class CaptureExport:
     """Put captures into another form, as `fxf convert` does; several on one timeline."""
 
     path: str = parameter(help="the output", makes="output")
@@ -270,7 +270,7 @@ class Export:
     options: dict[str, Any] = parameter(factory=dict, help="options of the exporter or writer")
 
 
-def export(given: Export, run: Run) -> Outcome:
+def capture_export(given: CaptureExport, run: Run) -> Outcome:
     """Write captures with an exporter, or one capture with the writer of its format."""
     from fxframework.conversion import plan
 
@@ -296,7 +296,7 @@ def export(given: Export, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class Compare:
+class GoldenCompare:
     """Compare an output, byte for byte, with the golden file beside the scenario."""
 
     output: str = parameter(help="the output", refers="output")
@@ -305,6 +305,6 @@ class Compare:
     )
 
 
-def compare(given: Compare, run: Run) -> Outcome:
+def golden_compare(given: GoldenCompare, run: Run) -> Outcome:
     """Compare the output with its golden file, or write the file."""
     return golden.compare(run, given.output, given.golden)

@@ -16,7 +16,7 @@ from fxframework.registry import (
     StepKind,
     Writer,
     lazy,
-    lazy_type,
+    step_kinds,
 )
 
 if TYPE_CHECKING:
@@ -192,32 +192,22 @@ def fx_exporters() -> Iterable[Exporter]:
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
     """Steps that change a tree in a VMO, and that copy it."""
-    # Name and title, the class of the parameters and the function in `steps.py`.
-    steps = (
-        ("start", "Begin a tree in a VMO, of a version and up to a size.", "Start", "start"),
-        ("create", "Make a node, a value, or a link to another tree.", "Create", "create"),
-        ("set", "Set a value.", "Set", "set_value"),
-        ("add", "Add to a number, or subtract from it.", "Add", "add"),
-        ("insert", "Count a value in a histogram.", "Insert", "insert"),
-        ("delete", "Delete a value.", "Delete", "delete"),
-        ("move", "Make a value a child of another node.", "Move", "move"),
-        ("begin", "Begin a transaction.", "Transaction", "begin"),
-        ("end", "End a transaction.", "Transaction", "end"),
-        ("snapshot", "Keep a copy of a VMO, as a reader gets it.", "Keep", "snapshot"),
-        ("freeze", "Keep a frozen copy of a VMO.", "Keep", "freeze"),
-        ("trees", "Keep the trees that links name.", "Trees", "trees"),
-        ("thread", "Start a thread that changes a tree.", "Thread", "thread"),
-    )
-    return [
-        StepKind(
-            name=f"inspect.{name}",
-            title=title,
-            parameters=lazy_type(f"fx_inspect.steps:{parameters}Parameters"),
-            run=lazy(f"fx_inspect.steps:{run}"),
-            sample=lazy("fx_inspect.sample:scenario"),
-        )
-        for name, title, parameters, run in steps
-    ]
+    titles = {
+        "inspect.start": "Begin a tree in a VMO, of a version and up to a size.",
+        "inspect.create": "Make a node, a value, or a link to another tree.",
+        "inspect.set": "Set a value.",
+        "inspect.add": "Add to a number, or subtract from it.",
+        "inspect.insert": "Count a value in a histogram.",
+        "inspect.delete": "Delete a value.",
+        "inspect.move": "Make a value a child of another node.",
+        "inspect.begin": "Begin a transaction.",
+        "inspect.end": "End a transaction.",
+        "inspect.snapshot": "Keep a copy of a VMO, as a reader gets it.",
+        "inspect.freeze": "Keep a frozen copy of a VMO.",
+        "inspect.trees": "Keep the trees that links name.",
+        "inspect.thread": "Start a thread that changes a tree.",
+    }
+    return step_kinds("fx_inspect.steps", titles, sample="fx_inspect.sample:SCENARIO")
 
 
 @hookimpl

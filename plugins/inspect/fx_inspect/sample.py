@@ -21,7 +21,7 @@ from fx_inspect.format import (
     BlockType,
 )
 
-__all__ = ["NODES", "PROPERTIES", "sample", "scenario"]
+__all__ = ["NODES", "PROPERTIES", "SCENARIO", "sample"]
 
 GROUP = 4096
 """Bytes of a group: nodes with their properties, names, strings and arrays."""
@@ -198,11 +198,6 @@ def _group() -> _Shape:
     return _Shape(words, weights, nodes, names, urls, tuple(numbers))
 
 
-def scenario() -> str:
-    """Return a scenario with the steps of Inspect as TOML, which `fxf plugins --check` runs."""
-    return SCENARIO
-
-
 SCENARIO = """
 scenario = { name = "inspect" }
 target = { cpus = 1 }
@@ -234,3 +229,4 @@ step = [
   { do = "target.run" },
 ]
 """
+"""A scenario with the steps of Inspect, which `fxf plugins --check` runs."""

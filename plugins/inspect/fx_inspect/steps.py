@@ -313,14 +313,14 @@ Action = Create | Set | Add | Insert | Delete | Move | InTransaction | CommonAct
 
 
 @attrs.frozen
-class ThreadParameters(workload.ThreadParameters):
+class InspectThread(workload.ThreadParameters):
     """Start a thread that changes a tree."""
 
     device: str = parameter(help=_DEVICE, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
 
 
-def thread(given: ThreadParameters, run: Run) -> Outcome:
+def inspect_thread(given: InspectThread, run: Run) -> Outcome:
     """Start the thread; it runs when time passes."""
     tree = tree_of(run, given.device)
     pid, tid = workload.start(given, run, given.device, tree, given.script).ids
@@ -341,7 +341,7 @@ class _OfValue(_OfDevice):
 
 
 @attrs.frozen
-class StartParameters(_OfDevice):
+class InspectStart(_OfDevice):
     """Begin the tree of a VMO."""
 
     version: int = parameter(2, help="of the format: 0, 1 or 2", least=0)
@@ -351,7 +351,7 @@ class StartParameters(_OfDevice):
     growth: str = parameter("step", help="how it grows", choices=("step", "double"))
 
 
-def start(given: StartParameters, run: Run) -> Outcome:
+def inspect_start(given: InspectStart, run: Run) -> Outcome:
     """Begin a tree, before any other step uses the device."""
     options: Mapping[str, Any] = {
         "version": given.version,
@@ -368,7 +368,7 @@ def start(given: StartParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class CreateParameters(_OfDevice):
+class InspectCreate(_OfDevice):
     """Create a value."""
 
     path: str = parameter(help=_NEW)
@@ -378,7 +378,7 @@ class CreateParameters(_OfDevice):
     disposition: str = parameter("child", help=_HOW, choices=LINKS)
 
 
-def create(given: CreateParameters, run: Run) -> None:
+def inspect_create(given: InspectCreate, run: Run) -> None:
     """Create the value."""
     tree = tree_of(run, given.device)
     if given.link:
@@ -396,91 +396,96 @@ def _create(tree: Tree, path: str, kind: str, content: Content | None) -> None:
 
 
 @attrs.frozen
-class SetParameters(_OfValue):
+class InspectSet(_OfValue):
     """Set a value."""
 
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
 
-def set_value(given: SetParameters, run: Run) -> None:
+def inspect_set(given: InspectSet, run: Run) -> None:
     """Set the value."""
     slot = [] if given.slot is None else [given.slot]
     tree_of(run, given.device).call(given.path, "set", *slot, given.value.value)
 
 
 @attrs.frozen
-class AddParameters(_OfValue):
+class InspectAdd(_OfValue):
     """Change a number."""
 
     by: int | float = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
 
-def add(given: AddParameters, run: Run) -> None:
+def inspect_add(given: InspectAdd, run: Run) -> None:
     """Add to the number."""
     tree_of(run, given.device).add(given.path, given.by, given.slot)
 
 
 @attrs.frozen
-class InsertParameters(_OfValue):
+class InspectInsert(_OfValue):
     """Count a value in a histogram."""
 
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
 
-def insert(given: InsertParameters, run: Run) -> None:
+def inspect_insert(given: InspectInsert, run: Run) -> None:
     """Count the value."""
     tree = tree_of(run, given.device)
     tree.call(given.path, "insert_multiple", given.value, given.count)
 
 
 @attrs.frozen
-class DeleteParameters(_OfValue):
+class InspectDelete(_OfValue):
     """Delete a value."""
 
 
-def delete(given: DeleteParameters, run: Run) -> None:
+def inspect_delete(given: InspectDelete, run: Run) -> None:
     """Delete the value."""
     tree_of(run, given.device).delete(given.path)
 
 
 @attrs.frozen
-class MoveParameters(_OfValue):
+class InspectMove(_OfValue):
     """Move a value to another node."""
 
     to: str = parameter(help="path of the node; the empty one is the root")
 
 
-def move(given: MoveParameters, run: Run) -> None:
+def inspect_move(given: InspectMove, run: Run) -> None:
     """Move the value."""
     tree_of(run, given.device).move(given.path, given.to)
 
 
 @attrs.frozen
-class TransactionParameters(_OfDevice):
-    """Begin or end a transaction."""
+class InspectBegin(_OfDevice):
+    """Begin a transaction."""
 
 
-def begin(given: TransactionParameters, run: Run) -> None:
+def inspect_begin(given: InspectBegin, run: Run) -> None:
     """Begin a transaction, perhaps within another one."""
     tree_of(run, given.device).inspector.begin_transaction()
 
 
-def end(given: TransactionParameters, run: Run) -> None:
+@attrs.frozen
+class InspectEnd(_OfDevice):
+    """End a transaction."""
+
+
+def inspect_end(given: InspectEnd, run: Run) -> None:
     """End the innermost transaction."""
     tree_of(run, given.device).inspector.end_transaction()
 
 
 @attrs.frozen
-class KeepParameters(_OfDevice):
+class InspectSnapshot(_OfDevice):
     """Save a copy of a VMO as an output."""
 
     as_: str = parameter(help="the output", makes="output")
 
 
-def snapshot(given: KeepParameters, run: Run) -> Outcome:
+def inspect_snapshot(given: InspectSnapshot, run: Run) -> Outcome:
     """Copy the VMO as a reader does; fails during a change."""
     try:
         taken = Snapshot.take(run.device(given.device), attempts=1)
@@ -490,7 +495,12 @@ def snapshot(given: KeepParameters, run: Run) -> Outcome:
     return Outcome.ok(generation=taken.generation, bytes=len(taken.data))
 
 
-def freeze(given: KeepParameters, run: Run) -> Outcome:
+@attrs.frozen
+class InspectFreeze(InspectSnapshot):
+    """Save a frozen copy of a VMO as an output."""
+
+
+def inspect_freeze(given: InspectFreeze, run: Run) -> Outcome:
     """Save a frozen copy; fails within a transaction."""
     frozen = tree_of(run, given.device).inspector.freeze()
     if frozen is None:
@@ -500,13 +510,13 @@ def freeze(given: KeepParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class TreesParameters(_OfDevice):
+class InspectTrees(_OfDevice):
     """Save the trees of links, each as an output named by the link's content."""
 
     as_: str = parameter(help="the folder of outputs", makes="output")
 
 
-def trees(given: TreesParameters, run: Run) -> Outcome:
+def inspect_trees(given: InspectTrees, run: Run) -> Outcome:
     """Request all trees, and save them as FOLDER/CONTENT."""
     kept = 0
     for content, inspector in tree_of(run, given.device).inspector.trees().items():

@@ -15,8 +15,8 @@ from fxframework.registry import (
     StepKind,
     Writer,
     lazy,
-    lazy_type,
     nondeterministic,
+    step_kinds,
 )
 
 SUFFIXES = (".fxlog",)
@@ -442,26 +442,9 @@ def fx_exporters() -> Iterable[Exporter]:
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
     """Steps for threads that log, for manifests, and for replay."""
-    return [
-        StepKind(
-            name="log.thread",
-            title="Start a thread that logs what it does.",
-            parameters=lazy_type("fx_log.steps:ThreadParameters"),
-            run=lazy("fx_log.steps:thread"),
-            sample=lazy("fx_log.sample:scenario"),
-        ),
-        StepKind(
-            name="log.manifest",
-            title="Name the component whose records have a tag.",
-            parameters=lazy_type("fx_log.steps:ManifestParameters"),
-            run=lazy("fx_log.steps:manifest"),
-            sample=lazy("fx_log.sample:scenario"),
-        ),
-        StepKind(
-            name="log.replay",
-            title="Write the records of a log again, at their own times.",
-            parameters=lazy_type("fx_log.steps:ReplayParameters"),
-            run=lazy("fx_log.steps:replay"),
-            replays=frozenset({"log"}),
-        ),
-    ]
+    titles = {
+        "log.thread": "Start a thread that logs what it does.",
+        "log.manifest": "Name the component whose records have a tag.",
+        "log.replay": "Write the records of a log again, at their own times.",
+    }
+    return step_kinds("fx_log.steps", titles, sample="fx_log.sample:SCENARIO", replays={"log"})

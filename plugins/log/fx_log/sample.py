@@ -12,7 +12,7 @@ from fx_log.format import ArgType
 from fx_log.severity import Level
 from fxframework.io.words import pad8
 
-__all__ = ["SHAPES", "TAGS", "sample", "scenario"]
+__all__ = ["SCENARIO", "SHAPES", "TAGS", "sample"]
 
 TAGS = tuple(("net", "wlan", "sysmem", "driver_manager", "bt")[n % 5] + str(n) for n in range(20))
 SHAPES = 140
@@ -93,11 +93,6 @@ def _string(name: str, value: str) -> bytes:
     return _argument(name, pad8(value.encode()), ArgType.STRING, wire.INLINE | len(value))
 
 
-def scenario() -> str:
-    """Return a scenario with the steps of logs as TOML, which `fxf plugins --check` runs."""
-    return SCENARIO
-
-
 SCENARIO = """
 [scenario]
 name = "log"
@@ -132,3 +127,4 @@ do = "target.snapshot"
 device = "syslog"
 as = "logs.fxlog"
 """
+"""A scenario with the steps of logs, which `fxf plugins --check` runs."""

@@ -22,7 +22,7 @@ from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, ArgumentType, CommonAction
 from fxframework.model.target import DatagramSink
 
-__all__ = ["Action", "Argument", "manifest", "replay", "thread"]
+__all__ = ["Action", "Argument", "log_manifest", "log_replay", "log_thread"]
 
 LEVELS = tuple(level.name for level in Level)
 _TAG = "the tag of the component, which is in the header of every record; 0 is none"
@@ -125,7 +125,7 @@ Action = Log | Datagram | CommonAction | Loop
 
 
 @attrs.frozen
-class ThreadParameters(workload.ThreadParameters):
+class LogThread(workload.ThreadParameters):
     """Start a thread that logs."""
 
     socket: str = parameter(help=_SOCKET, refers="device:log_socket")
@@ -137,7 +137,7 @@ class ThreadParameters(workload.ThreadParameters):
     )
 
 
-def thread(given: ThreadParameters, run: Run) -> Outcome:
+def log_thread(given: LogThread, run: Run) -> Outcome:
     """Start the thread; it runs when time passes.
 
     Drops of a socket are counted by process: the next record of any of its threads carries the
@@ -161,7 +161,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class ManifestParameters:
+class LogManifest:
     """Name the component of a tag, from here on."""
 
     socket: str = parameter(help="the log socket that it is said in", refers="device:log_socket")
@@ -170,7 +170,7 @@ class ManifestParameters:
     url: str = parameter(help="its url")
 
 
-def manifest(given: ManifestParameters, run: Run) -> Outcome:
+def log_manifest(given: LogManifest, run: Run) -> Outcome:
     """Send the control record."""
     writer = LogWriter(_socket(run, given.socket), pid=0, tid=0)
     if writer.manifest(given.tag, given.moniker, given.url):
@@ -192,7 +192,7 @@ def _socket(run: Run, name: str) -> DatagramSink:
 
 
 @attrs.frozen
-class ReplayParameters:
+class LogReplay:
     """Write the records of a log again, each at its own time."""
 
     capture: str = parameter(help="the log, a file beside the scenario", refers="file")
@@ -220,7 +220,7 @@ class _Piece:
     """Time of sending in ns; None for a control record, whose time may not be of the clock."""
 
 
-def replay(given: ReplayParameters, run: Run) -> Outcome:
+def log_replay(given: LogReplay, run: Run) -> Outcome:
     """Replay a capture on the target."""
     with run.host.open(run.file(given.capture), format="log") as capture:
         pieces = list(_pieces(capture.records()))

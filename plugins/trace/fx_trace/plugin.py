@@ -17,7 +17,7 @@ from fxframework.registry import (
     StepKind,
     Writer,
     lazy,
-    lazy_type,
+    step_kinds,
 )
 
 SUFFIXES = (".fxt", ".fxt.gz")
@@ -247,19 +247,10 @@ def fx_exporters() -> Iterable[Exporter]:
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
     """What threads of the emulated target trace, and what is replayed on it."""
-    steps = (
-        ("thread", "Start a thread that traces what it does.", "thread", ()),
-        ("scheduling", "Trace context switches and wakeups, from here on.", "schedule", ()),
-        ("replay", "Replay the records of a trace, at their own times.", "replay", ("trace",)),
-    )
-    return [
-        StepKind(
-            name=f"trace.{name}",
-            title=title,
-            parameters=lazy_type(f"fx_trace.steps:{name.capitalize()}Parameters"),
-            run=lazy(f"fx_trace.steps:{run}"),
-            replays=frozenset(replays),
-            sample=None if replays else lazy("fx_trace.sample:scenario"),
-        )
-        for name, title, run, replays in steps
-    ]
+    titles = {
+        "trace.thread": "Start a thread that traces what it does.",
+        "trace.scheduling": "Trace context switches and wakeups, from here on.",
+        "trace.replay": "Replay the records of a trace, at their own times.",
+    }
+    sample = "fx_trace.sample:SCENARIO"
+    return step_kinds("fx_trace.steps", titles, sample=sample, replays={"trace"})

@@ -19,7 +19,7 @@ from fx_trace.format import (
     RecordType,
 )
 
-__all__ = ["prologue", "sample", "scenario"]
+__all__ = ["SCENARIO", "prologue", "sample"]
 
 THREADS = 8
 CATEGORIES = 9
@@ -98,11 +98,6 @@ def _events(count: int) -> np.ndarray:
     return words
 
 
-def scenario() -> str:
-    """A scenario, as TOML, with the steps of traces: what `fxf plugins --check` runs."""
-    return SCENARIO
-
-
 SCENARIO = """
 [scenario]
 name = "trace"
@@ -140,3 +135,4 @@ do = "target.snapshot"
 device = "ring"
 as = "ring.tbuf"
 """
+"""A scenario with the steps of traces, which `fxf plugins --check` runs."""

@@ -24,7 +24,7 @@ from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction
 
-__all__ = ["Action", "Argument", "replay", "schedule", "thread"]
+__all__ = ["Action", "Argument", "trace_replay", "trace_scheduling", "trace_thread"]
 
 ActionContext = workload.ActionContext[TraceWriter]
 
@@ -258,7 +258,7 @@ Action = (
 
 
 @attrs.frozen
-class ThreadParameters(workload.ThreadParameters):
+class TraceThread(workload.ThreadParameters):
     """A thread that traces what it does."""
 
     provider: str = parameter(
@@ -279,7 +279,7 @@ def writer_of(run: Run, provider: str) -> TraceWriter:
     )
 
 
-def thread(given: ThreadParameters, run: Run) -> Outcome:
+def trace_thread(given: TraceThread, run: Run) -> Outcome:
     """Start the thread; it runs when time passes."""
     writer = writer_of(run, given.provider)
     started = workload.start(given, run, given.provider, writer, given.script)
@@ -293,7 +293,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class SchedulingParameters:
+class TraceScheduling:
     """Context switches and wakeups, from here on."""
 
     provider: str = parameter(
@@ -302,7 +302,7 @@ class SchedulingParameters:
     )
 
 
-def schedule(given: SchedulingParameters, run: Run) -> Outcome:
+def trace_scheduling(given: TraceScheduling, run: Run) -> Outcome:
     """Let a provider hear of the scheduler."""
     workload.target_of(run).listen(writer_of(run, given.provider))
     return Outcome.ok()
@@ -312,7 +312,7 @@ def schedule(given: SchedulingParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class ReplayParameters:
+class TraceReplay:
     """Drive the records of a trace through the writer, each at its own time."""
 
     capture: str = parameter(help="the trace, a file beside the scenario", refers="file")
@@ -342,7 +342,7 @@ class _Piece:
     """When it is written."""
 
 
-def replay(given: ReplayParameters, run: Run) -> Outcome:
+def trace_replay(given: TraceReplay, run: Run) -> Outcome:
     """Replay a capture on the target."""
     path = run.file(given.capture)
     with run.host.open(path, format="trace") as capture:

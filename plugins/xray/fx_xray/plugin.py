@@ -17,7 +17,7 @@ from fxframework.registry import (
     StepKind,
     Writer,
     lazy,
-    lazy_type,
+    step_kinds,
 )
 
 if TYPE_CHECKING:
@@ -351,36 +351,14 @@ def fx_exporters() -> Iterable[Exporter]:
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
     """The flight recorder of the emulated target, threads that it records, replays of traces."""
-    return [
-        StepKind(
-            name="xray.start",
-            title="Start recording calls in a memory.",
-            parameters=lazy_type("fx_xray.steps:StartParameters"),
-            run=lazy("fx_xray.steps:start"),
-            sample=lazy("fx_xray.sample:scenario"),
-        ),
-        StepKind(
-            name="xray.thread",
-            title="Start a thread whose calls are recorded.",
-            parameters=lazy_type("fx_xray.steps:ThreadParameters"),
-            run=lazy("fx_xray.steps:thread"),
-            sample=lazy("fx_xray.sample:scenario"),
-        ),
-        StepKind(
-            name="xray.log",
-            title="Save what a recorder's memory holds as a trace.",
-            parameters=lazy_type("fx_xray.steps:LogParameters"),
-            run=lazy("fx_xray.steps:keep_log"),
-            sample=lazy("fx_xray.sample:scenario"),
-        ),
-        StepKind(
-            name="xray.replay",
-            title="Replay the records of a trace at their own times.",
-            parameters=lazy_type("fx_xray.steps:ReplayParameters"),
-            run=lazy("fx_xray.steps:replay"),
-            replays=frozenset({"xray", "xray-basic"}),
-        ),
-    ]
+    titles = {
+        "xray.start": "Start recording calls in a memory.",
+        "xray.thread": "Start a thread whose calls are recorded.",
+        "xray.log": "Save what a recorder's memory holds as a trace.",
+        "xray.replay": "Replay the records of a trace at their own times.",
+    }
+    replays = {"xray", "xray-basic"}
+    return step_kinds("fx_xray.steps", titles, sample="fx_xray.sample:SCENARIO", replays=replays)
 
 
 @hookimpl

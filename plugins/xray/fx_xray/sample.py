@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fx_xray import format as wire
 from fx_xray.format import FileHeader, FunctionKind, MetadataKind
 
-__all__ = ["FREQUENCY", "FUNCTIONS", "HEADER", "THREADS", "metadata", "sample", "scenario"]
+__all__ = ["FREQUENCY", "FUNCTIONS", "HEADER", "SCENARIO", "THREADS", "metadata", "sample"]
 
 FREQUENCY = 2_596_120_000
 THREADS = 4
@@ -110,11 +110,6 @@ def metadata(kind: MetadataKind, fields: bytes) -> bytes:
     return (bytes([wire.first_byte(kind)]) + fields).ljust(wire.METADATA_BYTES, b"\0")
 
 
-def scenario() -> str:
-    """A scenario, as TOML, with the steps of XRay: what `fxf plugins --check` runs."""
-    return SCENARIO
-
-
 SCENARIO = """
 [scenario]
 name = "xray"
@@ -147,3 +142,4 @@ do = "xray.log"
 recorder = "recorder"
 as = "calls.xray"
 """
+"""A scenario with the steps of XRay, which `fxf plugins --check` runs."""

@@ -29,7 +29,7 @@ from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, CommonAction
 from fxframework.model.target import Memory
 
-__all__ = ["Action", "keep_log", "replay", "start", "thread"]
+__all__ = ["Action", "xray_log", "xray_replay", "xray_start", "xray_thread"]
 
 _RECORDER = "the memory that the flight recorder's buffers are in"
 _FUNCTION = "number of the function"
@@ -43,7 +43,7 @@ _HEX = "whether the payload is in hex"
 
 
 @attrs.frozen
-class StartParameters:
+class XrayStart:
     """How the recorder of a memory works."""
 
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
@@ -67,7 +67,7 @@ class StartParameters:
     )
 
 
-def start(given: StartParameters, run: Run) -> Outcome:
+def xray_start(given: XrayStart, run: Run) -> Outcome:
     """Begin recording, before any other step names the recorder."""
     writer = run.begin(
         (FdrWriter, given.recorder),
@@ -77,7 +77,7 @@ def start(given: StartParameters, run: Run) -> Outcome:
     return Outcome.ok(f"{writer.buffers} buffers", buffers=writer.buffers)
 
 
-def _writer(run: Run, given: StartParameters) -> FdrWriter:
+def _writer(run: Run, given: XrayStart) -> FdrWriter:
     memory = run.device(given.recorder)
     if not isinstance(memory, Memory):
         raise UsageError(
@@ -98,20 +98,18 @@ def _writer(run: Run, given: StartParameters) -> FdrWriter:
 
 def writer_of(run: Run, recorder: str) -> FdrWriter:
     """Return the recorder of a memory, which all share; it begins here where it did not before."""
-    return run.shared(
-        (FdrWriter, recorder), lambda: _writer(run, StartParameters(recorder=recorder))
-    )
+    return run.shared((FdrWriter, recorder), lambda: _writer(run, XrayStart(recorder=recorder)))
 
 
 @attrs.frozen
-class LogParameters:
+class XrayLog:
     """Keep what is recorded."""
 
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     as_: str = parameter(help="the output: the trace", makes="output")
 
 
-def keep_log(given: LogParameters, run: Run) -> Outcome:
+def xray_log(given: XrayLog, run: Run) -> Outcome:
     """Make the file of what the memory holds, whatever became of the programs."""
     writer = writer_of(run, given.recorder)
     image = run.bytes_of(given.recorder)
@@ -260,14 +258,14 @@ class _Release:
 
 
 @attrs.frozen
-class ThreadParameters(workload.ThreadParameters):
+class XrayThread(workload.ThreadParameters):
     """A thread whose calls are recorded."""
 
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
 
 
-def thread(given: ThreadParameters, run: Run) -> Outcome:
+def xray_thread(given: XrayThread, run: Run) -> Outcome:
     """Start the thread; it runs when time passes. At its end its buffer is released."""
     writer = writer_of(run, given.recorder)
     script = [*given.script, _Release()]
@@ -279,7 +277,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class ReplayParameters:
+class XrayReplay:
     """Drive the records of a trace into a memory of the target, each at its own time."""
 
     capture: str = parameter(help="the trace, a file beside the scenario", refers="file")
@@ -306,7 +304,7 @@ class _Piece:
     record: XrayRecord
 
 
-def replay(given: ReplayParameters, run: Run) -> Outcome:
+def xray_replay(given: XrayReplay, run: Run) -> Outcome:
     """Drive a capture again, on the target."""
     path = run.file(given.capture)
     with path.open("rb") as file:
