@@ -13,7 +13,7 @@ import enum
 import heapq
 import itertools
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -21,6 +21,9 @@ from fx_emulator.clock import VirtualClock
 from fx_emulator.cpu import Cpu, Processor, Tsc
 from fx_emulator.errors import EmulatorError
 from fx_emulator.vmo import FIRST_KOID
+
+if TYPE_CHECKING:
+    from fxframework.model.target import SchedulerListener
 
 __all__ = [
     "DeadlockError",
@@ -238,26 +241,6 @@ class Thread:
         return f"thread {self.name!r} of process {self.process.name!r}"
 
 
-class Listener(Protocol):
-    """A listener for scheduler events (``fxframework.model.target.SchedulerListener``)."""
-
-    def context_switch(
-        self,
-        *,
-        cpu: int,
-        ticks: int,
-        outgoing_tid: int,
-        outgoing_state: int,
-        incoming_tid: int,
-        incoming_priority: int,
-        outgoing_priority: int,
-    ) -> object:
-        """A CPU switched from one thread to another."""
-
-    def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> object:
-        """A thread became ready to run."""
-
-
 class _Core:
     """The scheduler's state of a CPU."""
 
@@ -319,7 +302,7 @@ class Kernel:
         """Context in which bodies of killed threads are closed, which runs their ``finally``."""
         self._random = Random(seed)
         self._cores = [_Core(number, cpu) for number, cpu in enumerate(processor.cpus)]
-        self._listeners: list[tuple[Listener, bool]] = []
+        self._listeners: list[tuple[SchedulerListener, bool]] = []
         self._ready: list[Thread] = []
         self._timers: list[tuple[int, int, int, _Core | Thread, int]] = []
         self._sequence = itertools.count()
@@ -384,7 +367,7 @@ class Kernel:
         self._wake(thread)
         return thread
 
-    def listen(self, listener: Listener, ticks: Literal["clock", "tsc"] = "clock") -> None:
+    def listen(self, listener: SchedulerListener, ticks: Literal["clock", "tsc"] = "clock") -> None:
         """Call a listener for every switch and wakeup from now on.
 
         Its ``ticks`` are those of the clock, or of the counter of the CPU where the event happens.
@@ -393,7 +376,7 @@ class Kernel:
             raise EmulatorError(f"invalid ticks {ticks!r}: must be 'clock' or 'tsc'")
         self._listeners.append((listener, ticks == "tsc"))
 
-    def unlisten(self, listener: Listener) -> None:
+    def unlisten(self, listener: SchedulerListener) -> None:
         """Stop calling a listener."""
         self._listeners = [each for each in self._listeners if each[0] is not listener]
 

@@ -11,7 +11,7 @@ from fx_emulator.errors import EmulatorError
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.trace_buffer import TraceEngine
 from fxframework.errors import MissingExtraError
-from fxframework.kit.steps import Outcome, Run, parameter
+from fxframework.kit.steps import Outcome, Run, parameter, table_schema
 
 __all__ = ["NativeArgument", "NativeRun", "NativeThread"]
 
@@ -39,12 +39,7 @@ class NativeArgument:
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON schema, for `fxf replay --schema`."""
-        table = {
-            "type": "object",
-            "properties": {"text": {"type": "string"}},
-            "required": ["text"],
-            "additionalProperties": False,
-        }
+        table = table_schema({"text": {"type": "string"}}, "text")
         return {"anyOf": [{"type": ["integer", "string"]}, table]}
 
     def resolve(self, run: Run) -> Any:

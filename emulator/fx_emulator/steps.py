@@ -22,7 +22,7 @@ from fx_emulator.target import Target
 from fx_emulator.trace_buffer import HEADER_BYTES, MODES, PAGE, TraceEngine
 from fx_emulator.vmo import Vmo
 from fxframework.kit.steps import Duration, Outcome, Run, parameter
-from fxframework.model.target import Program
+from fxframework.model.target import Program, SchedulerListener
 
 __all__ = ["Machine", "MachineThread"]
 
@@ -37,7 +37,7 @@ DURABLE_FULL = ("drop", "stop", "pad")
 @attrs.frozen
 class _Wait:
     event: str
-    timeout_ns: int | None
+    timeout_ns: int | None = None
 
 
 @attrs.frozen
@@ -45,58 +45,34 @@ class _Signal:
     event: str
 
 
+@attrs.frozen
 class MachineThread:
-    """A thread as programs see it (``fxframework.model.target.Thread``)."""
+    """A thread as programs see it (``fxframework.model.target.Thread``), of a thread of the kernel.
 
-    def __init__(self, thread: k.Thread) -> None:
-        self.thread = thread
+    Each signal of an event ends one wait.
+    """
 
-    @property
-    def ids(self) -> tuple[int, int]:
-        """Koids of process and thread."""
-        return self.thread.ids
+    ids: tuple[int, int]
+    """Koids of process and thread."""
+    counter: Tsc
+    """The counter of the CPU that it is on."""
+    clock: VirtualClock
+    """The machine's clock."""
 
-    @property
-    def counter(self) -> Tsc:
-        """The counter of the CPU that it is on."""
-        return self.thread.counter
-
-    @property
-    def clock(self) -> VirtualClock:
-        """The machine's clock."""
-        return self.thread.clock
-
-    def run(self, ns: int) -> k.Run:
-        """Use ``ns`` of CPU time."""
-        return k.Run(ns)
-
-    def sleep(self, ns: int) -> k.Sleep:
-        """Block for ``ns``."""
-        return k.Sleep(ns)
-
-    def wait(self, event: str, timeout_ns: int | None = None) -> _Wait:
-        """Block until an event has a signal that no other wait has consumed."""
-        return _Wait(event, timeout_ns)
-
-    def signal(self, event: str) -> _Signal:
-        """Signal an event; each signal ends one wait."""
-        return _Signal(event)
-
-    def migrate(self, cpu: int | None) -> k.Migrate:
-        """Move to a CPU and stay on it."""
-        return k.Migrate(cpu)
-
-    def give_way(self) -> k.Yield:
-        """Let others of the same priority run first."""
-        return k.Yield()
+    run = staticmethod(k.Run)
+    sleep = staticmethod(k.Sleep)
+    wait = staticmethod(_Wait)
+    signal = staticmethod(_Signal)
+    migrate = staticmethod(k.Migrate)
+    give_way = staticmethod(k.Yield)
 
 
 class _Guarded:
     """A scheduler listener that is dropped when a fault crashes it."""
 
-    def __init__(self, machine: Machine, listener: k.Listener) -> None:
+    def __init__(self, machine: Machine, listener: SchedulerListener) -> None:
         self._machine = machine
-        self._listener: k.Listener | None = listener
+        self._listener: SchedulerListener | None = listener
 
     def context_switch(self, **event: int) -> None:
         """Forward to the listener."""
@@ -165,7 +141,7 @@ class Machine:
         made: list[MachineThread] = []
 
         def body(thread: k.Thread) -> k.Body:
-            made.append(MachineThread(thread))
+            made.append(MachineThread(thread.ids, thread.counter, thread.clock))
             return self._body(program(made[0]))
 
         self.target.spawn(process, name, body, priority=priority, cpu=cpu, background=background)
@@ -199,7 +175,7 @@ class Machine:
         """Record a crash that did not end the run."""
         self._crashed.append(what)
 
-    def listen(self, listener: k.Listener) -> None:
+    def listen(self, listener: SchedulerListener) -> None:
         """Call a listener for scheduler events, with ticks of the CPUs' counters.
 
         A listener that crashes is not called again; the kernel goes on.

@@ -106,7 +106,7 @@ class Target:
         """The service that reads each log socket, by the socket's name."""
         self.crashed: Crash | None = None
         """The crash that stopped the machine, or None."""
-        self._programs: list[NativeProgram | Machine] = []
+        self._machines: list[Machine] = []
 
     @property
     def counter(self) -> Tsc:
@@ -197,12 +197,9 @@ class Target:
         """
         from fx_emulator.native.program import NativeProgram
 
-        self._check_running()
-        program = NativeProgram(
-            self, os.fspath(path), symbols=symbols, memory_order=memory_order, stack=stack
+        return NativeProgram(
+            self._load(path, symbols=symbols, memory_order=memory_order, stack=stack)
         )
-        self._programs.append(program)
-        return program
 
     def execute(
         self,
@@ -220,10 +217,17 @@ class Target:
         """
         from fx_emulator.native.process import LinuxProcess
 
+        machine = self._load(path, system="linux", stack=8 << 20)
+        return LinuxProcess(machine, arguments, environment or {}, files or {})
+
+    def _load(self, path: str | os.PathLike[str], **options: Any) -> Machine:
+        """Load a file into a machine of its own, which is closed with the target."""
+        from fx_emulator.native.machine import Machine
+
         self._check_running()
-        process = LinuxProcess(self, os.fspath(path), arguments, environment or {}, files or {})
-        self._programs.append(process.machine)
-        return process
+        machine = Machine(self, os.fspath(path), **options)
+        self._machines.append(machine)
+        return machine
 
     # --- Running ---
 
@@ -295,8 +299,8 @@ class Target:
     def close(self) -> None:
         """End all threads without storing anything, and close all memories."""
         self._end_all()
-        for program in self._programs:
-            program.close()
+        for machine in self._machines:
+            machine.close()
         for memory in self._memories():
             memory.close()
 

@@ -10,7 +10,7 @@ import functools
 import struct
 import threading
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import numpy as np
@@ -18,7 +18,10 @@ import numpy as np
 from fx_emulator.clock import VirtualClock
 from fx_emulator.errors import Crash, EmulatorError
 
-__all__ = ["Contents", "Mode", "Provider", "TraceEngine", "TraceManager", "TraceMemory"]
+if TYPE_CHECKING:
+    from fxframework.model.target import Memory
+
+__all__ = ["Contents", "Mode", "Provider", "TraceEngine", "TraceManager"]
 
 Mode = Literal["oneshot", "circular", "streaming"]
 MODES: tuple[Mode, ...] = ("oneshot", "circular", "streaming")
@@ -53,23 +56,6 @@ _WORD = struct.Struct("<Q")
 _UNPACK = _WORD.unpack_from
 _HEADER = struct.Struct("<16Q")
 _ZERO = bytes(8)
-
-
-class TraceMemory(Protocol):
-    """The memory interface of an engine and a manager (``fxframework.model.target.Memory``)."""
-
-    @property
-    def size(self) -> int:
-        """Bytes in the region."""
-
-    def store_u64(self, offset: int, value: int) -> None:
-        """Store a word, in one store."""
-
-    def read(self, offset: int, n: int) -> bytes:
-        """Return ``n`` bytes from ``offset``."""
-
-    def write(self, offset: int, buffer: bytes) -> None:
-        """Store whole words in ascending order."""
 
 
 @attrs.frozen
@@ -123,7 +109,7 @@ class TraceEngine:
 
     def __init__(
         self,
-        memory: TraceMemory,
+        memory: Memory,
         mode: Mode = "oneshot",
         *,
         on_full: Callable[[int, int], None] | None = None,

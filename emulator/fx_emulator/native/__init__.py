@@ -22,37 +22,20 @@ if TYPE_CHECKING:
     from fx_emulator.native.threads import NativeThread
 
 _MODULES = {
-    "BudgetError": "errors",
-    "Exploration": "exploration",
-    "Frame": "errors",
-    "LoadError": "errors",
-    "MissingPackageError": "errors",
-    "NativeEntry": "program",
-    "NativeError": "errors",
-    "NativeProgram": "program",
-    "NativeThread": "threads",
-    "Store": "program",
-    "StoreTrace": "program",
-    "explore": "exploration",
+    "errors": ("BudgetError", "Frame", "LoadError", "MissingPackageError", "NativeError"),
+    "exploration": ("Exploration", "explore"),
+    "program": ("NativeEntry", "NativeProgram", "Store", "StoreTrace"),
+    "threads": ("NativeThread",),
 }
 
 __all__ = [
-    "BudgetError",
-    "Exploration",
-    "Frame",
-    "LoadError",
-    "MissingPackageError",
-    "NativeEntry",
-    "NativeError",
-    "NativeProgram",
-    "NativeThread",
-    "Store",
-    "StoreTrace",
-    "explore",
-]
+    "BudgetError", "Exploration", "Frame", "LoadError", "MissingPackageError", "NativeEntry",
+    "NativeError", "NativeProgram", "NativeThread", "Store", "StoreTrace", "explore",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -594,18 +594,23 @@ class Explorer:
             self.schedules = self.states = 0
             self._on_instruction = self._on_point
             self.conflicts.hook_points(self._on_point, self.machine.ordering)
-            try:
-                self._all(limit)
-            except _FoundError as found:
-                return self._failed(found.error, image=found.image)
-            except _EndError as end:
-                return end.failed
-            except GrownError:
-                continue
-            except NativeError as error:
-                return self._failed(error, image=self._image())
-            if not self.conflicts.grown:
-                return None
+            with contextlib.suppress(GrownError):
+                failed = self._failure_of(self._all, limit)
+                if failed is not None or not self.conflicts.grown:
+                    return failed
+
+    def _failure_of(
+        self, search: Callable[..., ExploreFailure | None], *given: Any
+    ) -> ExploreFailure | None:
+        """Search with the given arguments. Return the failure that is found, or that ends it."""
+        try:
+            return search(*given)
+        except _FoundError as found:
+            return self._failed(found.error, image=found.image)
+        except NativeError as error:
+            if self.order is not None:
+                self.order.reveal()
+            return self._failed(error, image=self.device.image())
 
     def _meet_signal(self) -> None:
         """Interrupt each thread once, to find its conflicts with the handler."""
@@ -618,13 +623,8 @@ class Explorer:
                 # Errors are found again by the search, at a point.
                 self._run_thread()
 
-    def _image(self) -> bytes:
-        if self.order is not None:
-            self.order.reveal()
-        return self.device.image()
-
-    def _all(self, limit: int) -> None:
-        """Search depth-first."""
+    def _all(self, limit: int) -> ExploreFailure | None:
+        """Search depth-first, up to a failure, a new conflict, or a number of schedules."""
         self._restart()
         nodes: list[_Node] = []
         place: _Place | None = None
@@ -641,12 +641,12 @@ class Explorer:
             if place.why != "pruned":
                 failed = self._ask_last()
                 if failed is not None:
-                    raise _EndError(failed)
+                    return failed
             if self.conflicts.grown or not nodes:
-                return
+                return None
             if self.schedules >= limit:
                 self.complete = False
-                return
+                return None
             place = self._backtrack(nodes)
 
     def _set_quiet(self) -> None:
@@ -699,18 +699,21 @@ class Explorer:
         stops = {each.pc for each in path if isinstance(each, Run) and each.accesses >= 0}
         self._on_instruction = self._on_replay
         self.conflicts.hook_points(self._on_replay, stops | self.machine.ordering)
-        try:
-            for choice in path:
-                self._follow(choice)
-            for index, _ in enumerate(self.threads):
-                self._follow(Run(index))
-            if self.order is not None:
-                for thread in self.threads:
-                    self.order.drain_all(thread.number)
-        except _FoundError as found:
-            return self._failed(found.error, image=found.image)
-        except NativeError as error:
-            return self._failed(error, image=self._image())
+        return self._failure_of(self._follow_all, path)
+
+    def _follow_all(self, path: list[Choice]) -> ExploreFailure | None:
+        """Execute a schedule, and then what is left of each thread."""
+        for choice in path:
+            self._follow(choice)
+        for index, _ in enumerate(self.threads):
+            self._follow(Run(index))
+        return self._end()
+
+    def _end(self) -> ExploreFailure | None:
+        """Drain all store buffers, and check the image."""
+        if self.order is not None:
+            for thread in self.threads:
+                self.order.drain_all(thread.number)
         return self._ask_last()
 
     def _follow(self, choice: Choice) -> None:
@@ -741,19 +744,13 @@ class Explorer:
         for number in seeds:
             self._restart()
             self.random_name = f"random:{number}"
-            try:
-                self._draw(Random(number))
-            except _FoundError as found:
-                return self._failed(found.error, image=found.image)
-            except NativeError as error:
-                return self._failed(error, image=self._image())
-            failed = self._ask_last()
+            failed = self._failure_of(self._draw, Random(number))
             if failed is not None:
                 return failed
         self.complete = False
         return None
 
-    def _draw(self, chance: Random) -> None:
+    def _draw(self, chance: Random) -> ExploreFailure | None:
         """Run one random schedule: few long runs, or many short ones."""
         most = 1 << 1 + chance.below(10)
         left = self.budget
@@ -779,17 +776,7 @@ class Explorer:
                 waiting = len(self.order.waiting(thread.number))
                 for _ in range(chance.below(waiting + 1)):
                     self.order.drain(thread.number)
-        if self.order is not None:
-            for thread in self.threads:
-                self.order.drain_all(thread.number)
-
-
-class _EndError(Exception):
-    """A check rejected the last image of a schedule."""
-
-    def __init__(self, failed: ExploreFailure) -> None:
-        super().__init__(failed.schedule)
-        self.failed = failed
+        return self._end()
 
 
 def _reads(operands: tuple[Any, ...]) -> bool:

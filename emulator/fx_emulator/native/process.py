@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from fx_emulator.native.calls import Blocked
 from fx_emulator.native.errors import BudgetError
@@ -22,15 +20,14 @@ class LinuxProcess:
 
     def __init__(
         self,
-        target: Any,
-        path: str | Path,
+        machine: Machine,
         arguments: Sequence[str],
         environment: Mapping[str, str],
         files: Mapping[str, bytes],
     ) -> None:
-        self.path = Path(path)
-        self.machine = Machine(target, path, system="linux", stack=8 << 20)
-        self.system: Linux = self.machine.linux
+        self.path = machine.file.path
+        self.machine = machine
+        self.system: Linux = machine.linux
         self.system.files = {name: bytearray(data) for name, data in files.items()}
         self._put_start(arguments, environment)
 

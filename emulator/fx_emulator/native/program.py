@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -13,7 +12,7 @@ from fx_emulator.memory import Memory
 from fx_emulator.native.calls import Blocked
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.errors import Frame, NativeError
-from fx_emulator.native.machine import BUDGET, Machine, MemoryOrder
+from fx_emulator.native.machine import BUDGET, Machine
 from fx_emulator.native.threads import Finished, NativeThread, Stopped
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.vmo import Mapping as VmoMapping
@@ -118,33 +117,12 @@ class NativeEntry:
 
 
 class NativeProgram:
-    """An object file loaded on a target; created by ``Target.load``.
+    """An object file loaded on a target; created by ``Target.load``."""
 
-    Args:
-        target: the emulated machine.
-        path: a relocatable object, a shared object, or a static executable without libc.
-        symbols: definitions of symbols that neither the file nor the target defines: Python
-            functions of integers, addresses, or bytes of variables.
-        memory_order: ``program``, or ``tso`` for store buffers.
-        stack: bytes of each thread's stack.
-
-    Raises LoadError for a file that cannot be loaded, NativeError if an initialiser fails.
-    """
-
-    def __init__(
-        self,
-        target: Any,
-        path: str | Path,
-        *,
-        symbols: Mapping[str, Callable[..., Any] | int | bytes] | None = None,
-        memory_order: MemoryOrder = "program",
-        stack: int = 256 << 10,
-    ) -> None:
-        self.target = target
-        self.path = Path(path)
-        self.machine = Machine(
-            target, path, symbols=symbols, memory_order=memory_order, stack=stack
-        )
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.target = machine.target
+        self.path = machine.file.path
 
     def __repr__(self) -> str:
         return f"<NativeProgram: {self.path.name}, {len(self.symbols)} symbols>"

@@ -28,6 +28,7 @@ __all__ = [
     "output_fault",
     "parameter",
     "referred",
+    "table_schema",
 ]
 
 T = TypeVar("T")
@@ -114,6 +115,16 @@ def referred(refers: str) -> tuple[str, tuple[str, ...]]:
             remedy=f"it can be {', '.join(NAMES)}, or device:KIND,KIND",
         )
     return noun, wanted
+
+
+def table_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    """Return the JSON schema of a TOML table that has these keys only."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        **({"required": list(required)} if required else {}),
+        "additionalProperties": False,
+    }
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import attrs
 
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.kit.steps import Duration, Outcome, Run, parameter
+from fxframework.kit.steps import Duration, Outcome, Run, parameter, table_schema
 from fxframework.model.target import Target, Thread
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "GiveWay",
     "Loop",
     "Migrate",
+    "ReplayParameters",
     "Signal",
     "Sleep",
     "ThreadParameters",
@@ -80,6 +81,15 @@ class ActionContext(Generic[W]):
             return int(text)
         except ValueError:
             return float(text)
+
+    def value(self, value: Any) -> Any:
+        """Return a value, or each of a list, in the current round; ``"{i}"`` alone is a number."""
+        if isinstance(value, list):
+            return [self.value(each) for each in value]
+        if not isinstance(value, str):
+            return value
+        count = self.counts.get(value[1:-1]) if value[:1] + value[-1:] == "{}" else None
+        return self.text(value) if count is None else count
 
     def args(self, args: Mapping[str, Argument]) -> dict[str, Any]:
         """Return arguments in the form that writers take."""
@@ -149,23 +159,15 @@ class Argument:
         for kind, type in cls.types.items():
             names = list(dict.fromkeys(_JSON[of] for of in type.of))
             types[kind] = {"type": names if len(names) > 1 else names[0]}
-        table = {
-            "type": "object",
-            "properties": types,
-            "minProperties": 1,
-            "maxProperties": 1,
-            "additionalProperties": False,
-        }
+        table = table_schema(types) | {"minProperties": 1, "maxProperties": 1}
         return {"anyOf": [{"type": ["boolean", "number", "string"]}, table]}
 
     def on(self, stage: ActionContext[Any]) -> Any:
         """Return the value in the current round of loops; ``"{i}"`` alone is the number itself."""
-        value = self.value
-        if isinstance(value, str) and "{" in value:
-            count = stage.counts.get(value[1:-1]) if value[0] + value[-1] == "{}" else None
-            text = count is None or (self.type is not None and int not in self.type.of)
-            value = stage.text(value) if text else count
-        return value if self.type is None else self.type.make(value)
+        if self.type is None:
+            return stage.value(self.value)
+        is_text = int not in self.type.of
+        return self.type.make((stage.text if is_text else stage.value)(self.value))
 
 
 # --- Actions of every thread ---------------------------------------------------------------------
@@ -322,6 +324,26 @@ def target_of(run: Run) -> Target:
 
 
 # --- Replaying captures --------------------------------------------------------------------------
+
+
+@attrs.frozen
+class ReplayParameters:
+    """Parameters that every replay of a capture has.
+
+    A format adds one for a device that the records go to instead of an output, named ``instead``.
+    """
+
+    instead: ClassVar[str]
+
+    capture: str = parameter(help="the capture, a file beside the scenario", refers="file")
+    as_: str = parameter(
+        "", help="the output: what the target makes of the capture", makes="output"
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError unless either the output or the device is given."""
+        if bool(self.as_) == bool(getattr(self, self.instead)):
+            raise ValueError(f"give either `as` or `{self.instead}`")
 
 
 class Timed(Protocol):

@@ -1,4 +1,4 @@
-"""Sample: a typical file of any size of a declared format."""
+"""Samples: typical files of any size, of a declared format or made of words."""
 
 from __future__ import annotations
 
@@ -17,14 +17,24 @@ from fxframework.wire.records import Layout, Record
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fxframework.wire.format import Format
 
-__all__ = ["sample"]
+__all__ = ["decimal_text", "sample"]
 
 DISTINCT = 64
 """Records of each kind that are made; the file repeats those that make rows."""
 STEP_NS = 1000
 WORDS = ("alpha", "beta", "gamma", "delta")
+
+
+def decimal_text(numbers: NDArray[Any], digits: int) -> NDArray[Any]:
+    """Return the last decimal digits of each number, up to 8, as the first bytes of a word."""
+    words = numbers * 0
+    for place in range(digits):
+        words |= (ord("0") + numbers // 10 ** (digits - 1 - place) % 10) << 8 * place
+    return words
 
 
 def sample(format: Format, nbytes: int) -> bytes:

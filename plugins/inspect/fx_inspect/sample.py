@@ -20,6 +20,7 @@ from fx_inspect.format import (
     TYPE,
     BlockType,
 )
+from fxframework.wire.sample import decimal_text
 
 __all__ = ["NODES", "PROPERTIES", "SCENARIO", "sample"]
 
@@ -71,7 +72,7 @@ def sample(nbytes: int) -> bytes:
     for node in range(NODES):
         numbers = number * NODES + node
         # In both texts the digits are within one word.
-        digits = _digits(numbers)
+        digits = decimal_text(numbers, DIGITS)
         words[:, shape.names[node] + 2] = digits << np.uint64(8) | np.uint64(ord("-"))
         words[:, shape.urls[node] + 5] = digits | np.uint64(
             int.from_bytes(b"#", "big") << 8 * DIGITS
@@ -94,15 +95,6 @@ class _Shape:
     urls: tuple[int, ...]
     numbers: tuple[int, ...]
     """The first of four integers of each node."""
-
-
-def _digits(number: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the last seven decimal digits of each number, as the first bytes of a word."""
-    word = np.zeros_like(number)
-    for place in range(DIGITS):
-        digit = 48 + number // 10 ** (DIGITS - 1 - place) % 10
-        word |= digit << np.uint64(8 * place)
-    return word
 
 
 def _string(text: bytes, order: int, references: int) -> bytes:

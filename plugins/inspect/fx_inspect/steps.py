@@ -16,7 +16,7 @@ from fx_inspect.write.nodes import Node
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError, UsageError, did_you_mean
 from fxframework.kit import workload
-from fxframework.kit.steps import Outcome, Run, parameter
+from fxframework.kit.steps import Outcome, Run, parameter, table_schema
 from fxframework.kit.workload import BODY, Activity, CommonAction
 
 __all__ = ["Action", "Content", "Tree"]
@@ -76,12 +76,7 @@ class Content:
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON schema, for `fxf replay --schema`."""
         single = {"type": ["boolean", "number", "string"]}
-        table = {
-            "type": "object",
-            "properties": {"hex": {"type": "string"}},
-            "required": ["hex"],
-            "additionalProperties": False,
-        }
+        table = table_schema({"hex": {"type": "string"}}, "hex")
         return {"anyOf": [single, {"type": "array", "items": single}, table]}
 
     def kind(self) -> str:
@@ -201,17 +196,6 @@ def tree_of(run: Run, device: str) -> Tree:
 ActionContext = workload.ActionContext[Tree]
 
 
-def _present(stage: ActionContext, value: Any) -> Any:
-    """Return a value with the current counts of the loops; ``"{i}"`` alone becomes a number."""
-    if isinstance(value, list):
-        return [_present(stage, each) for each in value]
-    if not isinstance(value, str):
-        return value
-    if value[1:-1] in stage.counts and value == f"{{{value[1:-1]}}}":
-        return stage.counts[value[1:-1]]
-    return stage.text(value)
-
-
 @attrs.frozen
 class Create:
     """Create a value."""
@@ -222,7 +206,7 @@ class Create:
 
     def do(self, stage: ActionContext) -> None:
         """Create the value."""
-        content = None if self.value is None else Content(_present(stage, self.value.value))
+        content = None if self.value is None else Content(stage.value(self.value.value))
         _create(stage.writer, stage.text(self.create), self.kind, content)
 
 
@@ -237,7 +221,7 @@ class Set:
     def do(self, stage: ActionContext) -> None:
         """Set the value."""
         slot = [] if self.slot is None else [self.slot]
-        stage.writer.call(stage.text(self.set), "set", *slot, _present(stage, self.value.value))
+        stage.writer.call(stage.text(self.set), "set", *slot, stage.value(self.value.value))
 
 
 @attrs.frozen
@@ -250,7 +234,7 @@ class Add:
 
     def do(self, stage: ActionContext) -> None:
         """Add to the number."""
-        stage.writer.add(stage.text(self.add), _present(stage, self.by), self.slot)
+        stage.writer.add(stage.text(self.add), stage.value(self.by), self.slot)
 
 
 @attrs.frozen
@@ -264,7 +248,7 @@ class Insert:
     def do(self, stage: ActionContext) -> None:
         """Count the value."""
         path = stage.text(self.insert)
-        stage.writer.call(path, "insert_multiple", _present(stage, self.value), self.count)
+        stage.writer.call(path, "insert_multiple", stage.value(self.value), self.count)
 
 
 @attrs.frozen

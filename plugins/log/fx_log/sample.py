@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log import format as wire
 from fx_log.format import ArgType
 from fx_log.severity import Level
-from fxframework.io.words import pad8
+from fx_log.write.writer import LogWriter
+from fxframework.wire.sample import decimal_text
 
 __all__ = ["SCENARIO", "SHAPES", "TAGS", "sample"]
 
@@ -22,7 +23,8 @@ VERBS = ("opened", "closed", "took over", "gave up on", "is waiting for", "answe
 LEVELS = (*[Level.INFO] * 12, *[Level.DEBUG] * 5, Level.WARN, Level.WARN, Level.ERROR)
 STEP_NS = 1_250
 """Nanoseconds between records."""
-DIGITS = 8
+NUMBER = "0" * 8
+"""Stands for the number of a message, of which it takes a word."""
 
 
 def sample(nbytes: int) -> bytes:
@@ -36,7 +38,7 @@ def sample(nbytes: int) -> bytes:
     begin = np.repeat(np.arange(rounds) * shapes.size, SHAPES)
     number = np.arange(rounds * SHAPES, dtype=np.int64)
     words[begin + np.tile(starts, rounds) + 1] = 1_000_000_000 + STEP_NS * number
-    words[begin + np.tile(numbers, rounds)] = _digits(number)
+    words[begin + np.tile(numbers, rounds)] = decimal_text(number, len(NUMBER))
     words[begin + np.tile(keys, rounds)] = number * 7919 % 100_003
     if 8 * shapes.size <= nbytes:
         return words.tobytes()
@@ -49,48 +51,24 @@ def sample(nbytes: int) -> bytes:
 def _shapes() -> tuple[NDArray[np.int64], ...]:
     """Return the words of all shapes; start, message number and key's value of each shape."""
     pieces: list[bytes] = []
+    writer = LogWriter(SimpleNamespace(put=pieces.append))
     places: list[tuple[int, int, int]] = []
     at = 0
     for shape in range(SHAPES):
-        tag = TAGS[shape % len(TAGS)]
-        text = f"request {'0' * DIGITS} {VERBS[shape % len(VERBS)]} {'a peer ' * (shape % 2)}"
-        head = _number("pid", 1000 + shape % 12) + _number("tid", 2000 + shape % 40)
-        head += _string("tag", tag)
-        message = _string("message", text.strip())
-        key = _number(KEYS[shape % len(KEYS)], 0, ArgType.INT64)
-        words = 2 + (len(head) + len(message) + len(key)) // 8
-        header = wire.RECORD_TYPE | wire.SIZE.put(words)
-        header |= wire.HEADER_SEVERITY.put(LEVELS[shape % len(LEVELS)])
-        pieces += [header.to_bytes(8, "little"), bytes(8), head, message, key]
-        # The number is the second word of the message, after its header, its name and "request ".
-        places.append((at, at + 2 + len(head) // 8 + 3, at + words - 1))
+        text = f"request {NUMBER} {VERBS[shape % len(VERBS)]} {'a peer ' * (shape % 2)}"
+        arguments = [
+            ("pid", ArgType.UINT64, 1000 + shape % 12),
+            ("tid", ArgType.UINT64, 2000 + shape % 40),
+            ("tag", ArgType.STRING, TAGS[shape % len(TAGS)]),
+            ("message", ArgType.STRING, text.strip()),
+            (KEYS[shape % len(KEYS)], ArgType.INT64, 0),
+        ]
+        writer.put(LEVELS[shape % len(LEVELS)], arguments, time=0)
+        words = len(pieces[-1]) // 8
+        places.append((at, at + pieces[-1].index(NUMBER.encode()) // 8, at + words - 1))
         at += words
     starts, numbers, keys = np.array(places, np.int64).T
     return np.frombuffer(b"".join(pieces), "<i8"), starts, numbers, keys
-
-
-def _digits(number: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the last eight decimal digits of each number, as a word of text."""
-    word = np.zeros_like(number)
-    for place in range(DIGITS):
-        word |= (48 + number // 10 ** (DIGITS - 1 - place) % 10) << (8 * place)
-    return word
-
-
-def _argument(name: str, value: bytes, kind: int, value_ref: int = 0) -> bytes:
-    body = pad8(name.encode()) + value
-    words = 1 + len(body) // 8
-    header = kind | wire.ARG_SIZE.put(words) | wire.VALUE_REF.put(value_ref)
-    header |= wire.NAME_REF.put(wire.INLINE | len(name))
-    return header.to_bytes(8, "little") + body
-
-
-def _number(name: str, value: int, kind: ArgType = ArgType.UINT64) -> bytes:
-    return _argument(name, value.to_bytes(8, "little"), kind)
-
-
-def _string(name: str, value: str) -> bytes:
-    return _argument(name, pad8(value.encode()), ArgType.STRING, wire.INLINE | len(value))
 
 
 SCENARIO = """

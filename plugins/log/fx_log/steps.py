@@ -192,22 +192,17 @@ def _socket(run: Run, name: str) -> DatagramSink:
 
 
 @attrs.frozen
-class LogReplay:
+class LogReplay(workload.ReplayParameters):
     """Write the records of a log again, each at its own time."""
 
-    capture: str = parameter(help="the log, a file beside the scenario", refers="file")
-    as_: str = parameter("", help="the output: the resulting log", makes="output")
+    instead: ClassVar[str] = "socket"
+
     socket: str = parameter(
         "",
         help="a log socket that all records go to, instead of an output; the one behind records "
         "that it drops tells how many they were",
         refers="device:log_socket",
     )
-
-    def __attrs_post_init__(self) -> None:
-        """Raise ValueError unless exactly one of both is given."""
-        if bool(self.as_) == bool(self.socket):
-            raise ValueError("give either `as` or `socket`")
 
 
 @attrs.frozen

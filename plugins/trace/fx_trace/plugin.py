@@ -121,7 +121,7 @@ def fx_readers() -> Iterable[Reader]:
             open=lazy("fx_trace.read.image:open_buffer"),
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain_buffer"),
-            sample=lazy("fx_trace.read.image:sample"),
+            sample=lazy("fx_trace.sample:buffer_sample"),
         ),
     ]
 

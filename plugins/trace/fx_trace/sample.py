@@ -1,7 +1,8 @@
-"""A typical trace of any size, made at once: what benchmarks decode."""
+"""Typical traces of any size, for benchmarks."""
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
 from fx_trace import format as wire
@@ -18,8 +19,18 @@ from fx_trace.format import (
     EventType,
     RecordType,
 )
+from fx_trace.read.buffer import BufferHeader
+from fx_trace.read.records import (
+    Initialization,
+    ProviderInfo,
+    StringRecord,
+    ThreadRecord,
+    TraceInfo,
+    TraceRecord,
+)
+from fxframework.io.words import WORD
 
-__all__ = ["SCENARIO", "prologue", "sample"]
+__all__ = ["SCENARIO", "buffer_sample", "prologue", "sample"]
 
 THREADS = 8
 CATEGORIES = 9
@@ -29,7 +40,7 @@ BYTES_PER_EVENT = 40
 
 
 def sample(nbytes: int) -> bytes:
-    """About ``nbytes`` of trace: complete events, four deep, with 0, 1 or 2 int64 arguments.
+    """Return about ``nbytes`` of trace: complete events, four deep, with 0, 1 or 2 int64 arguments.
 
     Strings and threads are indexed; times are in order; a tick is a nanosecond.
     """
@@ -37,41 +48,20 @@ def sample(nbytes: int) -> bytes:
 
 
 def prologue() -> bytes:
-    """Magic, provider, rate, the strings and the threads."""
-    words = [wire.MAGIC_WORD]
-    words.append(
-        wire.PROVIDER_INFO_WORD.pack(
-            record_type=RecordType.METADATA,
-            record_size=2,
-            metadata_type=wire.MetadataType.PROVIDER_INFO,
-            provider_id=1,
-            name_length=6,
-        )
-    )
-    words.append(int.from_bytes(b"sample", "little"))
-    words.append(wire.INITIALIZATION.pack(record_type=RecordType.INITIALIZATION, record_size=2))
-    words.append(wire.DEFAULT_TICKS_PER_SECOND)
+    """Return magic, provider, rate, the strings and the threads."""
     groups = (("category", CATEGORIES), ("name", NAMES), ("arg", ARGUMENTS))
     texts = [f"{group}{number:02}" for group, count in groups for number in range(count)]
-    for index, text in enumerate(texts, start=1):
-        data = text.encode()
-        size = -(-len(data) // 8)
-        words.append(
-            wire.STRING.pack(
-                record_type=RecordType.STRING,
-                record_size=1 + size,
-                string_index=index,
-                string_length=len(data),
-            )
-        )
-        padded = data.ljust(8 * size, b"\0")
-        words += [int.from_bytes(padded[at : at + 8], "little") for at in range(0, 8 * size, 8)]
-    for index in range(1, THREADS + 1):
-        words.append(
-            wire.THREAD.pack(record_type=RecordType.THREAD, record_size=3, thread_index=index)
-        )
-        words += [1000 + index % 3, 2000 + index]
-    return b"".join(word.to_bytes(8, "little") for word in words)
+    records: list[TraceRecord] = [
+        TraceInfo(info_type=0, magic=wire.MAGIC),
+        ProviderInfo(id=1, name="sample"),
+        Initialization(ticks_per_second=wire.DEFAULT_TICKS_PER_SECOND),
+    ]
+    records += [StringRecord(index=index, value=text) for index, text in enumerate(texts, 1)]
+    records += [
+        ThreadRecord(index=index, pid=1000 + index % 3, tid=2000 + index)
+        for index in range(1, THREADS + 1)
+    ]
+    return b"".join(record.pack() for record in records)
 
 
 def _events(count: int) -> np.ndarray:
@@ -96,6 +86,19 @@ def _events(count: int) -> np.ndarray:
         words[argument] = ArgType.INT64 | ARG_SIZE.put(2) | ARG_NAME.put(name)
         words[argument + 1] = number[some]
     return words
+
+
+def buffer_sample(nbytes: int) -> bytes:
+    """Return about ``nbytes`` of a stopped oneshot buffer, with the records of a typical trace."""
+    records = sample(nbytes)
+    while wire.TYPE.get(records[0]) == RecordType.METADATA:
+        word = int.from_bytes(records[:WORD], "little")
+        records = records[WORD * wire.SIZE.get(word) :]
+    grain = wire.BUFFER_GRAIN
+    total = -(-(wire.BUFFER_HEADER_BYTES + len(records)) // grain) * grain
+    header = BufferHeader.for_size(total, wire.BufferingMode.ONESHOT)
+    header = attrs.evolve(header, rolling_data_end=(len(records), 0))
+    return (header.pack() + records).ljust(total, b"\0")
 
 
 SCENARIO = """

@@ -312,23 +312,16 @@ def trace_scheduling(given: TraceScheduling, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class TraceReplay:
+class TraceReplay(workload.ReplayParameters):
     """Drive the records of a trace through the writer, each at its own time."""
 
-    capture: str = parameter(help="the trace, a file beside the scenario", refers="file")
-    as_: str = parameter(
-        "", help="the output: the resulting archive, section by section", makes="output"
-    )
+    instead: ClassVar[str] = "provider"
+
     provider: str = parameter(
         "",
         help="a trace provider that all records go to, with slots of its own, instead of an output",
         refers="device:trace_provider",
     )
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse none or both."""
-        if bool(self.as_) == bool(self.provider):
-            raise ValueError("give either `as` or `provider`")
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ They drive the flight recorder on whatever target a scenario has
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -277,21 +277,16 @@ def xray_thread(given: XrayThread, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class XrayReplay:
+class XrayReplay(workload.ReplayParameters):
     """Drive the records of a trace into a memory of the target, each at its own time."""
 
-    capture: str = parameter(help="the trace, a file beside the scenario", refers="file")
-    as_: str = parameter("", help="the output: the resulting trace", makes="output")
+    instead: ClassVar[str] = "recorder"
+
     recorder: str = parameter(
         "",
         help="a recorder that all calls and events go to, instead of an output",
         refers="device:vmo",
     )
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse none or both."""
-        if bool(self.as_) == bool(self.recorder):
-            raise ValueError("give either `as` or `recorder`")
 
 
 @attrs.define

@@ -23,7 +23,8 @@ from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import BufferHeader, Image
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.framing import frames
-from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer, sample
+from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer
+from fx_trace.sample import buffer_sample
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.salvage import salvage_image
 from fxframework.errors import Severity, WriteRefusedError
@@ -889,7 +890,9 @@ def test_damaged_images_are_covered_and_both_decoders_agree(data: bytes) -> None
     assert rewritten(data) == data
 
 
-@pytest.mark.parametrize("data", [*IMAGES, sample(1 << 17)], ids=[*map(str, range(5)), "typical"])
+@pytest.mark.parametrize(
+    "data", [*IMAGES, buffer_sample(1 << 17)], ids=[*map(str, range(5)), "typical"]
+)
 def test_compiled_and_plain_agree(data: bytes) -> None:
     def decoded() -> list[Any]:
         from fx_trace.read.image import open_buffer
@@ -928,7 +931,7 @@ class TestBufferReader(ReaderContract):
         yield Sample("running.tbuf", circular(90, stop=False))
         yield Sample("wrapped_often.tbuf", circular(200))
         yield Sample("oneshot.tbuf", vector("oneshot_stopped.vmo"))
-        yield Sample("typical.tbuf", sample(9000))
+        yield Sample("typical.tbuf", buffer_sample(9000))
         yield Sample("metadata.tbuf", with_metadata(), sound=False)
         yield Sample(
             "no_sum.tbuf",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace.format import BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
     DAMAGED,
     DROPPED_AT,
@@ -57,7 +57,6 @@ __all__ = [
     "BufferWriter",
     "open_buffer",
     "open_buffer_writer",
-    "sample",
 ]
 
 I64 = NDArray[np.int64]
@@ -581,21 +580,3 @@ def open_buffer_writer(
     Of the options, ``image_size`` is the length of one that was cut.
     """
     return BufferWriter(sink, image_size=int(options.get("image_size", 0)))
-
-
-# --- A typical image ---------------------------------------------------------------------------
-
-
-def sample(nbytes: int) -> bytes:
-    """About ``nbytes`` of a stopped oneshot buffer, with the records of a typical trace."""
-    from fx_trace.sample import sample as archive
-
-    records = archive(nbytes)
-    while wire.TYPE.get(records[0]) == wire.RecordType.METADATA:
-        word = int.from_bytes(records[:WORD], "little")
-        records = records[WORD * wire.SIZE.get(word) :]
-    grain = wire.BUFFER_GRAIN
-    total = -(-(BUFFER_HEADER_BYTES + len(records)) // grain) * grain
-    header = BufferHeader.for_size(total, BufferingMode.ONESHOT)
-    header = attrs.evolve(header, rolling_data_end=(len(records), 0))
-    return (header.pack() + records).ljust(total, b"\0")
