@@ -48,15 +48,13 @@ really stores. May raise ``Crash``."""
 class StoreLog:
     """Log of every 8-byte store, in order, and of every change of size between them.
 
-    It grows by 8 bytes a word plus 16 a call, and is never truncated; assign a new one
+    It grows by 16 bytes a store, and is never truncated; assign a new one
     (``memory.log = StoreLog()``) to start over. It contains the stores made through the ``Memory``
     only: not those of another process, nor those through ``Memory.words``.
     """
 
     def __init__(self) -> None:
-        # Runs of neighbouring words: start and length of each run, and the words of all runs.
-        self._starts = array("Q")
-        self._lengths = array("Q")
+        self._offsets = array("Q")
         self._values = array("Q")
         self._sizes: list[tuple[int, int]] = []
 
@@ -67,12 +65,7 @@ class StoreLog:
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Byte offset of each store, int64 (n,); a copy."""
-        starts = np.array(self._starts, np.int64)
-        lengths = np.array(self._lengths, np.int64)
-        first = np.cumsum(lengths) - lengths
-        within = np.arange(len(self), dtype=np.int64) - np.repeat(first, lengths)
-        offsets: NDArray[np.int64] = np.repeat(starts, lengths) + WORD * within
-        return offsets
+        return np.array(self._offsets, np.int64)
 
     @property
     def values(self) -> NDArray[np.uint64]:
@@ -86,14 +79,12 @@ class StoreLog:
 
     def stored(self, offset: int, value: int) -> None:
         """Log one store."""
-        self._starts.append(offset)
-        self._lengths.append(1)
+        self._offsets.append(offset)
         self._values.append(value)
 
     def stored_words(self, offset: int, words: bytes) -> None:
         """Log ascending stores of whole words from ``offset`` on."""
-        self._starts.append(offset)
-        self._lengths.append(len(words) // WORD)
+        self._offsets.extend(range(offset, offset + len(words), WORD))
         self._values.frombytes(words)
 
     def resized(self, size: int) -> None:
@@ -121,10 +112,9 @@ class StoreLog:
         words = memoryview(data).cast("Q")
         sizes = iter([*self._sizes, (-1, 0)])
         before, size = next(sizes)
-        places = (self.offsets // WORD).tolist()
         for number in range(len(self) + 1):
             if number:
-                words[places[number - 1]] = self._values[number - 1]
+                words[self._offsets[number - 1] // WORD] = self._values[number - 1]
             while before == number:
                 data = bytearray(bytes(data[:size]).ljust(size, b"\0"))
                 words = memoryview(data).cast("Q")

@@ -351,15 +351,6 @@ class Machine:
 
     # --- memory access by the target ---
 
-    def peek_word(self, address: int) -> bytes:
-        """Return eight bytes at an aligned address."""
-        return self.space.read(address, 8)
-
-    def poke_word(self, address: int, data: bytes) -> None:
-        """Write eight bytes; journaled, but not seen by hooks."""
-        self.remember(address, 8)
-        self.space.write(address, data)
-
     def remember(self, address: int, size: int) -> None:
         """Journal bytes that are about to be overwritten."""
         if self.journal is not None:

@@ -192,11 +192,13 @@ class StoreBuffers:
     # --- memory ---
 
     def _load(self, word: int) -> bytes:
-        data: bytes = self.machine.peek_word(word)
+        data: bytes = self.machine.space.read(word, _WORD)
         return data
 
     def _store(self, word: int, data: bytes) -> None:
-        self.machine.poke_word(word, data)
+        """Write a word; journaled, but not seen by hooks."""
+        self.machine.remember(word, _WORD)
+        self.machine.space.write(word, data)
 
     # --- exploration ---
 

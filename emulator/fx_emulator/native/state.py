@@ -151,20 +151,12 @@ class State:
     def stored(self, at: int, size: int, value: int, thread: int, pc: int) -> None:
         """Record a store into the device, before the bytes change."""
         self.trail.append((at, size, value, thread, pc))
-        view = self.device.region.view
-        first, last = at & -_WORD, (at + size - 1) & -_WORD
-        if first == last:
-            old = int.from_bytes(view[first : first + _WORD], "little")
-            shift = 8 * (at - first)
-            new = old & ~((1 << 8 * size) - 1 << shift) | value << shift
-            self.content ^= hash((first, old)) ^ hash((first, new))
-            return
-        data = bytearray(view[first : last + _WORD])
-        data[at - first : at - first + size] = value.to_bytes(size, "little")
-        for word in (first, last):
-            old = int.from_bytes(view[word : word + _WORD], "little")
-            new = int.from_bytes(data[word - first : word - first + _WORD], "little")
-            self.content ^= hash((word, old)) ^ hash((word, new))
+        first, end = at & -_WORD, (at + size + _WORD - 1) & -_WORD
+        old = bytes(self.device.region.view[first:end])
+        new = old[: at - first] + value.to_bytes(size, "little") + old[at - first + size :]
+        for word in range(first, end, _WORD):
+            place = slice(word - first, word - first + _WORD)
+            self.content ^= hash((word, old[place])) ^ hash((word, new[place]))
 
     def _version(self, word: int, version: int) -> None:
         old = self._versions.get(word, 0)

@@ -6,7 +6,7 @@ that uses it, or by ``inspect.start``, which sets its options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import attrs
@@ -21,27 +21,13 @@ from fxframework.kit.workload import BODY, Activity, CommonAction
 
 __all__ = ["Action", "Content", "Tree"]
 
-CREATORS: Mapping[str, Callable[..., Any]] = {
-    "node": Node.create_child,
-    "int": Node.create_int,
-    "uint": Node.create_uint,
-    "double": Node.create_double,
-    "bool": Node.create_bool,
-    "string": Node.create_string,
-    "bytes": Node.create_bytes,
-    "int_array": Node.create_int_array,
-    "uint_array": Node.create_uint_array,
-    "double_array": Node.create_double_array,
-    "string_array": Node.create_string_array,
-    "int_linear_histogram": Node.create_int_linear_histogram,
-    "uint_linear_histogram": Node.create_uint_linear_histogram,
-    "double_linear_histogram": Node.create_double_linear_histogram,
-    "int_exponential_histogram": Node.create_int_exponential_histogram,
-    "uint_exponential_histogram": Node.create_uint_exponential_histogram,
-    "double_exponential_histogram": Node.create_double_exponential_histogram,
-}
-"""Functions that create a value, by kind."""
-KINDS = tuple(CREATORS)
+KINDS = (
+    "node", "int", "uint", "double", "bool", "string", "bytes",
+    "int_array", "uint_array", "double_array", "string_array",
+    "int_linear_histogram", "uint_linear_histogram", "double_linear_histogram",
+    "int_exponential_histogram", "uint_exponential_histogram", "double_exponential_histogram",
+)  # fmt: skip
+"""Kinds of values; a node has a method ``create_KIND`` for each but the node."""
 LINKS = ("child", "inline")
 
 _DEVICE = "the VMO"
@@ -126,7 +112,7 @@ class Tree:
             if content is None or not isinstance(given, list):
                 raise UsageError(f"{path!r}: a value is needed for a {kind}")
             try:
-                self.values[path] = CREATORS[kind](node, name, *given)
+                self.values[path] = getattr(node, f"create_{kind}")(name, *given)
             except TypeError:
                 raise UsageError(
                     f"{path!r}: {given!r} is not a value of a {kind}", remedy=_VALUE

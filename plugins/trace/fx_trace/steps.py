@@ -5,8 +5,8 @@ They drive the writer on whatever target a scenario has (``fxframework.model.tar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import attrs
 
@@ -55,6 +55,20 @@ _MEANWHILE = "what is done meanwhile"
 _ID = 'correlation id; a text may hold the round of a loop, as in "{i}"'
 
 
+def _write(
+    stage: ActionContext,
+    write: Callable[..., object],
+    event: Begin | End | Complete | Async | Flow | Instant,
+    name: str,
+    *more: int,
+    **options: Any,
+) -> None:
+    """Call a method of the writer with what its events have in common, and with more."""
+    category = stage.text(event.category)
+    args = stage.args(event.args)
+    write(category, stage.text(name), *more, args, thread=stage.ids, **options)
+
+
 @attrs.frozen
 class Slice:
     """A slice around what is done meanwhile: begin and end events."""
@@ -84,12 +98,7 @@ class Begin:
 
     def do(self, stage: ActionContext) -> None:
         """Write the event."""
-        stage.writer.duration_begin(
-            stage.text(self.category),
-            stage.text(self.begin),
-            stage.args(self.args),
-            thread=stage.ids,
-        )
+        _write(stage, stage.writer.duration_begin, self, self.begin)
 
 
 @attrs.frozen
@@ -102,9 +111,7 @@ class End:
 
     def do(self, stage: ActionContext) -> None:
         """Write the event."""
-        stage.writer.duration_end(
-            stage.text(self.category), stage.text(self.end), stage.args(self.args), thread=stage.ids
-        )
+        _write(stage, stage.writer.duration_end, self, self.end)
 
 
 @attrs.frozen
@@ -121,15 +128,9 @@ class Complete:
         counter = stage.thread.counter
         begin = counter.read_tsc()
         yield from stage.all(self.body)
-        stage.writer.duration_complete(
-            stage.text(self.category),
-            stage.text(self.complete),
-            begin,
-            # Another CPU's counter may be behind the one on which it began.
-            max(begin, counter.read_tsc()),
-            stage.args(self.args),
-            thread=stage.ids,
-        )
+        # Another CPU's counter may be behind the one on which it began.
+        end = max(begin, counter.read_tsc())
+        _write(stage, stage.writer.duration_complete, self, self.complete, begin, end)
 
 
 @attrs.frozen
@@ -144,7 +145,8 @@ class Async:
 
     def do(self, stage: ActionContext) -> None:
         """Write the event."""
-        _correlated(stage, f"async_{self.async_}", self)
+        write = getattr(stage.writer, f"async_{self.async_}")
+        _write(stage, write, self, self.name, stage.number(self.id))
 
 
 @attrs.frozen
@@ -159,17 +161,8 @@ class Flow:
 
     def do(self, stage: ActionContext) -> None:
         """Write the event."""
-        _correlated(stage, f"flow_{self.flow}", self)
-
-
-def _correlated(stage: ActionContext, method: str, action: Async | Flow) -> None:
-    getattr(stage.writer, method)(
-        stage.text(action.category),
-        stage.text(action.name),
-        stage.number(action.id),
-        stage.args(action.args),
-        thread=stage.ids,
-    )
+        write = getattr(stage.writer, f"flow_{self.flow}")
+        _write(stage, write, self, self.name, stage.number(self.id))
 
 
 @attrs.frozen
@@ -203,13 +196,7 @@ class Instant:
 
     def do(self, stage: ActionContext) -> None:
         """Write the event."""
-        stage.writer.instant(
-            stage.text(self.category),
-            stage.text(self.instant),
-            stage.args(self.args),
-            thread=stage.ids,
-            scope=self.scope or None,
-        )
+        _write(stage, stage.writer.instant, self, self.instant, scope=self.scope or None)
 
 
 @attrs.frozen
