@@ -84,8 +84,8 @@ class Access:
     operands: tuple[Operand, ...]
     locked: bool
     """Whether it is atomic: a LOCK prefix, or XCHG with memory."""
-    fence: str
-    """``mfence`` or empty."""
+    fence: bool
+    """Whether it is MFENCE."""
     repeated: bool = False
     """Whether a REP prefix repeats it, RCX times."""
     timed: bool = False
@@ -96,7 +96,7 @@ class Access:
     @property
     def orders(self) -> bool:
         """Whether it drains the store buffer. SFENCE does not: later loads may pass it."""
-        return self.locked or self.fence == "mfence"
+        return self.locked or self.fence
 
     def parts(self, address_of: Callable[[Operand], int]) -> tuple[AccessPart, ...]:
         """Return the parts in order, given the address of each operand."""
@@ -172,7 +172,7 @@ class Decoder:
             size=found.size,
             operands=operands,
             locked=found.prefix[0] == 0xF0 or exchange,
-            fence=name if name == "mfence" else "",
+            fence=name == "mfence",
             timed=name in {"rdtsc", "rdtscp"},
             repeated=found.mnemonic.startswith("rep") and name != "ret",
             plural=sum(-(-each.size // _WORD) * (each.reads + each.writes) for each in operands)

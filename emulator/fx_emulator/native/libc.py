@@ -7,7 +7,8 @@ runtime.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from fx_emulator.native.calls import Blocked, Table
@@ -99,28 +100,16 @@ def strcat(machine: Any, target: int, source: int) -> int:
 # --- printf ------------------------------------------------------------------------------------
 
 
-class _Registers:
-    """Variable arguments of a call: registers, then stack."""
-
-    def __init__(self, machine: Any, skip: int) -> None:
-        self._machine = machine
-        self._next = skip
-
-    def __call__(self) -> int:
-        self._next += 1
-        value: int = self._machine.arguments(self._next)[-1]
-        return value
+def _passed(machine: Any, skip: int) -> Iterator[int]:
+    """Yield the arguments of a call after the first ``skip``: from registers, then the stack."""
+    for count in itertools.count(skip + 1):
+        yield machine.arguments(count)[-1]
 
 
-class _VaList:
-    """The variable arguments of a ``va_list``."""
-
-    def __init__(self, machine: Any, at: int) -> None:
-        self._space = machine.space
-        self._at = at
-
-    def __call__(self) -> int:
-        space, at = self._space, self._at
+def _listed(machine: Any, at: int) -> Iterator[int]:
+    """Yield the variable arguments of the ``va_list`` at an address."""
+    space = machine.space
+    while True:
         offset = space.read_word(at, 4)
         if offset < 48:
             space.write_word(at, offset + 8, 4)
@@ -128,16 +117,15 @@ class _VaList:
         else:
             place = space.read_word(at + 8)
             space.write_word(at + 8, place + 8)
-        value: int = space.read_word(place)
-        return value
+        yield space.read_word(place)
 
 
-def _text(machine: Any, form: int, argument: Callable[[], int]) -> bytes:
+def _text(machine: Any, form: int, arguments: Iterator[int]) -> bytes:
     def string(at: int, most: int | None) -> bytes:
         text: bytes = machine.space.read_string(at, _LONGEST if most is None else most)
         return text if most != 0 else b""
 
-    return format_text(_string(machine, form), argument, string)
+    return format_text(_string(machine, form), arguments, string)
 
 
 def _into(machine: Any, at: int, size: int, text: bytes) -> int:
@@ -204,7 +192,7 @@ def _found(at: int, offset: int) -> int:
 
 def _format(machine: Any, form: int, skip: int) -> bytes:
     """Format text whose arguments follow the first ``skip`` arguments of the call."""
-    return _text(machine, form, _Registers(machine, skip))
+    return _text(machine, form, _passed(machine, skip))
 
 
 def _blocked(action: Any, result: int = 0, ns: int = 0) -> NoReturn:
@@ -252,7 +240,7 @@ LIBC: Table = {
         m, at, size, _format(m, form, 5)
     ),
     "vsnprintf": lambda m, at, size, form, rest: _into(
-        m, at, size, _text(m, form, _VaList(m, rest))
+        m, at, size, _text(m, form, _listed(m, rest))
     ),
     "sprintf": lambda m, at, form: _into(m, at, _ALL, _format(m, form, 2)),
     "printf": lambda m, form: _print(m, _format(m, form, 1)),

@@ -388,6 +388,7 @@ class Machine:
 
     def _order_stores(self) -> None:
         """Hook stores into shared memory, and the instructions that drain store buffers."""
+        assert self.order is not None  # noqa: S101
         for region in self.space.regions:
             if region.permissions & WRITE and region.name not in PRIVATE:
                 self._buffer_stores(region)
@@ -399,24 +400,14 @@ class Machine:
                     break
                 if access.orders:
                     self.ordering.add(at)
-                    self.engine.on_code(self._drainer(bool(access.fence)), at, at)
+                    drain = functools.partial(self.order.locked, fence=access.fence)
+                    self.engine.on_code(drain, at, at)
                 at += access.size
         self.engine.forget_code()
 
-    def _drainer(self, fence: bool) -> Callable[[int], None]:
-        def drain(address: int) -> None:
-            assert self.order is not None  # noqa: S101
-            self.order.locked(address, fence=fence)
-
-        return drain
-
     def _buffer_stores(self, region: Region) -> None:
-        order = self.order
-        assert order is not None  # noqa: S101
-
-        def store(_kind: int, address: int, size: int, value: int) -> None:
-            order.on_store(region, address, size, value)
-
+        assert self.order is not None  # noqa: S101
+        store = functools.partial(self.order.on_store, region)
         self.engine.on_access(store, region.start, region.end - 1)
         self.engine.forget_code()
 

@@ -77,7 +77,7 @@ class StoreBuffers:
         """Return a thread's buffered stores, oldest first."""
         return self.pending.setdefault(thread, deque())
 
-    def on_store(self, region: Region, address: int, size: int, value: int) -> None:
+    def on_store(self, region: Region, _kind: int, address: int, size: int, value: int) -> None:
         """Buffer a store of the running thread, in two parts if it crosses a cache line."""
         pc = self.machine.pc()
         if self.kernel or pc == self.direct or self.owner is None or address in self.machine.asked:

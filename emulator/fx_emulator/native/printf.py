@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fx_emulator.native.errors import NativeError
 
@@ -20,11 +20,11 @@ _MAX_WIDTH = 1 << 20
 
 
 def format_text(
-    text: bytes, argument: Callable[[], int], string: Callable[[int, int | None], bytes]
+    text: bytes, arguments: Iterator[int], string: Callable[[int, int | None], bytes]
 ) -> bytes:
     """Format as printf does: ``% d i u x X o c s p`` with flags, width and precision.
 
-    ``argument`` returns the next integer argument; ``string(address, most)`` reads a string. Raises
+    ``arguments`` yields integers; ``string(address, most)`` reads a string. Raises
     NativeError for other conversions.
     """
 
@@ -33,38 +33,38 @@ def format_text(
         if kind == b"%":
             return b"%"
         flags = found["flags"].decode()
-        width = _number(found["width"], argument)
+        width = _number(found["width"], arguments)
         if width < 0:
             flags, width = flags + "-", -width
         precision = None
         if found["precision"] is not None:
-            precision = _number(found["precision"], argument)
+            precision = _number(found["precision"], arguments)
             precision = None if precision < 0 else precision
         if max(width, precision or 0) > _MAX_WIDTH:
             raise NativeError(
                 f"printf: {found[0].decode(errors='replace')!r} width or precision too large"
             )
         if kind == b"s":
-            address = argument()
+            address = next(arguments)
             body = b"(null)" if not address else string(address, precision)
             return _pad(body[:precision], flags.replace("0", ""), width)
         if kind == b"c":
-            return _pad(bytes([argument() & 0xFF]), flags.replace("0", ""), width)
+            return _pad(bytes([next(arguments) & 0xFF]), flags.replace("0", ""), width)
         if kind == b"p":
-            return _pad(f"{argument():#x}".encode(), flags.replace("0", ""), width)
+            return _pad(f"{next(arguments):#x}".encode(), flags.replace("0", ""), width)
         if kind not in b"diuxXo":
             raise NativeError(
                 f"printf: {found[0].decode(errors='replace')!r} is not supported; use one of "
                 "%d %i %u %x %X %o %c %s %p, or define the function with symbols="
             )
-        return _integer(kind, argument(), _BITS[found["length"]], flags, width, precision)
+        return _integer(kind, next(arguments), _BITS[found["length"]], flags, width, precision)
 
     return _FORMAT.sub(one, text)
 
 
-def _number(given: bytes | None, argument: Callable[[], int]) -> int:
+def _number(given: bytes | None, arguments: Iterator[int]) -> int:
     if given == b"*":
-        value = argument() & 0xFFFFFFFF
+        value = next(arguments) & 0xFFFFFFFF
         return value - (1 << 32) if value >> 31 else value
     return int(given or b"0")
 

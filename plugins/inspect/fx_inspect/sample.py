@@ -108,12 +108,12 @@ def _free(order: int) -> bytes:
 
 @cache
 def _shared() -> dict[bytes, int]:
-    """The units of the shared strings, which have 32 bytes each (the last one 64)."""
+    """Return the units of the shared strings, of 32 bytes each (the last one 64)."""
     return {text: 2 + 2 * at for at, text in enumerate((*NAMES, STATE))}
 
 
 def _head(nodes: int, size: int) -> bytes:
-    """The first group: the header, the shared strings, free blocks."""
+    """Return the first group: the header, the shared strings, free blocks."""
     header = struct.pack("<HH4sQQQ", 0x0201, 2, b"INSP", 2 * nodes, size, 0)
     out = header + b"".join(_string(text, 1, nodes) for text in (*NAMES, STATE))
     while len(out) < GROUP:
@@ -124,7 +124,7 @@ def _head(nodes: int, size: int) -> bytes:
 
 @cache
 def _group() -> _Shape:
-    """One group, with all indexes as if it began at index 0."""
+    """Return one group, with all indexes as if it began at index 0."""
     words = np.zeros(GROUP // 8, np.uint64)
     weights = np.zeros(GROUP // 8, np.uint64)
     shared = _shared()

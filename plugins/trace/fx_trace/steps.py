@@ -1,6 +1,6 @@
-"""Steps of scenarios: threads that trace what they do, the scheduler, and replaying captures.
+"""Steps of scenarios: threads that trace, scheduling records, and replay of captures.
 
-They drive the writer on whatever target a scenario has (``fxframework.model.target.Target``).
+They run the writer on any target of a scenario (``fxframework.model.target.Target``).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["Action", "Argument", "trace_replay", "trace_scheduling", "trace_thre
 ActionContext = workload.ActionContext[TraceWriter]
 
 
-# --- What a thread does --------------------------------------------------------------------------
+# --- Actions of a thread --------------------------------------------------------------------------
 
 
 class Argument(workload.Argument):
-    """A value of an argument: of TOML's own, or a table that says the type, ``{ koid = 5 }``."""
+    """An argument's value: a TOML value, or a table with the type, ``{ koid = 5 }``."""
 
     types: ClassVar[Mapping[str, ArgumentType]] = {
         "blob": ArgumentType(bytes.fromhex, (str,)),
@@ -71,7 +71,7 @@ def _write(
 
 @attrs.frozen
 class Slice:
-    """A slice around what is done meanwhile: begin and end events."""
+    """Write a begin event, do actions, and write the end event."""
 
     slice: str = parameter(help="name of the slice")
     category: str = parameter("", help=_CATEGORY)
@@ -90,7 +90,7 @@ class Slice:
 
 @attrs.frozen
 class Begin:
-    """A slice begins."""
+    """Write a begin event."""
 
     begin: str = parameter(help="name of the slice")
     category: str = parameter("", help=_CATEGORY)
@@ -103,7 +103,7 @@ class Begin:
 
 @attrs.frozen
 class End:
-    """The slice that began last ends."""
+    """Write the end event of the slice that began last."""
 
     end: str = parameter(help="name of the slice")
     category: str = parameter("", help=_CATEGORY)
@@ -116,7 +116,7 @@ class End:
 
 @attrs.frozen
 class Complete:
-    """A slice that is written once it is over: a complete event."""
+    """Do actions, and write a complete event around them."""
 
     complete: str = parameter(help="name of the slice")
     category: str = parameter("", help=_CATEGORY)
@@ -135,7 +135,7 @@ class Complete:
 
 @attrs.frozen
 class Async:
-    """Part of an asynchronous operation."""
+    """Write an event of an asynchronous operation."""
 
     async_: str = parameter(help="which part", choices=("begin", "instant", "end"))
     name: str = parameter(help="name of the operation")
@@ -151,7 +151,7 @@ class Async:
 
 @attrs.frozen
 class Flow:
-    """Part of a flow, within a slice."""
+    """Write an event of a flow, within a slice."""
 
     flow: str = parameter(help="which part", choices=("begin", "step", "end"))
     name: str = parameter(help="name of the flow")
@@ -167,7 +167,7 @@ class Flow:
 
 @attrs.frozen
 class Counter:
-    """Values of a counter."""
+    """Write values of a counter."""
 
     counter: str = parameter(help="name of the counter")
     series: dict[str, int | float | str] = parameter(help="its values, by the series' names")
@@ -187,7 +187,7 @@ class Counter:
 
 @attrs.frozen
 class Instant:
-    """A moment."""
+    """Write an instant event."""
 
     instant: str = parameter(help="name of the event")
     category: str = parameter("", help=_CATEGORY)
@@ -201,7 +201,7 @@ class Instant:
 
 @attrs.frozen
 class Log:
-    """A line is logged."""
+    """Write a log record."""
 
     log: str = parameter(help="the line")
 
@@ -214,13 +214,13 @@ class Log:
 
 @attrs.frozen
 class Blob:
-    """Bytes of some other format."""
+    """Write a blob."""
 
     blob: str = parameter(help="name of the blob")
     hex: str = parameter(help="its bytes, in hex")
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is not hex."""
+        """Raise ValueError for text that is not hex."""
         bytes.fromhex(self.hex)
 
     def do(self, stage: ActionContext) -> None:
@@ -230,7 +230,7 @@ class Blob:
 
 @attrs.frozen
 class Loop(workload.Loop):
-    """Do the same several times."""
+    """Repeat actions."""
 
     body: list[Action] = parameter(help=BODY)
 
@@ -246,7 +246,7 @@ Action = (
 
 @attrs.frozen
 class TraceThread(workload.ThreadParameters):
-    """A thread that traces what it does."""
+    """Start a thread that traces."""
 
     provider: str = parameter(
         help="the trace provider that it writes to",
@@ -256,10 +256,7 @@ class TraceThread(workload.ThreadParameters):
 
 
 def writer_of(run: Run, provider: str) -> TraceWriter:
-    """Return the writer of a provider, which all that write to it share.
-
-    Its time is the current CPU's.
-    """
+    """Return the writer of a provider, which all threads share; its clock is the current CPU's."""
     return run.shared(
         ("fx_trace.write.writer", provider),
         lambda: TraceWriter(run.device(provider), clock=workload.target_of(run).counter),
@@ -281,7 +278,7 @@ def trace_thread(given: TraceThread, run: Run) -> Outcome:
 
 @attrs.frozen
 class TraceScheduling:
-    """Context switches and wakeups, from here on."""
+    """Write context switches and wakeups, from here on."""
 
     provider: str = parameter(
         help="the trace provider that they are written to",
@@ -290,7 +287,7 @@ class TraceScheduling:
 
 
 def trace_scheduling(given: TraceScheduling, run: Run) -> Outcome:
-    """Let a provider hear of the scheduler."""
+    """Listen to the scheduler."""
     workload.target_of(run).listen(writer_of(run, given.provider))
     return Outcome.ok()
 
@@ -300,7 +297,7 @@ def trace_scheduling(given: TraceScheduling, run: Run) -> Outcome:
 
 @attrs.frozen
 class TraceReplay(workload.ReplayParameters):
-    """Drive the records of a trace through the writer, each at its own time."""
+    """Write the records of a trace again, each at its own time."""
 
     instead: ClassVar[str] = "provider"
 
@@ -313,13 +310,13 @@ class TraceReplay(workload.ReplayParameters):
 
 @attrs.frozen
 class _Piece:
-    """Bytes of the archive that comes of a replay: a provider's next ones, or the manager's own."""
+    """Bytes of an archive: a record of a provider, or metadata of the trace manager."""
 
     provider: int | None
     data: bytes
-    """Of a provider, only how many there are matters."""
+    """Of a provider's record, only their number is used."""
     ns: int | None
-    """When it is written."""
+    """Time of writing in ns."""
 
 
 def trace_replay(given: TraceReplay, run: Run) -> Outcome:
@@ -339,7 +336,7 @@ def trace_replay(given: TraceReplay, run: Run) -> Outcome:
 
 
 def _pieces(records: Iterator[TraceRecord]) -> Iterator[_Piece]:
-    """Yield what an archive is made of, in order."""
+    """Yield the pieces of an archive in order."""
     encoder = RecordEncoder()
     speaking = DEFAULT_PROVIDER
     for record in records:
@@ -353,9 +350,9 @@ def _pieces(records: Iterator[TraceRecord]) -> Iterator[_Piece]:
 
 
 def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
-    """Write each provider's records into a buffer of its own, and gather them section by section.
+    """Write each provider's records into a buffer of its own, and collect them in sections.
 
-    A buffer keeps the order of its records; which section comes when is the manager's memory.
+    A buffer keeps the order of its records; the order of sections is that of the capture.
     """
     target = workload.target_of(run)
     sizes: dict[int, int] = {}
@@ -385,7 +382,7 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
 
 
 def _into_provider(provider: str, records: Iterator[TraceRecord], run: Run) -> Outcome:
-    """Write all records to one provider, as a program would that has slots of its own."""
+    """Write all records to one provider, as a program with string and thread slots of its own."""
     writer = writer_of(run, provider)
     # Slots are the writer's own; rates are the target's.
     left_out = {"string", "thread", "metadata", "initialization", "padding", "damaged"}

@@ -1,4 +1,4 @@
-"""Typical traces of any size, made at once: what benchmarks decode."""
+"""Typical traces of any size, for benchmarks."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ HEADER = FileHeader(version=5, cycle_frequency=FREQUENCY, buffer_size=_BUFFER).p
 
 
 def sample(nbytes: int) -> bytes:
-    """About ``nbytes`` of a version-5 trace: full buffers of four threads, which run side by side.
+    """Return about ``nbytes`` of a version-5 trace: full buffers of four threads.
 
-    Calls are nested up to 12 deep, of 60 functions; some have an argument, and there is a custom
-    event in each buffer.
+    The threads run at the same time. Calls are nested up to 12 deep, of 60 functions; some have an
+    argument, and there is a custom event in each buffer.
     """
     shapes, ticks = _shapes()
     count = max(1, round(nbytes / shapes.shape[1]))
     number = np.arange(count)
     buffers = np.tile(shapes, (-(-count // _SHAPES), 1))[:count]
-    # Each thread has a shape after the other, and begins one when the last one is over.
+    # A thread begins a buffer when its last one is over.
     longest = int(ticks.max()) + MEAN_TICKS
     tsc = START_SECONDS * FREQUENCY + number // THREADS * longest + number % THREADS * 97
     micros = tsc * 1_000_000 // FREQUENCY
@@ -63,7 +63,7 @@ def _put(buffers: NDArray[np.uint8], at: int, values: NDArray[np.int64], dtype: 
 
 @cache
 def _shapes() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Buffers with their extents, of shape (shapes, bytes); and the ticks that each takes."""
+    """Return buffers with their extents, of shape (shapes, bytes), and the ticks of each."""
     chance = random.Random(5)  # noqa: S311 (no secret)
     made = [_shape(chance) for _ in range(_SHAPES)]
     shapes = np.frombuffer(b"".join(shape for shape, _ in made), np.uint8)
@@ -83,7 +83,7 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
     ticks = 40
     opened: list[int] = []
     while used < _BUFFER:
-        # What is left is enough to leave all that has been entered.
+        # There remains room to leave all functions that were entered.
         words = (_BUFFER - used) // wire.FUNCTION_BYTES
         delta = chance.randrange(40, 2 * MEAN_TICKS)
         ticks += delta
@@ -106,7 +106,7 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
 
 
 def metadata(kind: MetadataKind, fields: bytes) -> bytes:
-    """A metadata record of these fields."""
+    """Return a metadata record with these fields."""
     return (bytes([wire.first_byte(kind)]) + fields).ljust(wire.METADATA_BYTES, b"\0")
 
 

@@ -1,7 +1,6 @@
-"""Steps of scenarios: recorders, threads whose calls are recorded, and captures driven again.
+"""Steps of scenarios: recorders, threads whose calls are recorded, and replay of captures.
 
-They drive the flight recorder on whatever target a scenario has
-(``fxframework.model.target.Target``).
+They run the flight recorder on any target of a scenario (``fxframework.model.target.Target``).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _HEX = "whether the payload is in hex"
 
 @attrs.frozen
 class XrayStart:
-    """How the recorder of a memory works."""
+    """Start recording into a memory."""
 
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     version: int = parameter(
@@ -68,7 +67,7 @@ class XrayStart:
 
 
 def xray_start(given: XrayStart, run: Run) -> Outcome:
-    """Begin recording, before any other step names the recorder."""
+    """Start the recorder, before any other step uses it."""
     writer = run.begin(
         (FdrWriter, given.recorder),
         lambda: _writer(run, given),
@@ -97,20 +96,20 @@ def _writer(run: Run, given: XrayStart) -> FdrWriter:
 
 
 def writer_of(run: Run, recorder: str) -> FdrWriter:
-    """Return the recorder of a memory, which all share; it begins here where it did not before."""
+    """Return the recorder of a memory, which all steps share, started at first use."""
     return run.shared((FdrWriter, recorder), lambda: _writer(run, XrayStart(recorder=recorder)))
 
 
 @attrs.frozen
 class XrayLog:
-    """Keep what is recorded."""
+    """Save what is recorded as an output."""
 
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     as_: str = parameter(help="the output: the trace", makes="output")
 
 
 def xray_log(given: XrayLog, run: Run) -> Outcome:
-    """Make the file of what the memory holds, whatever became of the programs."""
+    """Make a trace of what the memory holds, even after a crash of the programs."""
     writer = writer_of(run, given.recorder)
     image = run.bytes_of(given.recorder)
     data = log_of(
@@ -127,14 +126,14 @@ def xray_log(given: XrayLog, run: Run) -> Outcome:
     return Outcome.ok(text, buffers=buffers, dropped=writer.dropped, bytes=len(data))
 
 
-# --- What a thread does --------------------------------------------------------------------------
+# --- Actions of a thread --------------------------------------------------------------------------
 
 
 ActionContext = workload.ActionContext[FdrWriter]
 
 
 def _mine(stage: ActionContext) -> FdrThread:
-    """Return what the thread of a stage records with, on the CPU that it is on at each call."""
+    """Return the recorder of the current thread, with the counter of its current CPU."""
     process, tid = stage.ids
     return stage.writer.thread(tid, process=process, counter=stage.thread.counter)
 
@@ -149,7 +148,7 @@ def _bytes(stage: ActionContext, text: str, *, in_hex: bool) -> bytes:
 
 @attrs.frozen
 class Call:
-    """A function is called: entered, and left when what it does meanwhile is done."""
+    """Enter a function, do actions, and leave it."""
 
     call: int | str = parameter(help=_FUNCTION)
     args: list[int | str] = parameter(factory=list, help=_ARGS)
@@ -159,7 +158,7 @@ class Call:
     )
 
     def do(self, stage: ActionContext) -> Activity:
-        """Enter, do, leave."""
+        """Record the entry and the exit, and do the actions between them."""
         recorder, function = _mine(stage), stage.number(self.call)
         recorder.enter(function, *_arguments(stage, self.args))
         yield from stage.all(self.body)
@@ -172,7 +171,7 @@ class Call:
 
 @attrs.frozen
 class Enter:
-    """A function is entered."""
+    """Enter a function."""
 
     enter: int | str = parameter(help=_FUNCTION)
     args: list[int | str] = parameter(factory=list, help=_ARGS)
@@ -184,7 +183,7 @@ class Enter:
 
 @attrs.frozen
 class Exit:
-    """A function is left; it need not be the one that was entered last."""
+    """Leave a function, which need not be the one that was entered last."""
 
     exit: int | str = parameter(help=_FUNCTION)
 
@@ -195,7 +194,7 @@ class Exit:
 
 @attrs.frozen
 class TailExit:
-    """A function is left for another one."""
+    """Leave a function by a tail call."""
 
     tail_exit: int | str = parameter(help=_FUNCTION)
 
@@ -206,13 +205,13 @@ class TailExit:
 
 @attrs.frozen
 class Custom:
-    """An event of the program's own."""
+    """Write a custom event."""
 
     custom_event: str = parameter(help=_PAYLOAD)
     hex: bool = parameter(False, help=_HEX)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is not hexadecimal."""
+        """Raise ValueError for text that is not hex."""
         if self.hex:
             bytes.fromhex(self.custom_event)
 
@@ -223,14 +222,14 @@ class Custom:
 
 @attrs.frozen
 class Typed:
-    """An event with a number that says what its payload is."""
+    """Write an event with a number for the type of its payload."""
 
     typed_event: int = parameter(help="the number", least=0, most=(1 << 16) - 1)
     data: str = parameter(help=_PAYLOAD)
     hex: bool = parameter(False, help=_HEX)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is not hexadecimal."""
+        """Raise ValueError for text that is not hex."""
         if self.hex:
             bytes.fromhex(self.data)
 
@@ -241,7 +240,7 @@ class Typed:
 
 @attrs.frozen
 class Loop(workload.Loop):
-    """Do the same several times."""
+    """Repeat actions."""
 
     body: list[Action] = parameter(help=BODY)
 
@@ -251,7 +250,7 @@ Action = Call | Enter | Exit | TailExit | Custom | Typed | CommonAction | Loop
 
 @attrs.frozen
 class _Release:
-    """The thread ends, and its buffer is for others."""
+    """Release the buffer of a thread that ends."""
 
     def do(self, stage: ActionContext) -> None:
         _mine(stage).finish()
@@ -259,7 +258,7 @@ class _Release:
 
 @attrs.frozen
 class XrayThread(workload.ThreadParameters):
-    """A thread whose calls are recorded."""
+    """Start a thread whose calls are recorded."""
 
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
@@ -273,12 +272,12 @@ def xray_thread(given: XrayThread, run: Run) -> Outcome:
     return Outcome.ok(pid=pid, tid=tid)
 
 
-# --- A capture, driven again ----------------------------------------------------------------------
+# --- Replay of a capture ----------------------------------------------------------------------
 
 
 @attrs.frozen
 class XrayReplay(workload.ReplayParameters):
-    """Drive the records of a trace into a memory of the target, each at its own time."""
+    """Write the records of a trace again, each at its own time."""
 
     instead: ClassVar[str] = "recorder"
 
@@ -291,7 +290,7 @@ class XrayReplay(workload.ReplayParameters):
 
 @attrs.define
 class _Piece:
-    """A record: where it is, when it was written, and its bytes."""
+    """A record with its offset in the file, its time of writing in ns, and its bytes."""
 
     offset: int
     ns: int | None
@@ -300,7 +299,7 @@ class _Piece:
 
 
 def xray_replay(given: XrayReplay, run: Run) -> Outcome:
-    """Drive a capture again, on the target."""
+    """Replay a capture on the target."""
     path = run.file(given.capture)
     with path.open("rb") as file:
         basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
@@ -313,10 +312,10 @@ def xray_replay(given: XrayReplay, run: Run) -> Outcome:
 
 
 def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
-    """Return all records of a trace, in the order in which they were written: buffers at once.
+    """Return all records of a trace in the order of writing, in which buffers interleave.
 
-    Within a buffer that is the order of the file, whatever the counters of its CPUs said. What has
-    no time is as late as the record before it, and the preamble as early as the first.
+    Within a buffer it is the order of the file, even where counters of CPUs differ. A record
+    without a time has that of the record before it; before the first one, that of the first.
     """
     encoder = RecordEncoder(form)
     found: list[_Piece] = []
@@ -343,12 +342,12 @@ def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
 
 
 def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
-    """Store all records into one memory, each where it is in the file."""
+    """Store all records into one memory, at their offsets in the file."""
     size = sum(len(piece.data) for piece in pieces)
     memory: Memory = workload.target_of(run).trace_buffer(size).memory
 
     def store(piece: _Piece) -> bool:
-        # What is beside it in the same words stays as it is.
+        # Other bytes of the same words are kept.
         start, end = piece.offset - piece.offset % WORD, piece.offset + len(piece.data)
         before, behind = memory.read(start, piece.offset - start), memory.read(end, -end % WORD)
         memory.write(start, before + piece.data + behind)
@@ -360,11 +359,11 @@ def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
 
 
 _EVENT_RECORDS = frozenset({"function", "custom_event", "typed_event"})
-"""What a recorder is given."""
+"""Kinds of records that are calls and events."""
 
 
 class _Counter:
-    """A counter that says what a record does, at the rate of another counter."""
+    """A counter that shows the times of records, converted to the rate of another counter."""
 
     constant = True
     nonstop = True
@@ -375,8 +374,8 @@ class _Counter:
         """Ticks per second of the records."""
         self.now = 0, 0
 
-    def tell(self, record: Any) -> None:
-        """Say from here on the time and the CPU of a record."""
+    def show(self, record: Any) -> None:
+        """Show the time and the CPU of a record from here on."""
         ticks, rate = record.tsc or 0, self.rate
         if rate:  # ticks of a slow counter may be too many for a fast one
             ticks = min(ticks * self.frequency // rate, U64_MAX)
@@ -393,7 +392,7 @@ class _Counter:
 
 @attrs.frozen
 class _Recorded:
-    """A call or an event, and its arguments."""
+    """A call or an event with its arguments."""
 
     record: Any
     ns: int | None
@@ -401,7 +400,7 @@ class _Recorded:
 
 
 def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
-    """Calls and events, and the arguments of each."""
+    """Return the calls and events with their arguments."""
     found: list[_Recorded] = []
     arguments: list[int] = []
     for piece in pieces:
@@ -415,9 +414,9 @@ def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
 
 
 def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
-    """Record a call or an event; False where it was dropped."""
+    """Record a call or an event; return False if it was dropped."""
     record, arguments = recorded.record, recorded.arguments
-    counter.tell(record)
+    counter.show(record)
     recorder = writer.thread(record.thread, process=record.process, counter=counter)
     match record.record, getattr(record, "kind", ""):
         case "custom_event", _:
@@ -433,7 +432,7 @@ def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
 
 
 def _into_recorder(name: str, pieces: list[_Piece], rate: int, run: Run) -> Outcome:
-    """Let one recorder have all calls and events, and decide what it keeps."""
+    """Record all calls and events with one recorder, which decides what it keeps."""
     writer = writer_of(run, name)
     counter = _Counter(writer.cycle_frequency, rate)
     counts = workload.replay(
