@@ -20,6 +20,8 @@ __all__ = ["LINE", "Access", "AccessPart", "Decoder", "Operand"]
 LINE = 64
 """Bytes of a cache line."""
 _WORD = 8
+_LONGEST = 15
+"""Most bytes of an instruction."""
 
 _NO_ACCESS = ("nop", "prefetch", "clflush", "endbr")
 # How an instruction uses a memory operand that comes first; any other loads and stores it.
@@ -121,7 +123,10 @@ def _pieces(address: int, size: int) -> list[tuple[int, int]]:
 
 
 class Decoder:
-    """Decodes single instructions with capstone, and caches them by address."""
+    """Decodes single instructions with capstone, and caches them by address.
+
+    ``read(address, most)`` returns the bytes there, or as many as are mapped.
+    """
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
         try:
@@ -139,15 +144,7 @@ class Decoder:
         access = self.access(address)
         if access is not None:
             return access.text
-        return f"bytes {self._bytes(address).hex(' ')}"
-
-    def _bytes(self, address: int) -> bytes:
-        for count in range(15, 0, -1):
-            try:
-                return self._read(address, count)
-            except Exception:  # noqa: BLE001, S112 (fewer may be mapped)
-                continue
-        return b""
+        return f"bytes {self._read(address, _LONGEST).hex(' ')}"
 
     def forget(self) -> None:
         """Clear the cache after a change of code."""
@@ -160,7 +157,7 @@ class Decoder:
         return self._known[address]
 
     def _decode(self, address: int) -> Access | None:
-        found = next(self._cs.disasm(self._bytes(address), address, 1), None)
+        found = next(self._cs.disasm(self._read(address, _LONGEST), address, 1), None)
         if found is None:
             return None
         name = found.mnemonic.split()[-1]

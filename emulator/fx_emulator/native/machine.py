@@ -118,7 +118,7 @@ class Machine:
         self.target = target
         self.engine = Engine()
         self.space = Space(self.engine)
-        self.decoder = Decoder(self.space.read)
+        self.decoder = Decoder(self.space.read_some)
         self.operands = Addresses(self.engine)
         self.splitter = Splitter(self, self.operands)
         self.timer = Timer(self.engine, target.clock, target.instructions_per_second)
@@ -229,32 +229,33 @@ class Machine:
 
     def _traps(self, system: System) -> dict[int, str]:
         """Assign addresses to undefined symbols. Raises LoadError that lists unresolved ones."""
-        calls = known_calls()
+        provided: dict[str, Any] = {**_CELLS, **known_calls()}
+        for name, given in self._given.items():
+            provided[name] = Call.of(name, given) if callable(given) else given
         self.addresses: dict[str, int] = {}
         self.routines: dict[str, int] = {}
         code = bytearray(b"\xc3".ljust(_SLOT, b"\xcc"))
         cells: dict[str, bytes] = {}
         missing: list[str] = []
         for name, symbol in self.file.undefined.items():
-            given = self._given.get(name)
-            call = Call.of(name, given) if callable(given) else calls.get(name)
-            if isinstance(given, int):
-                self.addresses[name] = given
-            elif isinstance(given, bytes | bytearray):
-                cells[name] = bytes(given)
-            elif call is not None:
-                self.addresses[name] = TRAPS_AT + len(code)
-                self.calls[TRAPS_AT + len(code)] = call
-                code += b"\xc3".ljust(_SLOT, b"\xcc")
-            elif name in _CELLS:
-                cells[name] = _CELLS[name]
-            elif symbol.weak:
-                self.addresses[name] = 0
-            elif name not in ROUTINES and name != "_GLOBAL_OFFSET_TABLE_":
-                missing.append(name)
+            match provided.get(name):
+                case int(address):
+                    self.addresses[name] = address
+                case bytes() | bytearray() as body:
+                    cells[name] = bytes(body)
+                case Call() as call:
+                    self.addresses[name] = TRAPS_AT + len(code)
+                    self.calls[TRAPS_AT + len(code)] = call
+                    code += b"\xc3".ljust(_SLOT, b"\xcc")
+                case _ if symbol.weak:
+                    self.addresses[name] = 0
+                case _ if name not in ROUTINES and name != "_GLOBAL_OFFSET_TABLE_":
+                    missing.append(name)
         if missing and system != "linux":
             rust = any("rust_eh_personality" in name for name in self.file.symbols)
-            raise LoadError(_unresolved(self.file.path, missing, [*calls, *ROUTINES], rust=rust))
+            raise LoadError(
+                _unresolved(self.file.path, missing, [*known_calls(), *ROUTINES], rust=rust)
+            )
         unused = sorted(self._given.keys() - self.file.undefined.keys())
         if unused:
             raise LoadError(
@@ -490,12 +491,6 @@ class Machine:
         self.engine.set("rip", pc + access.size)
         return True
 
-    def _code(self, address: int, size: int) -> bytes:
-        try:
-            return self.space.read(address, size)
-        except NativeError:
-            return b""
-
     def _trap(self, address: int) -> None:
         """Call the function of the target at a trap."""
         if self.gate is not None and self.gate(address):
@@ -702,7 +697,7 @@ class Machine:
 
     def _halted(self, pc: int) -> bool:
         """Return whether the engine stopped after HLT, which it does not report."""
-        if self._code(pc - 1, 1) != b"\xf4":
+        if self.space.read_some(pc - 1, 1) != b"\xf4":
             return False
         if pc not in self._halts:
             at = self.names.start_of(pc - 1)
@@ -797,10 +792,8 @@ class Machine:
         registers = self.engine.registers()
 
         def load(address: int) -> int | None:
-            try:
-                return self.space.read_word(address)
-            except NativeError:
-                return None
+            word = self.space.read_some(address, 8)
+            return int.from_bytes(word, "little") if len(word) == 8 else None
 
         leaf = TRAPS_AT < registers["rip"] < self.calls_end
         return self.names.backtrace(registers, load, self._runs, leaf), registers
@@ -833,7 +826,7 @@ class Machine:
             return self.error(f"the CPU emulator stopped with status {status} at {text!r}")
         why = ""
         if text.startswith("v") or any(name in text for name in ("zmm", "ymm", "k1")):
-            level = "AVX-512" if "zmm" in text or self._code(pc, 1) == b"\x62" else "AVX"
+            level = "AVX-512" if "zmm" in text or self.space.read_some(pc, 1) == b"\x62" else "AVX"
             why = f": the emulated CPU has no {level}; build with -march=x86-64"
         return self.error(f"invalid instruction {text!r}{why}")
 

@@ -140,6 +140,14 @@ class Space:
         region, at = self._range(address, size, "read")
         return bytes(region.view[at : at + size])
 
+    def read_some(self, address: int, most: int) -> bytes:
+        """Return at most ``most`` bytes from an address on: those that its region has."""
+        region = self.find(address)
+        if region is None:
+            return b""
+        at = address - region.start
+        return bytes(region.view[at : at + most])
+
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
         """Write bytes without calling hooks."""
         if not len(data):
