@@ -69,15 +69,14 @@ class NativeRun:
     )
     returns: int | None = parameter(None, help="what it must return, signed")
 
-
-def native_run(given: NativeRun, run: Run) -> Outcome:
-    """Call the function. Fails where it returns something other than ``returns``."""
-    program = _program(given, run)
-    arguments = [each.resolve(run) for each in given.arguments]
-    result = program.call(given.entry, *arguments, budget=given.budget)
-    if given.returns is not None and result != given.returns:
-        return Outcome.failed(f"it returned {result}, not {given.returns}", returned=result)
-    return Outcome.ok(f"returned {result}", returned=result)
+    def do(self, run: Run) -> Outcome:
+        """Call the function. Fails where it returns something other than ``returns``."""
+        program = _program(self, run)
+        arguments = [each.resolve(run) for each in self.arguments]
+        result = program.call(self.entry, *arguments, budget=self.budget)
+        if self.returns is not None and result != self.returns:
+            return Outcome.failed(f"it returned {result}, not {self.returns}", returned=result)
+        return Outcome.ok(f"returned {result}", returned=result)
 
 
 @attrs.frozen
@@ -103,21 +102,20 @@ class NativeThread:
         "program", help="when other threads see its stores", choices=ORDERS
     )
 
-
-def native_thread(given: NativeThread, run: Run) -> Outcome:
-    """Start the thread."""
-    program = _program(given, run)
-    program.spawn(
-        given.entry,
-        *[each.resolve(run) for each in given.arguments],
-        process=given.process,
-        thread=given.thread,
-        priority=given.priority,
-        cpu=given.cpu,
-        quantum=given.quantum,
-        budget=given.budget,
-    )
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Start the thread."""
+        program = _program(self, run)
+        program.spawn(
+            self.entry,
+            *[each.resolve(run) for each in self.arguments],
+            process=self.process,
+            thread=self.thread,
+            priority=self.priority,
+            cpu=self.cpu,
+            quantum=self.quantum,
+            budget=self.budget,
+        )
+        return Outcome.ok()
 
 
 def _program(given: NativeRun | NativeThread, run: Run) -> Any:

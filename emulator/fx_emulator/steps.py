@@ -353,23 +353,22 @@ class TargetRun:
         if self.for_ is not None and self.until is not None:
             raise ValueError("`for` and `until` exclude each other")
 
-
-def target_run(given: TargetRun, run: Run) -> Outcome:
-    """Run the target."""
-    machine: Machine = run.target
-    kernel = machine.target.kernel
-    began, switches = kernel.now_ns, kernel.switches
-    until = given.until if given.for_ is None else began + given.for_
-    crashed = machine.run(until, budget=given.budget)
-    passed, switched = kernel.now_ns - began, kernel.switches - switches
-    facts = {"ns": passed, "context_switches": switched, "crashes": crashed}
-    message = f"{passed / 1e6:,.3f} ms, {switched:,} context switches"
-    if len(crashed) != given.crashes:
-        what = "; ".join(crashed) or "none did"
-        return Outcome.failed(
-            f"{len(crashed)} programs crashed, not {given.crashes}: {what}", **facts
-        )
-    return Outcome.ok("; ".join([message, *crashed]), **facts)
+    def do(self, run: Run) -> Outcome:
+        """Run the target."""
+        machine: Machine = run.target
+        kernel = machine.target.kernel
+        began, switches = kernel.now_ns, kernel.switches
+        until = self.until if self.for_ is None else began + self.for_
+        crashed = machine.run(until, budget=self.budget)
+        passed, switched = kernel.now_ns - began, kernel.switches - switches
+        facts = {"ns": passed, "context_switches": switched, "crashes": crashed}
+        message = f"{passed / 1e6:,.3f} ms, {switched:,} context switches"
+        if len(crashed) != self.crashes:
+            what = "; ".join(crashed) or "none did"
+            return Outcome.failed(
+                f"{len(crashed)} programs crashed, not {self.crashes}: {what}", **facts
+            )
+        return Outcome.ok("; ".join([message, *crashed]), **facts)
 
 
 @attrs.frozen
@@ -378,11 +377,10 @@ class TargetSuspend:
 
     for_: Duration = parameter(help="so long", least=0)
 
-
-def target_suspend(given: TargetSuspend, run: Run) -> Outcome:
-    """Advance boot time alone."""
-    run.target.target.suspend(given.for_)
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Advance boot time alone."""
+        run.target.target.suspend(self.for_)
+        return Outcome.ok()
 
 
 @attrs.frozen
@@ -394,15 +392,14 @@ class ClockJump:
         None, help="when monotonic time is this; if not given, now", least=0
     )
 
-
-def clock_jump(given: ClockJump, run: Run) -> Outcome:
-    """Step the clock now, or add a fault that steps it later."""
-    clock: VirtualClock = run.target.clock
-    if given.at is None:
-        clock.jump(given.by)
-    else:
-        clock.faults.append(faults.ClockJump(given.at, given.by))
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Step the clock now, or add a fault that steps it later."""
+        clock: VirtualClock = run.target.clock
+        if self.at is None:
+            clock.jump(self.by)
+        else:
+            clock.faults.append(faults.ClockJump(self.at, self.by))
+        return Outcome.ok()
 
 
 @attrs.frozen
@@ -412,14 +409,13 @@ class CpuPstate:
     cpu: int = parameter(help="the CPU", least=0)
     ratio: float = parameter(help="of the base frequency")
 
-
-def cpu_pstate(given: CpuPstate, run: Run) -> Outcome:
-    """Set the ratio of a core, rounded to thousandths."""
-    cpus = run.target.target.processor.cpus
-    if given.cpu >= len(cpus):
-        raise EmulatorError(f"invalid cpu {given.cpu}: must be 0 to {len(cpus) - 1}")
-    cpus[given.cpu].set_pstate(Fraction(round(given.ratio * 1000), 1000))
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Set the ratio of a core, rounded to thousandths."""
+        cpus = run.target.target.processor.cpus
+        if self.cpu >= len(cpus):
+            raise EmulatorError(f"invalid cpu {self.cpu}: must be 0 to {len(cpus) - 1}")
+        cpus[self.cpu].set_pstate(Fraction(round(self.ratio * 1000), 1000))
+        return Outcome.ok()
 
 
 # --- Tracing and outputs -------------------------------------------------------------------------
@@ -429,40 +425,37 @@ def cpu_pstate(given: CpuPstate, run: Run) -> Outcome:
 class TargetStop:
     """Stop tracing in all providers."""
 
-
-def target_stop(given: TargetStop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have parameters)
-    """Stop the engines, which write the ends of their records."""
-    target: Target = run.target.target
-    target.stop()
-    providers = target.traces.providers
-    facts = {
-        each.name: {"records": each.engine.records, "dropped": each.engine.dropped}
-        for each in providers
-    }
-    records, dropped = (sum(each[what] for each in facts.values()) for what in COUNTS)
-    return Outcome("ok", f"{records:,} records, {dropped:,} dropped", facts)
+    def do(self, run: Run) -> Outcome:
+        """Stop the engines, which write the ends of their records."""
+        target: Target = run.target.target
+        target.stop()
+        providers = target.traces.providers
+        facts = {
+            each.name: {"records": each.engine.records, "dropped": each.engine.dropped}
+            for each in providers
+        }
+        records, dropped = (sum(each[what] for each in facts.values()) for what in COUNTS)
+        return Outcome("ok", f"{records:,} records, {dropped:,} dropped", facts)
 
 
 @attrs.frozen
 class TargetSave:
     """Save the filled halves of streaming buffers."""
 
-
-def target_save(given: TargetSave, run: Run) -> Outcome:  # noqa: ARG001
-    """Let the trace manager save the filled halves."""
-    halves = run.target.target.traces.save()
-    return Outcome.ok(f"{halves} halves", halves=halves)
+    def do(self, run: Run) -> Outcome:
+        """Let the trace manager save the filled halves."""
+        halves = run.target.target.traces.save()
+        return Outcome.ok(f"{halves} halves", halves=halves)
 
 
 @attrs.frozen
 class TargetCrash:
     """Stop the machine."""
 
-
-def target_crash(given: TargetCrash, run: Run) -> Outcome:  # noqa: ARG001
-    """Stop everything; devices can still be read."""
-    run.target.target.crash()
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Stop everything; devices can still be read."""
+        run.target.target.crash()
+        return Outcome.ok()
 
 
 @attrs.frozen
@@ -472,24 +465,23 @@ class TargetSnapshot:
     device: str = parameter(help="the device", refers="device")
     as_: str = parameter(help="the output", makes="output")
 
-
-def target_snapshot(given: TargetSnapshot, run: Run) -> Outcome:
-    """Write the contents to the output."""
-    data = run.bytes_of(given.device)
-    run.put(given.as_, data)
-    message = f"{len(data):,} bytes"
-    device = run.device(given.device)
-    if not isinstance(device, DatagramSocket):
-        return Outcome.ok(message, bytes=len(data))
-    service = run.target.target.log_services[given.device]
-    counts = {
-        "records": len(service.records),
-        "dropped": device.dropped,
-        "invalid": service.invalid,
-        "lost": service.lost,
-    }
-    some = (f"{count:,} {what}" for what, count in counts.items() if count)
-    return Outcome.ok(", ".join([message, *some]), bytes=len(data), **counts)
+    def do(self, run: Run) -> Outcome:
+        """Write the contents to the output."""
+        data = run.bytes_of(self.device)
+        run.put(self.as_, data)
+        message = f"{len(data):,} bytes"
+        device = run.device(self.device)
+        if not isinstance(device, DatagramSocket):
+            return Outcome.ok(message, bytes=len(data))
+        service = run.target.target.log_services[self.device]
+        counts = {
+            "records": len(service.records),
+            "dropped": device.dropped,
+            "invalid": service.invalid,
+            "lost": service.lost,
+        }
+        some = (f"{count:,} {what}" for what, count in counts.items() if count)
+        return Outcome.ok(", ".join([message, *some]), bytes=len(data), **counts)
 
 
 @attrs.frozen
@@ -498,12 +490,11 @@ class TargetArchive:
 
     as_: str = parameter(help="the output", makes="output")
 
-
-def target_archive(given: TargetArchive, run: Run) -> Outcome:
-    """Write the archive to the output."""
-    data: bytes = run.target.target.archive()
-    run.put(given.as_, data)
-    return Outcome.ok(f"{len(data):,} bytes", bytes=len(data))
+    def do(self, run: Run) -> Outcome:
+        """Write the archive to the output."""
+        data: bytes = run.target.target.archive()
+        run.put(self.as_, data)
+        return Outcome.ok(f"{len(data):,} bytes", bytes=len(data))
 
 
 # --- Faults --------------------------------------------------------------------------------------
@@ -516,10 +507,9 @@ class FaultCrash:
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     stores: int = parameter(help="stores from here on that are still made", least=0)
 
-
-def fault_crash(given: FaultCrash, run: Run) -> Outcome:
-    """Arm the fault."""
-    return _arm_memory(run, given.device, lambda done: faults.CrashAfter(done + given.stores))
+    def do(self, run: Run) -> Outcome:
+        """Arm the fault."""
+        return _arm_memory(run, self.device, lambda done: faults.CrashAfter(done + self.stores))
 
 
 @attrs.frozen
@@ -530,12 +520,11 @@ class FaultTornWrite:
     store: int = parameter(help="the store, from here on and from 0", least=0)
     nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1, most=7)
 
-
-def fault_torn_write(given: FaultTornWrite, run: Run) -> Outcome:
-    """Arm the fault."""
-    return _arm_memory(
-        run, given.device, lambda done: faults.TornWrite(done + given.store, given.nbytes)
-    )
+    def do(self, run: Run) -> Outcome:
+        """Arm the fault."""
+        return _arm_memory(
+            run, self.device, lambda done: faults.TornWrite(done + self.store, self.nbytes)
+        )
 
 
 @attrs.frozen
@@ -552,18 +541,17 @@ class FaultBitFlip:
         if self.store is None and self.offset is None:
             raise ValueError("give `store`, `offset`, or both")
 
-
-def fault_bit_flip(given: FaultBitFlip, run: Run) -> Outcome:
-    """Arm the fault."""
-    return _arm_memory(
-        run,
-        given.device,
-        lambda done: faults.BitFlip(
-            bit=given.bit,
-            store=None if given.store is None else done + given.store,
-            offset=given.offset,
-        ),
-    )
+    def do(self, run: Run) -> Outcome:
+        """Arm the fault."""
+        return _arm_memory(
+            run,
+            self.device,
+            lambda done: faults.BitFlip(
+                bit=self.bit,
+                store=None if self.store is None else done + self.store,
+                offset=self.offset,
+            ),
+        )
 
 
 def _arm_memory(run: Run, name: str, make: Callable[[int], Any]) -> Outcome:
@@ -580,15 +568,14 @@ class FaultFull:
     record: int = parameter(help="the first record dropped, from here on and from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 
-
-def fault_full(given: FaultFull, run: Run) -> Outcome:
-    """Arm the fault."""
-    engine = run.device(given.device)
-    if not isinstance(engine, TraceEngine):
-        raise EmulatorError(f"device {given.device!r} is not a trace provider")
-    first = engine.records + engine.dropped + given.record
-    engine.faults.append(faults.FullBuffer(first, given.count))
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Arm the fault."""
+        engine = run.device(self.device)
+        if not isinstance(engine, TraceEngine):
+            raise EmulatorError(f"device {self.device!r} is not a trace provider")
+        first = engine.records + engine.dropped + self.record
+        engine.faults.append(faults.FullBuffer(first, self.count))
+        return Outcome.ok()
 
 
 @attrs.frozen
@@ -599,11 +586,10 @@ class FaultDrop:
     datagram: int = parameter(help="the first one, from here on and from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 
-
-def fault_drop(given: FaultDrop, run: Run) -> Outcome:
-    """Arm the fault."""
-    socket = run.device(given.device)
-    if not isinstance(socket, DatagramSocket):
-        raise EmulatorError(f"device {given.device!r} is not a socket")
-    socket.faults.append(faults.DropDatagram(socket.attempts + given.datagram, given.count))
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Arm the fault."""
+        socket = run.device(self.device)
+        if not isinstance(socket, DatagramSocket):
+            raise EmulatorError(f"device {self.device!r} is not a socket")
+        socket.faults.append(faults.DropDatagram(socket.attempts + self.datagram, self.count))
+        return Outcome.ok()

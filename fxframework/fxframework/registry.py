@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import os
 import re
 import sys
@@ -443,20 +444,21 @@ def step_kinds(
 ) -> list[StepKind]:
     """Return the kinds of the steps that a module has, from the title of each by its name.
 
-    The step ``heart.beat`` is the function ``heart_beat`` of the module, and its parameters are the
-    class ``HeartBeat``. A step named ``replay`` replays captures of the formats ``replays``;
-    ``sample`` is the ``module:attribute`` of a scenario with all other steps.
+    The step ``heart.beat`` is the class ``HeartBeat`` of the module: the class of its parameters,
+    with a method ``do(run)`` that returns an Outcome, or None for success. A step named ``replay``
+    replays captures of the formats ``replays``. ``sample`` is the ``module:attribute`` of a
+    scenario with all other steps.
     """
     kinds = []
     for name, title in titles.items():
         is_replay = name.endswith(".replay")
-        words = re.split(r"[._]", name)
+        step = "".join(map(str.capitalize, re.split(r"[._]", name)))
         kinds.append(
             StepKind(
                 name=name,
                 title=title,
-                parameters=lazy_type(f"{module}:{''.join(map(str.capitalize, words))}"),
-                run=lazy(f"{module}:{'_'.join(words)}"),
+                parameters=lazy_type(f"{module}:{step}"),
+                run=lazy(f"{module}:{step}.do"),
                 replays=frozenset(replays if is_replay else ()),
                 sample=functools.partial(_imported, sample) if sample and not is_replay else None,
             )
@@ -488,7 +490,8 @@ class DeviceKind:
 def lazy(target: str) -> Callable[..., Any]:
     """Return a function that imports ``module:attribute`` when called, and calls it.
 
-    The function raises PluginError if there is no such attribute, or if it is an abstract class.
+    An attribute of a class is ``module:class.attribute``. The function raises PluginError if there
+    is no such attribute, or if it is an abstract class.
     A function that contains an import does the same and is visible to type checkers.
     """
 
@@ -523,7 +526,7 @@ def lazy_type(target: str) -> Callable[[], type]:
 def _imported(target: str) -> Any:
     module, _, attribute = target.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        return operator.attrgetter(attribute)(importlib.import_module(module))
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # a package that the module imports

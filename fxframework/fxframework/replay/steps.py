@@ -23,10 +23,6 @@ __all__ = [
     "CaptureExport",
     "GoldenCompare",
     "Range",
-    "capture_decode",
-    "capture_expect",
-    "capture_export",
-    "golden_compare",
     "open_bytes",
 ]
 
@@ -48,25 +44,24 @@ class CaptureDecode:
         factory=dict, help="options of the reader, and limits; a file is one beside the scenario"
     )
 
-
-def capture_decode(given: CaptureDecode, run: Run) -> Outcome:
-    """Open the bytes with the named or detected reader, and read all of them."""
-    options = {
-        name: str(run.file(value))
-        if isinstance(value, str) and run.file(value).is_file()
-        else value
-        for name, value in given.options.items()
-    }
-    capture = open_bytes(run.host, run.bytes_of(given.from_), given.from_, given.format, options)
-    run.captures[given.as_] = capture
-    capture.scan()
-    records = capture.summary().records
-    facts = {"format": capture.format, "records": records}
-    return Outcome.ok(
-        f"{records:,} {capture.format} records{_listed(capture)}",
-        **facts,
-        findings=dict(sorted(capture.diagnostics.counts.items())),
-    )
+    def do(self, run: Run) -> Outcome:
+        """Open the bytes with the named or detected reader, and read all of them."""
+        options = {
+            name: str(run.file(value))
+            if isinstance(value, str) and run.file(value).is_file()
+            else value
+            for name, value in self.options.items()
+        }
+        capture = open_bytes(run.host, run.bytes_of(self.from_), self.from_, self.format, options)
+        run.captures[self.as_] = capture
+        capture.scan()
+        records = capture.summary().records
+        facts = {"format": capture.format, "records": records}
+        return Outcome.ok(
+            f"{records:,} {capture.format} records{_listed(capture)}",
+            **facts,
+            findings=dict(sorted(capture.diagnostics.counts.items())),
+        )
 
 
 def open_bytes(
@@ -142,20 +137,19 @@ class CaptureExpect:
         if given and not self.table:
             raise ValueError(f"{given[0]} needs a table; name it with table = …")
 
-
-def capture_expect(given: CaptureExpect, run: Run) -> Outcome:
-    """Check the expectations of a capture; report all differences."""
-    capture = run.capture(given.capture)
-    capture.scan()
-    wrong = [*_wrong_whole(given, capture), *_wrong_findings(given, capture, run)]
-    notes = []
-    if given.table:
-        table = _chosen(capture.table(given.table), given.where)
-        wrong += _wrong_rows(given, table)
-        notes.append(f"{len(table):,} rows of {given.table}")
-    if wrong:
-        return Outcome.failed("; ".join(wrong), wrong=wrong)
-    return Outcome.ok("; ".join(notes))
+    def do(self, run: Run) -> Outcome:
+        """Check the expectations of a capture; report all differences."""
+        capture = run.capture(self.capture)
+        capture.scan()
+        wrong = [*_wrong_whole(self, capture), *_wrong_findings(self, capture, run)]
+        notes = []
+        if self.table:
+            table = _chosen(capture.table(self.table), self.where)
+            wrong += _wrong_rows(self, table)
+            notes.append(f"{len(table):,} rows of {self.table}")
+        if wrong:
+            return Outcome.failed("; ".join(wrong), wrong=wrong)
+        return Outcome.ok("; ".join(notes))
 
 
 def _wrong_whole(given: CaptureExpect, capture: Capture) -> Iterator[str]:
@@ -269,27 +263,26 @@ class CaptureExport:
     to: str = parameter("", help="an exporter or a format, instead of what the suffix names")
     options: dict[str, Any] = parameter(factory=dict, help="options of the exporter or writer")
 
+    def do(self, run: Run) -> Outcome:
+        """Write captures with an exporter, or one capture with the writer of its format."""
+        from fxframework.conversion import plan
 
-def capture_export(given: CaptureExport, run: Run) -> Outcome:
-    """Write captures with an exporter, or one capture with the writer of its format."""
-    from fxframework.conversion import plan
-
-    names = [*([given.capture] if given.capture else []), *given.captures]
-    if not names:
-        raise UsageError("no capture is named", remedy='capture = "NAME"')
-    captures = [run.capture(name) for name in names]
-    sink = Sink.memory()
-    work = plan(run.host, captures, given.path, to=given.to or None, options=given.options)
-    report = work.run(sink)
-    run.put(given.path, sink.getvalue())
-    message = f"{report.nbytes:,} bytes as {report.to}"
-    if report.dropped:
-        message += f", without {_counts(report.dropped)}"
-    facts = {"bytes": report.nbytes, "to": report.to, "dropped": dict(report.dropped)}
-    assumed = [each.name for each in report.alignments if each.assumed]
-    if assumed:
-        message += f"; not on one clock: {', '.join(assumed)}"
-    return Outcome.ok(message, **facts)
+        names = [*([self.capture] if self.capture else []), *self.captures]
+        if not names:
+            raise UsageError("no capture is named", remedy='capture = "NAME"')
+        captures = [run.capture(name) for name in names]
+        sink = Sink.memory()
+        work = plan(run.host, captures, self.path, to=self.to or None, options=self.options)
+        report = work.run(sink)
+        run.put(self.path, sink.getvalue())
+        message = f"{report.nbytes:,} bytes as {report.to}"
+        if report.dropped:
+            message += f", without {_counts(report.dropped)}"
+        facts = {"bytes": report.nbytes, "to": report.to, "dropped": dict(report.dropped)}
+        assumed = [each.name for each in report.alignments if each.assumed]
+        if assumed:
+            message += f"; not on one clock: {', '.join(assumed)}"
+        return Outcome.ok(message, **facts)
 
 
 # --- golden ------------------------------------------------------------------------------------
@@ -304,7 +297,6 @@ class GoldenCompare:
         "", help="the golden file; if not given, that of the output's name in SCENARIO.golden"
     )
 
-
-def golden_compare(given: GoldenCompare, run: Run) -> Outcome:
-    """Compare the output with its golden file, or write the file."""
-    return golden.compare(run, given.output, given.golden)
+    def do(self, run: Run) -> Outcome:
+        """Compare the output with its golden file, or write the file."""
+        return golden.compare(run, self.output, self.golden)

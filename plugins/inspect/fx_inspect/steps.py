@@ -289,12 +289,11 @@ class InspectThread(workload.ThreadParameters):
     device: str = parameter(help=_DEVICE, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
 
-
-def inspect_thread(given: InspectThread, run: Run) -> Outcome:
-    """Start the thread; it runs when time passes."""
-    tree = tree_of(run, given.device)
-    pid, tid = workload.start(given, run, given.device, tree, given.script).ids
-    return Outcome.ok(pid=pid, tid=tid)
+    def do(self, run: Run) -> Outcome:
+        """Start the thread; it runs when time passes."""
+        tree = tree_of(run, self.device)
+        pid, tid = workload.start(self, run, self.device, tree, self.script).ids
+        return Outcome.ok(pid=pid, tid=tid)
 
 
 # --- Steps ---------------------------------------------------------------------------------------
@@ -320,21 +319,20 @@ class InspectStart(_OfDevice):
     )
     growth: str = parameter("step", help="how it grows", choices=("step", "double"))
 
-
-def inspect_start(given: InspectStart, run: Run) -> Outcome:
-    """Begin a tree, before any other step uses the device."""
-    options: Mapping[str, Any] = {
-        "version": given.version,
-        "max_size": given.max_size,
-        "growth": given.growth,
-    }
-    device = run.device(given.device)
-    run.begin(
-        (Tree, given.device),
-        lambda: Tree(Inspector(device, **options)),
-        f"{given.device!r} has a tree",
-    )
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Begin a tree, before any other step uses the device."""
+        options: Mapping[str, Any] = {
+            "version": self.version,
+            "max_size": self.max_size,
+            "growth": self.growth,
+        }
+        device = run.device(self.device)
+        run.begin(
+            (Tree, self.device),
+            lambda: Tree(Inspector(device, **options)),
+            f"{self.device!r} has a tree",
+        )
+        return Outcome.ok()
 
 
 @attrs.frozen
@@ -347,15 +345,14 @@ class InspectCreate(_OfDevice):
     link: str = parameter("", help=_LINK, refers="device:vmo")
     disposition: str = parameter("child", help=_HOW, choices=LINKS)
 
-
-def inspect_create(given: InspectCreate, run: Run) -> None:
-    """Create the value."""
-    tree = tree_of(run, given.device)
-    if given.link:
-        linked = tree_of(run, given.link).inspector
-        tree.create(given.path, "", None, link=linked, disposition=given.disposition)
-    else:
-        _create(tree, given.path, given.kind, given.value)
+    def do(self, run: Run) -> None:
+        """Create the value."""
+        tree = tree_of(run, self.device)
+        if self.link:
+            linked = tree_of(run, self.link).inspector
+            tree.create(self.path, "", None, link=linked, disposition=self.disposition)
+        else:
+            _create(tree, self.path, self.kind, self.value)
 
 
 def _create(tree: Tree, path: str, kind: str, content: Content | None) -> None:
@@ -372,11 +369,10 @@ class InspectSet(_OfValue):
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-
-def inspect_set(given: InspectSet, run: Run) -> None:
-    """Set the value."""
-    slot = [] if given.slot is None else [given.slot]
-    tree_of(run, given.device).call(given.path, "set", *slot, given.value.value)
+    def do(self, run: Run) -> None:
+        """Set the value."""
+        slot = [] if self.slot is None else [self.slot]
+        tree_of(run, self.device).call(self.path, "set", *slot, self.value.value)
 
 
 @attrs.frozen
@@ -386,10 +382,9 @@ class InspectAdd(_OfValue):
     by: int | float = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-
-def inspect_add(given: InspectAdd, run: Run) -> None:
-    """Add to the number."""
-    tree_of(run, given.device).add(given.path, given.by, given.slot)
+    def do(self, run: Run) -> None:
+        """Add to the number."""
+        tree_of(run, self.device).add(self.path, self.by, self.slot)
 
 
 @attrs.frozen
@@ -399,21 +394,19 @@ class InspectInsert(_OfValue):
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
-
-def inspect_insert(given: InspectInsert, run: Run) -> None:
-    """Count the value."""
-    tree = tree_of(run, given.device)
-    tree.call(given.path, "insert_multiple", given.value, given.count)
+    def do(self, run: Run) -> None:
+        """Count the value."""
+        tree = tree_of(run, self.device)
+        tree.call(self.path, "insert_multiple", self.value, self.count)
 
 
 @attrs.frozen
 class InspectDelete(_OfValue):
     """Delete a value."""
 
-
-def inspect_delete(given: InspectDelete, run: Run) -> None:
-    """Delete the value."""
-    tree_of(run, given.device).delete(given.path)
+    def do(self, run: Run) -> None:
+        """Delete the value."""
+        tree_of(run, self.device).delete(self.path)
 
 
 @attrs.frozen
@@ -422,30 +415,27 @@ class InspectMove(_OfValue):
 
     to: str = parameter(help="path of the node; the empty one is the root")
 
-
-def inspect_move(given: InspectMove, run: Run) -> None:
-    """Move the value."""
-    tree_of(run, given.device).move(given.path, given.to)
+    def do(self, run: Run) -> None:
+        """Move the value."""
+        tree_of(run, self.device).move(self.path, self.to)
 
 
 @attrs.frozen
 class InspectBegin(_OfDevice):
     """Begin a transaction."""
 
-
-def inspect_begin(given: InspectBegin, run: Run) -> None:
-    """Begin a transaction, perhaps within another one."""
-    tree_of(run, given.device).inspector.begin_transaction()
+    def do(self, run: Run) -> None:
+        """Begin a transaction, perhaps within another one."""
+        tree_of(run, self.device).inspector.begin_transaction()
 
 
 @attrs.frozen
 class InspectEnd(_OfDevice):
     """End a transaction."""
 
-
-def inspect_end(given: InspectEnd, run: Run) -> None:
-    """End the innermost transaction."""
-    tree_of(run, given.device).inspector.end_transaction()
+    def do(self, run: Run) -> None:
+        """End the innermost transaction."""
+        tree_of(run, self.device).inspector.end_transaction()
 
 
 @attrs.frozen
@@ -454,29 +444,27 @@ class InspectSnapshot(_OfDevice):
 
     as_: str = parameter(help="the output", makes="output")
 
-
-def inspect_snapshot(given: InspectSnapshot, run: Run) -> Outcome:
-    """Copy the VMO as a reader does; fails during a change."""
-    try:
-        taken = Snapshot.take(run.device(given.device), attempts=1)
-    except UnreadableError as error:
-        return Outcome.failed(str(error), code=error.code)
-    run.put(given.as_, taken.data)
-    return Outcome.ok(generation=taken.generation, bytes=len(taken.data))
+    def do(self, run: Run) -> Outcome:
+        """Copy the VMO as a reader does; fails during a change."""
+        try:
+            taken = Snapshot.take(run.device(self.device), attempts=1)
+        except UnreadableError as error:
+            return Outcome.failed(str(error), code=error.code)
+        run.put(self.as_, taken.data)
+        return Outcome.ok(generation=taken.generation, bytes=len(taken.data))
 
 
 @attrs.frozen
 class InspectFreeze(InspectSnapshot):
     """Save a frozen copy of a VMO as an output."""
 
-
-def inspect_freeze(given: InspectFreeze, run: Run) -> Outcome:
-    """Save a frozen copy; fails within a transaction."""
-    frozen = tree_of(run, given.device).inspector.freeze()
-    if frozen is None:
-        return Outcome.failed("a transaction is open")
-    run.put(given.as_, frozen)
-    return Outcome.ok(bytes=len(frozen))
+    def do(self, run: Run) -> Outcome:
+        """Save a frozen copy; fails within a transaction."""
+        frozen = tree_of(run, self.device).inspector.freeze()
+        if frozen is None:
+            return Outcome.failed("a transaction is open")
+        run.put(self.as_, frozen)
+        return Outcome.ok(bytes=len(frozen))
 
 
 @attrs.frozen
@@ -485,11 +473,10 @@ class InspectTrees(_OfDevice):
 
     as_: str = parameter(help="the folder of outputs", makes="output")
 
-
-def inspect_trees(given: InspectTrees, run: Run) -> Outcome:
-    """Request all trees, and save them as FOLDER/CONTENT."""
-    kept = 0
-    for content, inspector in tree_of(run, given.device).inspector.trees().items():
-        run.put(f"{given.as_}/{content}", Snapshot.take(inspector.memory, attempts=1).data)
-        kept += 1
-    return Outcome.ok(trees=kept)
+    def do(self, run: Run) -> Outcome:
+        """Request all trees, and save them as FOLDER/CONTENT."""
+        kept = 0
+        for content, inspector in tree_of(run, self.device).inspector.trees().items():
+            run.put(f"{self.as_}/{content}", Snapshot.take(inspector.memory, attempts=1).data)
+            kept += 1
+        return Outcome.ok(trees=kept)

@@ -22,7 +22,7 @@ from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, ArgumentType, CommonAction
 from fxframework.model.target import DatagramSink
 
-__all__ = ["Action", "Argument", "log_manifest", "log_replay", "log_thread"]
+__all__ = ["Action", "Argument"]
 
 LEVELS = tuple(level.name for level in Level)
 _TAG = "the tag of the component, which is in the header of every record; 0 is none"
@@ -136,28 +136,27 @@ class LogThread(workload.ThreadParameters):
         "boot", help="the clock of the records' times", choices=("boot", "monotonic")
     )
 
+    def do(self, run: Run) -> Outcome:
+        """Start the thread; it runs when time passes.
 
-def log_thread(given: LogThread, run: Run) -> Outcome:
-    """Start the thread; it runs when time passes.
-
-    Drops of a socket are counted by process: the next record of any of its threads carries the
-    count.
-    """
-    socket = _socket(run, given.socket)
-    clock = workload.target_of(run).clock
-    writer = run.shared(
-        ("fx_log.write.writer", given.socket, given.process),
-        lambda: LogWriter(socket, clock=clock, always_file_line=True),
-    )
-    logger = Logger(
-        writer,
-        socket,
-        tuple(given.tags),
-        given.tag,
-        clock.boot_ns if given.clock == "boot" else clock.monotonic_ns,
-    )
-    pid, tid = workload.start(given, run, given.socket, logger, given.script).ids
-    return Outcome.ok(pid=pid, tid=tid)
+        Drops of a socket are counted by process: the next record of any of its threads carries the
+        count.
+        """
+        socket = _socket(run, self.socket)
+        clock = workload.target_of(run).clock
+        writer = run.shared(
+            ("fx_log.write.writer", self.socket, self.process),
+            lambda: LogWriter(socket, clock=clock, always_file_line=True),
+        )
+        logger = Logger(
+            writer,
+            socket,
+            tuple(self.tags),
+            self.tag,
+            clock.boot_ns if self.clock == "boot" else clock.monotonic_ns,
+        )
+        pid, tid = workload.start(self, run, self.socket, logger, self.script).ids
+        return Outcome.ok(pid=pid, tid=tid)
 
 
 @attrs.frozen
@@ -169,13 +168,12 @@ class LogManifest:
     moniker: str = parameter(help="the component's moniker, such as core/network/netstack")
     url: str = parameter(help="its url")
 
-
-def log_manifest(given: LogManifest, run: Run) -> Outcome:
-    """Send the control record."""
-    writer = LogWriter(_socket(run, given.socket), pid=0, tid=0)
-    if writer.manifest(given.tag, given.moniker, given.url):
-        return Outcome.ok(taken=True)
-    return Outcome.ok("the socket dropped it", taken=False)
+    def do(self, run: Run) -> Outcome:
+        """Send the control record."""
+        writer = LogWriter(_socket(run, self.socket), pid=0, tid=0)
+        if writer.manifest(self.tag, self.moniker, self.url):
+            return Outcome.ok(taken=True)
+        return Outcome.ok("the socket dropped it", taken=False)
 
 
 def _socket(run: Run, name: str) -> DatagramSink:
@@ -204,6 +202,14 @@ class LogReplay(workload.ReplayParameters):
         refers="device:log_socket",
     )
 
+    def do(self, run: Run) -> Outcome:
+        """Replay a capture on the target."""
+        with run.host.open(run.file(self.capture), format="log") as capture:
+            pieces = list(_pieces(capture.records()))
+        if self.socket:
+            return _into_socket(self.socket, pieces, run)
+        return _as_log(self.as_, pieces, run)
+
 
 @attrs.frozen
 class _Piece:
@@ -213,15 +219,6 @@ class _Piece:
     log: bool = attrs.field(kw_only=True)
     ns: int | None = attrs.field(default=None, kw_only=True)
     """Time of sending in ns; None for a control record, whose time may not be of the clock."""
-
-
-def log_replay(given: LogReplay, run: Run) -> Outcome:
-    """Replay a capture on the target."""
-    with run.host.open(run.file(given.capture), format="log") as capture:
-        pieces = list(_pieces(capture.records()))
-    if given.socket:
-        return _into_socket(given.socket, pieces, run)
-    return _as_log(given.as_, pieces, run)
 
 
 def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:

@@ -24,7 +24,7 @@ from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction
 
-__all__ = ["Action", "Argument", "trace_replay", "trace_scheduling", "trace_thread"]
+__all__ = ["Action", "Argument"]
 
 ActionContext = workload.ActionContext[TraceWriter]
 
@@ -254,6 +254,18 @@ class TraceThread(workload.ThreadParameters):
     )
     script: list[Action] = parameter(help="what it does")
 
+    def do(self, run: Run) -> Outcome:
+        """Start the thread; it runs when time passes."""
+        writer = writer_of(run, self.provider)
+        started = workload.start(self, run, self.provider, writer, self.script)
+        pid, tid = started.ids
+        named: set[int] = run.shared(("fx_trace.named", self.provider), set)
+        if pid not in named:
+            named.add(pid)
+            writer.process(pid, self.process)
+        writer.thread(pid, tid, self.thread)
+        return Outcome.ok(pid=pid, tid=tid)
+
 
 def writer_of(run: Run, provider: str) -> TraceWriter:
     """Return the writer of a provider, which all threads share; its clock is the current CPU's."""
@@ -261,19 +273,6 @@ def writer_of(run: Run, provider: str) -> TraceWriter:
         ("fx_trace.write.writer", provider),
         lambda: TraceWriter(run.device(provider), clock=workload.target_of(run).counter),
     )
-
-
-def trace_thread(given: TraceThread, run: Run) -> Outcome:
-    """Start the thread; it runs when time passes."""
-    writer = writer_of(run, given.provider)
-    started = workload.start(given, run, given.provider, writer, given.script)
-    pid, tid = started.ids
-    named: set[int] = run.shared(("fx_trace.named", given.provider), set)
-    if pid not in named:
-        named.add(pid)
-        writer.process(pid, given.process)
-    writer.thread(pid, tid, given.thread)
-    return Outcome.ok(pid=pid, tid=tid)
 
 
 @attrs.frozen
@@ -285,11 +284,10 @@ class TraceScheduling:
         refers="device:trace_provider",
     )
 
-
-def trace_scheduling(given: TraceScheduling, run: Run) -> Outcome:
-    """Listen to the scheduler."""
-    workload.target_of(run).listen(writer_of(run, given.provider))
-    return Outcome.ok()
+    def do(self, run: Run) -> Outcome:
+        """Listen to the scheduler."""
+        workload.target_of(run).listen(writer_of(run, self.provider))
+        return Outcome.ok()
 
 
 # --- Replaying a capture -------------------------------------------------------------------------
@@ -307,6 +305,21 @@ class TraceReplay(workload.ReplayParameters):
         refers="device:trace_provider",
     )
 
+    def do(self, run: Run) -> Outcome:
+        """Replay a capture on the target."""
+        path = run.file(self.capture)
+        with run.host.open(path, format="trace") as capture:
+            if capture.big_endian:
+                raise UsageError(
+                    "a target writes little-endian words, and this capture is big-endian",
+                    path=str(self.capture),
+                    remedy="`fxf convert IN OUT -o big_endian=no` makes another one of it",
+                )
+            if self.provider:
+                return _into_provider(self.provider, capture.records(), run)
+            pieces = list(_pieces(capture.records()))
+        return _as_archive(self.as_, pieces, run)
+
 
 @attrs.frozen
 class _Piece:
@@ -317,22 +330,6 @@ class _Piece:
     """Of a provider's record, only their number is used."""
     ns: int | None
     """Time of writing in ns."""
-
-
-def trace_replay(given: TraceReplay, run: Run) -> Outcome:
-    """Replay a capture on the target."""
-    path = run.file(given.capture)
-    with run.host.open(path, format="trace") as capture:
-        if capture.big_endian:
-            raise UsageError(
-                "a target writes little-endian words, and this capture is big-endian",
-                path=str(given.capture),
-                remedy="`fxf convert IN OUT -o big_endian=no` makes another one of it",
-            )
-        if given.provider:
-            return _into_provider(given.provider, capture.records(), run)
-        pieces = list(_pieces(capture.records()))
-    return _as_archive(given.as_, pieces, run)
 
 
 def _pieces(records: Iterator[TraceRecord]) -> Iterator[_Piece]:

@@ -28,7 +28,7 @@ from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, CommonAction
 from fxframework.model.target import Memory
 
-__all__ = ["Action", "xray_log", "xray_replay", "xray_start", "xray_thread"]
+__all__ = ["Action"]
 
 _RECORDER = "the memory that the flight recorder's buffers are in"
 _FUNCTION = "number of the function"
@@ -65,15 +65,14 @@ class XrayStart:
         True, help="whether a buffer that is full is used again when there is no other"
     )
 
-
-def xray_start(given: XrayStart, run: Run) -> Outcome:
-    """Start the recorder, before any other step uses it."""
-    writer = run.begin(
-        (FdrWriter, given.recorder),
-        lambda: _writer(run, given),
-        f"there is a recorder in {given.recorder!r}",
-    )
-    return Outcome.ok(f"{writer.buffers} buffers", buffers=writer.buffers)
+    def do(self, run: Run) -> Outcome:
+        """Start the recorder, before any other step uses it."""
+        writer = run.begin(
+            (FdrWriter, self.recorder),
+            lambda: _writer(run, self),
+            f"there is a recorder in {self.recorder!r}",
+        )
+        return Outcome.ok(f"{writer.buffers} buffers", buffers=writer.buffers)
 
 
 def _writer(run: Run, given: XrayStart) -> FdrWriter:
@@ -107,23 +106,22 @@ class XrayLog:
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     as_: str = parameter(help="the output: the trace", makes="output")
 
-
-def xray_log(given: XrayLog, run: Run) -> Outcome:
-    """Make a trace of what the memory holds, even after a crash of the programs."""
-    writer = writer_of(run, given.recorder)
-    image = run.bytes_of(given.recorder)
-    data = log_of(
-        image,
-        version=writer.version,
-        buffer_size=writer.buffer_size,
-        cycle_frequency=writer.cycle_frequency,
-        constant_tsc=writer.counter.constant,
-        nonstop_tsc=writer.counter.nonstop,
-    )
-    run.put(given.as_, data)
-    buffers = sum(1 for _ in buffers_of(image, writer.buffer_size))
-    text = f"{buffers:,} buffers, {writer.dropped:,} calls and events dropped"
-    return Outcome.ok(text, buffers=buffers, dropped=writer.dropped, bytes=len(data))
+    def do(self, run: Run) -> Outcome:
+        """Make a trace of what the memory holds, even after a crash of the programs."""
+        writer = writer_of(run, self.recorder)
+        image = run.bytes_of(self.recorder)
+        data = log_of(
+            image,
+            version=writer.version,
+            buffer_size=writer.buffer_size,
+            cycle_frequency=writer.cycle_frequency,
+            constant_tsc=writer.counter.constant,
+            nonstop_tsc=writer.counter.nonstop,
+        )
+        run.put(self.as_, data)
+        buffers = sum(1 for _ in buffers_of(image, writer.buffer_size))
+        text = f"{buffers:,} buffers, {writer.dropped:,} calls and events dropped"
+        return Outcome.ok(text, buffers=buffers, dropped=writer.dropped, bytes=len(data))
 
 
 # --- Actions of a thread --------------------------------------------------------------------------
@@ -263,13 +261,12 @@ class XrayThread(workload.ThreadParameters):
     recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
 
-
-def xray_thread(given: XrayThread, run: Run) -> Outcome:
-    """Start the thread; it runs when time passes. At its end its buffer is released."""
-    writer = writer_of(run, given.recorder)
-    script = [*given.script, _Release()]
-    pid, tid = workload.start(given, run, given.recorder, writer, script).ids
-    return Outcome.ok(pid=pid, tid=tid)
+    def do(self, run: Run) -> Outcome:
+        """Start the thread; it runs when time passes. At its end its buffer is released."""
+        writer = writer_of(run, self.recorder)
+        script = [*self.script, _Release()]
+        pid, tid = workload.start(self, run, self.recorder, writer, script).ids
+        return Outcome.ok(pid=pid, tid=tid)
 
 
 # --- Replay of a capture ----------------------------------------------------------------------
@@ -287,6 +284,18 @@ class XrayReplay(workload.ReplayParameters):
         refers="device:vmo",
     )
 
+    def do(self, run: Run) -> Outcome:
+        """Replay a capture on the target."""
+        path = run.file(self.capture)
+        with path.open("rb") as file:
+            basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
+        with run.host.open(path, format=BASIC_FORM if basic else "xray") as capture:
+            pieces = _in_time(capture.records(), BASIC_FORM if basic else "xray")
+            rate = capture.ticks_per_second or 0
+        if self.recorder:
+            return _into_recorder(self.recorder, pieces, rate, run)
+        return _as_trace(self.as_, pieces, run)
+
 
 @attrs.define
 class _Piece:
@@ -296,19 +305,6 @@ class _Piece:
     ns: int | None
     data: bytes
     record: XrayRecord
-
-
-def xray_replay(given: XrayReplay, run: Run) -> Outcome:
-    """Replay a capture on the target."""
-    path = run.file(given.capture)
-    with path.open("rb") as file:
-        basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
-    with run.host.open(path, format=BASIC_FORM if basic else "xray") as capture:
-        pieces = _in_time(capture.records(), BASIC_FORM if basic else "xray")
-        rate = capture.ticks_per_second or 0
-    if given.recorder:
-        return _into_recorder(given.recorder, pieces, rate, run)
-    return _as_trace(given.as_, pieces, run)
 
 
 def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import operator
 import signal
 import sys
 import threading
@@ -130,11 +131,11 @@ def lacking(function: Any) -> tuple[Any, str]:
     if not colon:
         return function, ""
     try:
-        home = importlib.import_module(module)
+        return operator.attrgetter(attribute)(importlib.import_module(module)), ""
     except ModuleNotFoundError as error:
         return None, f"there is no module {error.name}"
-    found = getattr(home, attribute, None)
-    return found, "" if found is not None else f"{module} has no {attribute}"
+    except AttributeError:
+        return None, f"{module} has no {attribute}"
 
 
 # --- Comparing ----------------------------------------------------------------------------------
