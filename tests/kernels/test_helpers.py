@@ -313,6 +313,11 @@ def as_length(ns: int) -> str:
     return f"{ns}ns"
 
 
+def as_clock(ns: int) -> str:
+    micros = max(ns, 0) // 1000
+    return f"{micros // 10**6:05d}.{micros % 10**6:06d}"
+
+
 def as_micros(ns: int) -> str:
     return f"{'-' * (ns < 0)}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
@@ -342,26 +347,40 @@ def test_templates_write_what_python_formats(
     made = helpers.templates.Templates(b"(", b", ", b")")
     column = np.array(values)
     numbers = np.array([made.text(texts[row % len(texts)]) for row in range(rows)])
-    starts, ends = made.write(rows, b"m", (parts.SIGNED, column))
-    made.hold(starts, ends)
+    befores = np.where(np.arange(rows) % 2, made.text(b"m"), made.text(b"n"))
+    kinds_of = np.where(np.arange(rows) % 3, parts.SIGNED, parts.HEX)
+    made.hold(befores, kinds_of, column, np.full(rows, made.text(b"!")))
+    bounds = np.cumsum([0, *(len(text) for text in texts)])
+    copied = made.column(np.frombuffer(b"".join(texts), np.uint8), bounds)
     stops = np.minimum(np.arange(rows) + 2, rows)
-    kinds = ("SIGNED", "NATURAL", "HEX", "MICROS", "SECONDS", "LENGTH")
+    kinds = ("SIGNED", "NATURAL", "HEX", "HEX16", "MICROS", "SECONDS", "LENGTH", "CLOCK")
     shown = [part for kind in kinds for part in (b"|", (getattr(parts, kind), column))]
-    starts, ends = made.write(
-        rows, (parts.TEXT, numbers), (parts.MARK, 0), *shown, b"|", (parts.SIGNED, 7),
+    row_of = (
+        (parts.TEXT, numbers), (parts.MARK, 0), *shown, b"|", (parts.SIGNED, 7),
         (parts.MEMBERS, np.arange(rows)), (parts.MEMBERS_END, stops),
+        (parts.ITEMS, np.arange(rows)), (parts.MEMBERS_END, stops),
+        (parts.COPIED, copied[np.arange(rows) % len(texts)]), b".",
     )  # fmt: skip
+    starts, ends = made.write(rows, *row_of)
     letters = made.letters().tobytes()
     for row, value in enumerate(values):
         natural = value % 2**64
         text = "|".join(
-            ["", str(value), str(natural), f"{natural:x}", as_micros(value), as_seconds(value),
-             as_length(value), "7"]
+            ["", str(value), str(natural), f"{natural:x}", f"{natural:016x}", as_micros(value),
+             as_seconds(value), as_length(value), as_clock(value), "7"]
         )  # fmt: skip
-        members = ", ".join(f"m{values[at]}" for at in range(row, stops[row]))
-        expected = texts[row % len(texts)] + f"{text}({members})".encode()
+        members = [
+            f"{'m' if at % 2 else 'n'}{values[at] if at % 3 else f'{values[at] % 2**64:x}'}!"
+            for at in range(row, stops[row])
+        ]
+        own = texts[row % len(texts)]
+        expected = own + f"{text}({', '.join(members)}){''.join(members)}".encode() + own + b"."
         assert letters[starts[row] : ends[row]] == expected
-        assert made.marks[row] - starts[row] == len(texts[row % len(texts)])
+        assert made.marks[row] - starts[row] == len(own)
+    made.out.take()
+    assert b"".join(made.pieces(rows, *row_of, most=100)) == letters
+    version = made.version
     assert not made.forget(1 << 20)
     assert made.forget(0)
+    assert made.version != version
     assert made.letters().size == 0

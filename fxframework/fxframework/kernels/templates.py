@@ -13,6 +13,7 @@ from fxframework.kernels.annotations import (
     Bytes,
     Fallible,
     View,
+    flag,
     i64,
     inline,
     status,
@@ -22,9 +23,11 @@ from fxframework.kernels.buffers import view
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.parts import (
+    CLOCK,
     COPIED,
     HEX,
     HEX16,
+    ITEMS,
     LENGTH,
     MARK,
     MEMBERS,
@@ -294,8 +297,9 @@ class Templates(Kernel):
         kind = self.kinds[part]
         if kind == MARK:
             self.marked[row] = self.out.used
-        elif kind == MEMBERS:
-            self.members(value, self.values[self.places[part + 1] + self.steps[part + 1] * row])
+        elif kind in (MEMBERS, ITEMS):
+            stop = self.values[self.places[part + 1] + self.steps[part + 1] * row]
+            self.members(value, stop, kind == MEMBERS)
         else:
             self.value(kind, value)
         return 0
@@ -323,22 +327,26 @@ class Templates(Kernel):
             self.seconds(value)
         elif kind == LENGTH:
             self.length(value)
+        elif kind == CLOCK:
+            self.clock(value)
         return 0
 
-    def members(self, first: i64, stop: i64) -> status:
+    def members(self, first: i64, stop: i64, surrounded: flag) -> status:
         """Write members; nothing if there are none."""
         if first >= stop:
             return 0
-        self.out.literal(BEFORE)
+        if surrounded:
+            self.out.literal(BEFORE)
         at = first
         while at < stop:
-            if at > first:
+            if surrounded and at > first:
                 self.out.literal(BETWEEN)
             self.out.literal(self.befores[at])
             self.value(self.member_kinds[at], self.members_held[at])
             self.out.literal(self.behinds[at])
             at += 1
-        self.out.literal(BEHIND)
+        if surrounded:
+            self.out.literal(BEHIND)
         return 0
 
     @inline
@@ -442,6 +450,18 @@ class Templates(Kernel):
         self.out.natural(whole)
         self.letter(POINT)
         self.out.padded(size % 1000000000, 9)
+        return 0
+
+    def clock(self, ns: i64) -> status:
+        """Write nanoseconds as seconds in at least five digits, with six decimals."""
+        micros = ns // 1000 if ns > 0 else 0
+        whole = micros // 1000000
+        if whole < 100000:
+            self.out.padded(whole, 5)
+        else:
+            self.out.natural(whole)
+        self.letter(POINT)
+        self.out.padded(micros - 1000000 * whole, 6)
         return 0
 
     def length(self, ns: i64) -> status:

@@ -29,6 +29,7 @@ __all__ = [
     "Members",
     "Numbered",
     "column_of",
+    "distinct",
     "doubles",
     "groups",
     "json_double",
@@ -38,8 +39,8 @@ __all__ = [
 ]
 
 I64 = NDArray[np.int64]
-DENSE = 1 << 18
-"""Numbers below this are looked up in a table."""
+FEW, DENSE = 2, 1 << 18
+"""Numbers from -FEW up to DENSE are looked up in a table."""
 LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
 """In this range of magnitudes, orjson and Python format doubles identically."""
 
@@ -68,6 +69,19 @@ def groups(keys: NDArray[np.integer] | NDArray[np.bool_]) -> Iterator[tuple[int,
         yield key, np.flatnonzero(keys == key) if len(found) > 1 else np.arange(keys.size)
 
 
+def distinct(numbers: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.intp]]:
+    """Return the different numbers, ascending, and the index of each number among them."""
+    if not numbers.size or not -FEW <= int(numbers.min()) <= int(numbers.max()) < DENSE:
+        return np.unique(numbers, return_inverse=True)
+    shifted = numbers.astype(np.intp) + FEW
+    met = np.zeros(int(shifted.max()) + 1, np.bool_)
+    met[shifted] = True
+    different = np.flatnonzero(met)
+    index = np.empty(met.size, np.intp)
+    index[different] = np.arange(different.size)
+    return different - FEW, index[shifted]
+
+
 class Numbered:
     """Texts of codes, or of other numbers from -1 on: each is made once and gets a number.
 
@@ -86,7 +100,7 @@ class Numbered:
         self._templates = templates
         self._make = make
         self._shared = shared
-        self._most = DENSE if sparse else 1 << 62
+        self._sparse = sparse
         self._numbers = np.full(1, -1, np.int32)
         self._version = templates.version
 
@@ -95,9 +109,9 @@ class Numbered:
         if self._version != self._templates.version:
             self._version = self._templates.version
             self._numbers.fill(-1)
-        most = int(codes.max()) if codes.size else -1
-        if most >= self._most:
-            different, place = np.unique(codes, return_inverse=True)
+        least, most = (int(codes.min()), int(codes.max())) if codes.size else (-1, -1)
+        if self._sparse and not -1 <= least <= most < DENSE:
+            different, place = distinct(codes)
             return TEXT, self._made(different.tolist())[place]
         if most + 1 >= self._numbers.size:
             more = np.full(2 * most + 2 - self._numbers.size + 1, -1, np.int32)
@@ -126,15 +140,23 @@ def column_of(templates: Templates, texts: Sequence[bytes]) -> I64:
 
 
 def doubles(
-    templates: Templates, column: NDArray[np.float64], show: Callable[[float], str]
+    templates: Templates,
+    column: NDArray[np.float64],
+    show: Callable[[float], str],
+    *,
+    whole: bool = True,
 ) -> tuple[int, I64]:
     """Return the part of doubles, as ``repr`` gives them: all at once, but those of other sizes.
 
-    ``show`` renders the very large, the very small, and those that are not finite.
+    ``show`` renders the very large, the very small, and those that are not finite; all that are
+    whole numbers too, unless ``repr`` gives them as well.
     """
     size = np.abs(column)
     # orjson formats these identically to Python, but all at once.
     alike = (size == 0) | ((size >= LEAST_ALIKE) & (size < MOST_ALIKE))
+    if not whole:
+        with np.errstate(invalid="ignore"):  # a signaling NaN
+            alike &= column != np.trunc(column)
     found = orjson.dumps(np.where(alike, column, 0.0), option=orjson.OPT_SERIALIZE_NUMPY)
     text = np.frombuffer(found, np.uint8)[1:-1]
     commas = np.flatnonzero(text == ord(","))

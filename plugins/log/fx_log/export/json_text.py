@@ -13,7 +13,9 @@ from fx_log.export.presentation import (
     Forms,
     Head,
     Texts,
+    in_pieces,
     shown_values,
+    walk,
 )
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.severity import LEVELS
@@ -48,6 +50,12 @@ class JsonExport(LineExport):
         self._before = '{"data":{"TargetLog":' if wrap else ""
         self._after = "}}" if wrap else ""
         self._names_of_specials = options["non_finite"] == "strings"
+
+    def _pieces(self, capture: Capture) -> Iterator[bytes]:
+        render, lines = self._lines(capture)
+        for batch in walk(capture, render, self._dropped):
+            for piece in in_pieces(lines(batch)):
+                yield "\n".join([*piece, ""]).encode()
 
     def _lines(
         self, capture: Capture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fx_log.export.presentation import Batch, in_pieces, left_out, nothing_to_write, walk
+from fx_log.export.presentation import left_out, nothing_to_write
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
-from fxframework.model.table import Table
 
 __all__ = ["VERBOSITY", "LineExport", "Member", "Members"]
 
@@ -36,15 +35,6 @@ class LineExport(Export):
             raise nothing_to_write(capture)
         self._dropped += left_out(capture)
 
+    @abc.abstractmethod
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
         """Yield all lines, in pieces of bounded size."""
-        render, lines = self._lines(capture)
-        for batch in walk(capture, render, self._dropped):
-            for piece in in_pieces(lines(batch)):
-                yield "\n".join([*piece, ""]).encode()
-
-    @abc.abstractmethod
-    def _lines(
-        self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
-        """Return the functions that render arguments as members, and logs as lines."""

@@ -17,11 +17,24 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_log.format import UNKNOWN_COMPONENT, ArgType
+from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.kernels.parts import COPIED
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
+from fxframework.kit.row_texts import (
+    BLOB,
+    BOOL,
+    DOUBLE,
+    INT64,
+    NULL,
+    STRING,
+    UINT64,
+    Numbered,
+    column_of,
+)
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
@@ -31,18 +44,22 @@ from fxframework.model.table import Table
 __all__ = [
     "NO_OFFSET",
     "Batch",
+    "ColumnBatch",
     "Forms",
     "Head",
     "Messages",
+    "TagNumbers",
     "Texts",
     "in_pieces",
     "leaf",
     "left_out",
+    "message_texts",
     "nothing_to_write",
     "process_names",
     "rust_double",
     "shown_values",
     "utc_offset",
+    "value_kinds",
     "walk",
     "walk_columns",
     "wall_moments",
@@ -69,7 +86,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SIGNED: Final = frozenset({3, 1})
 UNSIGNED: Final = frozenset({4, 2, 7, 8})
 """Integer types, including those of the trace format (`ARG_TYPES` of the standard tables)."""
-NULL, DOUBLE, STRING, BOOL = map(int, (ArgType.NULL, ArgType.DOUBLE, ArgType.STRING, ArgType.BOOL))
+FIRST_PRINTABLE: Final = 0x20
+LAST_PRINTABLE: Final = 0x7E
 
 
 def in_pieces(texts: Iterable[D]) -> Iterator[list[D]]:
@@ -245,8 +263,8 @@ def _batch(part: Table, tags: list[tuple[bytes, ...]], args: Sequence[Sequence[V
         messages=Messages.of(_text(part, "message")),
         args=args,
         dropped=part.array("dropped").tolist(),
-        rolled_out=_column(part, "log_rolled_out"),
-        verbosity=_column(part, "log_verbosity"),
+        rolled_out=_column(part, "log_rolled_out").tolist(),
+        verbosity=_column(part, "log_verbosity").tolist(),
     )
 
 
@@ -258,42 +276,13 @@ class ColumnBatch:
     tags: Tags
     args: ChildColumns
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the columns for ``TextLines``."""
-        logs, args = self.logs, self.args.columns
-        message = _text(logs, "message")
-        first, last = int(message.offsets[0]), int(message.offsets[-1])
-        verbosity = np.asarray(_column(logs, "log_verbosity"), np.int64)
-        types = args["type"]
-        unsigned = _IS_UNSIGNED[types]
-        assert isinstance(self.tags, _TagRows)  # noqa: S101 (callers check for the table)
-        tag_starts, tag_stops = self.tags.bounds(logs)
-        arg_starts, arg_stops = self.args.bounds(logs)
-        return {
-            "ts": logs.array("ts"),
-            "pid": logs.array("pid").view(np.int64),
-            "tid": logs.array("tid").view(np.int64),
-            "line": logs.array("line").astype(np.int64),
-            "dropped": logs.array("dropped").view(np.int64),
-            "rolled_out": np.asarray(_column(logs, "log_rolled_out"), np.uint64).view(np.int64),
-            "offsets": message.offsets - first,
-            "message": message.data[first:last],
-            "severity": logs.array("severity"),
-            "given": _given(logs),
-            "odd": (verbosity != 0).astype(np.uint8),
-            "component": logs.array("component"),
-            "file": logs.array("file"),
-            "tag_starts": tag_starts,
-            "tag_stops": tag_stops,
-            "tag_names": self.tags.columns["name"],
-            "arg_starts": arg_starts,
-            "arg_stops": arg_stops,
-            "arg_names": args["name"],
-            "arg_types": types,
-            "arg_integers": np.where(unsigned, args["uint"].view(np.int64), args["int"]),
-            "arg_doubles": args["float"],
-            "arg_strings": args["str"],
-        }
+    def given(self) -> NDArray[np.uint8]:
+        """Return the bits of `log_given` for each log."""
+        return _given(self.logs)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column of this plugin; zeros for `logs` of other formats."""
+        return _column(self.logs, name)
 
     def rows(self, start: int, stop: int, render: Callable[[Table], Sequence[V]]) -> Batch[V]:
         """Return rows ``start`` to ``stop`` as a batch, with arguments rendered by ``render``."""
@@ -349,6 +338,16 @@ class ChildColumns:
         starts = np.searchsorted(self._parents, rows, "left").astype(np.int64)
         return starts, np.searchsorted(self._parents, rows, "right").astype(np.int64)
 
+    def of_rows(self, logs: Table) -> tuple[I64, dict[str, NDArray[Any]]]:
+        """Return for each row the number of its children, and the columns of all."""
+        starts, stops = self.bounds(logs)
+        counts = stops - starts
+        some: slice | I64 = slice(int(starts[0]), int(stops[-1]))
+        if (starts[1:] != stops[:-1]).any():  # there are children of other rows
+            some = np.repeat(starts - np.cumsum(counts) + counts, counts)
+            some += np.arange(some.size)
+        return counts, {name: column[some] for name, column in self.columns.items()}
+
     def made(self, logs: Table, make: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
         """Return for each row the results of ``make`` for its children."""
         starts, stops = (bound.tolist() for bound in self.bounds(logs))
@@ -373,8 +372,16 @@ class _TagRows(ChildColumns):
             logs, lambda tags: [self._names[code] for code in tags.array("name").tolist()]
         )
 
+    def numbers(self, logs: Table, number: TagNumbers) -> tuple[I64, NDArray[np.integer]]:
+        """Return for each row the number of its tags, and the numbers of all."""
+        counts, columns = self.of_rows(logs)
+        return counts, number.of_codes(columns["name"])[1]
 
-_IS_UNSIGNED: Final = np.isin(np.arange(256), list(UNSIGNED))
+
+_IS_NUMBER: Final = np.isin(np.arange(256), [*SIGNED, *UNSIGNED])
+_KINDS: Final = np.full(256, BLOB)
+_KINDS[[NULL, DOUBLE, STRING, BOOL]] = NULL, DOUBLE, STRING, BOOL
+_KINDS[list(SIGNED)], _KINDS[list(UNSIGNED)] = INT64, UINT64
 
 
 def _given(table: Table) -> NDArray[np.uint8]:
@@ -401,19 +408,17 @@ def _heads(table: Table, tags: list[tuple[bytes, ...]]) -> list[tuple[Any, ...]]
             line.tolist(),
             table.array("file").tolist(),
             table.array("component").tolist(),
-            _column(table, "log_url", -1),
+            _column(table, "log_url", -1).tolist(),
             tags,
-            _column(table, "log_tag"),
+            _column(table, "log_tag").tolist(),
             strict=True,
         )
     )
 
 
-def _column(table: Table, name: str, absent: int = 0) -> list[int]:
+def _column(table: Table, name: str, absent: int = 0) -> NDArray[Any]:
     """Return a column of this plugin, or ``absent`` for `logs` of other formats."""
-    if name in table:
-        return table.array(name).tolist()  # type: ignore[no-any-return]
-    return [absent] * len(table)
+    return table.array(name) if name in table else np.full(len(table), absent)
 
 
 def _text(table: Table, name: str) -> TextColumn:
@@ -439,8 +444,29 @@ class _JoinedTags:
         """Return the tags of each row."""
         return [self._tags[code] for code in logs.array("tags").tolist()]
 
+    def numbers(self, logs: Table, number: TagNumbers) -> tuple[I64, NDArray[np.integer]]:
+        """Return for each row the number of its tags, and the numbers of all."""
+        tags = self.of(logs)
+        numbers = [number.of_tag(tag) for each in tags for tag in each]
+        return np.array([len(each) for each in tags]), np.array(numbers, np.int64)
+
 
 Tags = _TagRows | _JoinedTags
+
+
+class TagNumbers:
+    """The texts of tags in templates, which ``show`` renders."""
+
+    def __init__(self, templates: Templates, pool: StringPool, show: Mapping[bytes, str]) -> None:
+        self._templates = templates
+        self._show = show
+        self.of_codes = Numbered(
+            templates, lambda code: show[pool.bytes_of(code) if code >= 0 else b""]
+        )
+
+    def of_tag(self, tag: bytes) -> int:
+        """Return the number of a tag's text."""
+        return int(self._templates.text(self._show[tag].encode()))
 
 
 # --- Arguments -----------------------------------------------------------------------------------
@@ -483,6 +509,28 @@ def shown_values(args: Table, forms: Forms[V]) -> list[V]:
     return out
 
 
+def value_kinds(args: Mapping[str, NDArray[Any]]) -> NDArray[np.integer]:
+    """Return the form of each argument: its type, or that of a blob for what logs do not have."""
+    types = args["type"]
+    return np.where(_IS_NUMBER[types] & (args["str"] >= 0), BLOB, _KINDS[types])
+
+
+def message_texts(
+    templates: Templates, logs: Table, show: Callable[[str], str], texts: Texts
+) -> Cell:
+    """Return the part of a template for messages; ``show`` renders those not in printable ASCII."""
+    column = _text(logs, "message")
+    first, last = int(column.offsets[0]), int(column.offsets[-1])
+    data, bounds = column.data[first:last], column.offsets - first
+    numbers = templates.column(data, bounds)
+    odd = np.flatnonzero((data < FIRST_PRINTABLE) | (data > LAST_PRINTABLE))
+    if odd.size:
+        rows = np.unique(np.searchsorted(bounds, odd, "right") - 1)
+        shown = [show(texts.decoded(column.bytes_of(row))).encode() for row in rows.tolist()]
+        numbers[rows] = column_of(templates, shown)
+    return COPIED, numbers
+
+
 def rust_double(value: float) -> str:
     """Return a double as ffx prints it: the shortest exact digits, without an exponent."""
     text = repr(value)
@@ -513,12 +561,12 @@ def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
     return given or capture.utc_offset_ns
 
 
-def wall_moments(ts: I64, offset: int) -> tuple[list[int], list[int]]:
+def wall_moments(ts: I64, offset: int) -> tuple[NDArray[Any], I64]:
     """Return whole seconds since the epoch, and milliseconds, for times of a capture."""
     edges = (offset, int(ts.min()) + offset, int(ts.max()) + offset)
     fits = NS_MIN <= min(edges) <= max(edges) <= NS_MAX
     moments = (ts if fits else ts.astype(object)) + offset
-    return (moments // NS_PER_SECOND).tolist(), (moments % NS_PER_SECOND // 1_000_000).tolist()
+    return moments // NS_PER_SECOND, (moments % NS_PER_SECOND // 1_000_000).astype(np.int64)
 
 
 def wall_seconds(tz: str) -> Callable[[int], str]:

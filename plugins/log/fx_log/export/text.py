@@ -4,39 +4,55 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
-from fx_log.export import text_lines
-from fx_log.export.lines import VERBOSITY, LineExport, Member
+from fx_log.export.lines import VERBOSITY, LineExport
 from fx_log.export.presentation import (
     I64,
     NO_OFFSET,
-    PIECE,
-    Batch,
-    Forms,
-    Head,
+    ColumnBatch,
+    TagNumbers,
     Texts,
-    in_pieces,
     leaf,
+    message_texts,
     rust_double,
-    shown_values,
     utc_offset,
+    value_kinds,
     walk_columns,
     wall_moments,
     wall_seconds,
 )
-from fx_log.export.text_lines import TEXTS, TextLines
+from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
-from fxframework.kernels import native
-from fxframework.kernels.output import Output
+from fxframework.kernels.parts import (
+    CLOCK,
+    ITEMS,
+    MEMBERS,
+    MEMBERS_END,
+    NATURAL,
+    NOTHING,
+    SIGNED,
+    TEXT,
+)
+from fxframework.kernels.sorting import stable_order
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.memo import Memo
+from fxframework.kit.row_texts import (
+    DOUBLE,
+    ArgumentTexts,
+    Form,
+    Numbered,
+    distinct,
+    doubles,
+    value_forms,
+)
 from fxframework.model.capture import Capture
-from fxframework.model.table import Table
 
 __all__ = ["TextExport"]
 
@@ -46,10 +62,10 @@ NO_MESSAGE: Final = "<missing message>"
 MONIKER: Final = 1000
 """Most characters of a moniker in a line: one long moniker may appear in all logs."""
 LONG_MONIKERS: Final = f"ends of monikers of more than {MONIKER} characters"
-BULK: Final = native.is_compiled(text_lines.__name__)
-"""Whether to write plain rows with the kernel, which is slower when it is not compiled."""
-STRETCH: Final = 1 << 10
-"""Most rows written one by one before the kernel is tried again."""
+LOUD: Final = -2
+"""The code of the name of verbosities."""
+KEPT: Final = 16 << 20
+"""Most bytes of texts kept from one batch to the next."""
 RESET: Final = "\x1b[0m"
 LOST: Final = "\x1b[33m"
 COLOURS: Final[Mapping[Level, str]] = {
@@ -86,170 +102,63 @@ class TextExport(LineExport):
         time = options["time"]
         self._zone = time if time in ("utc", "local") else options["tz"]
         self._on_wall = time not in CLOCKS
-        self._colour = options["color"]
 
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
-        if BULK and "log_tags" in capture.schemas and not (self._on_wall or self._colour):
-            return self._in_bulk(capture)
-        return super()._pieces(capture)
-
-    def _in_bulk(self, capture: Capture) -> Iterator[bytes]:
-        """Yield all lines: plain rows by the kernel, stretches of other rows one by one."""
-        render, shown = self._lines(capture)
-        out = Output(TEXTS, memoryview(bytes(8)))
+        lines = _Lines(capture, self._options, self._dropped)
+        offset = utc_offset(self._options, capture) if self._on_wall else None
+        seconds = Numbered(lines.templates, wall_seconds(self._zone), sparse=True)
         for batch in walk_columns(capture, self._dropped):
-            lines = TextLines(
-                out,
-                capture.strings.pool,
-                batch.columns(),
-                metadata=self._options["show_metadata"],
-                full=self._options["show_full_moniker"],
-                tags=self._options["show_tags"],
-                file=self._options["show_file"],
-                most=PIECE,
-            )
-            stretch, resumed = 1, -1
-            while lines.row < lines.rows:
-                lines.run()
-                if out.used >= PIECE:
-                    yield out.take()
-                elif lines.row < lines.rows:
-                    start = lines.row
-                    stretch = min(2 * stretch, STRETCH) if start == resumed else 1
-                    resumed = min(start + stretch, lines.rows)
-                    rows = batch.rows(start, resumed, render)
-                    for piece in in_pieces(shown(rows)):
-                        out.put("\n".join([*piece, ""]).encode())
-                        if out.used >= PIECE:
-                            yield out.take()
-                    lines.row = resumed
-        if out.used:
-            yield out.take()
-
-    def _lines(
-        self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
-        texts = Texts(capture.strings, self._dropped)
-        names = texts.pooled(plain)
-        shown = _HeadText(self._options, names, texts, self._dropped)
-        heads: Memo[tuple[Any, ...], str] = Memo(shown)
-        times = self._times(capture)
-
-        forms = Forms(
-            string=names,
-            integer=str,
-            double=rust_double,
-            data=lambda data: f"[{data.hex()}]",
-            true="true",
-            false="false",
-            null="null",
-        )
-
-        def render(args: Table) -> list[Member]:
-            keys = [names[code] for code in args.array("name").tolist()]
-            shown = shown_values(args, forms)
-            return [(key, f" {key}={value}") for key, value in zip(keys, shown, strict=True)]
-
-        def lines(batch: Batch[Member]) -> Iterator[str]:
-            for time, key, message, args, dropped, rolled_out, verbosity in batch.rows(
-                times(batch.ts), batch.messages.shown(self._message, texts)
-            ):
-                head = heads[key]
-                if verbosity:
-                    args = [*args, (VERBOSITY, f" {VERBOSITY}={verbosity}")]
-                if not args:
-                    line = f"{time}{head}{message}"
-                elif len(args) == 1:
-                    line = f"{time}{head}{message}{args[0][1]}"
-                else:
-                    ordered = sorted(args, key=itemgetter(0))
-                    line = f"{time}{head}{message}{''.join([shown for _, shown in ordered])}"
-                if dropped:
-                    line += self._lost(f" [dropped={dropped}]")
-                if rolled_out:
-                    line += self._lost(f" [rolled={rolled_out}]")
-                yield self._coloured(key, line) if self._colour else line
-
-        return render, lines
-
-    def _message(self, message: str) -> str:
-        shown, nul, rest = message.partition("\0")
-        if nul and rest:
-            self._dropped[CUT] += 1
-        return plain(shown)
-
-    def _lost(self, text: str) -> str:
-        return f"{RESET}{LOST}{text}" if self._colour else text
-
-    def _coloured(self, key: tuple[Any, ...], line: str) -> str:
-        colour = COLOURS[LEVELS[key[0]]]
-        return f"{colour}{line}{RESET}" if colour or RESET in line else line
-
-    def _times(self, capture: Capture) -> Callable[[I64], list[str]]:
-        """Return the function that formats times, in brackets."""
-        if not self._on_wall:
-            return _seconds
-        offset = utc_offset(self._options, capture)
-        if offset is None:  # ffx falls back to boot time too
-
-            def unknown(ts: I64) -> list[str]:
+            lines.templates.forget(KEPT)
+            ts = batch.logs.array("ts")
+            time: list[Cell] = [(CLOCK, ts)]
+            if offset is not None:
+                whole, millis = wall_moments(ts, offset)
+                time = [seconds(whole), b".", lines.millis(millis)]
+            elif self._on_wall:  # ffx falls back to boot time too
                 self._dropped[NO_OFFSET] += ts.size
-                return _seconds(ts)
-
-            return unknown
-        moments: Memo[int, str] = Memo(wall_seconds(self._zone))
-
-        def shown(ts: I64) -> list[str]:
-            seconds, millis = wall_moments(ts, offset)
-            return [
-                f"[{moments[second]}.{milli:03d}]"
-                for second, milli in zip(seconds, millis, strict=True)
-            ]
-
-        return shown
+            yield from lines.of(batch, time)
 
 
-def _seconds(ts: I64) -> list[str]:
-    """Return times in seconds with six decimals and at least five digits; negative ones as 0.
+class _Lines:
+    """Renders logs as lines."""
 
-    All times whose seconds have the same number of digits are formatted at once.
-    """
-    micros = np.maximum(ts, 0) // 1000
-    least, most = (max(int(edge) // 1_000_000, 10_000) for edge in (micros.min(), micros.max()))
-    digits = len(str(most))
-    if len(str(least)) < digits:
-        long = micros >= 10 ** (digits + 5)
-        out = np.empty(ts.size, object)
-        out[long], out[~long] = _seconds(ts[long]), _seconds(ts[~long])
-        return out.tolist()
-    width = digits + len("[.000000]")
-    letters = np.empty((ts.size, width), np.uint8)
-    letters[:, [0, digits + 1, -1]] = np.frombuffer(b"[.]", np.uint8)
-    for place in (*range(width - 2, digits + 1, -1), *range(digits, 0, -1)):
-        micros, digit = np.divmod(micros, 10)
-        letters[:, place] = digit + ord("0")
-    whole = letters.tobytes().decode("ascii")
-    return [whole[at : at + width] for at in range(0, len(whole), width)]
-
-
-class _HeadText:
-    """Renders the part of a line between its time and its message."""
-
-    def __init__(
-        self,
-        options: Mapping[str, Any],
-        names: Mapping[int, str],
-        texts: Texts,
-        dropped: Counter[str],
-    ) -> None:
-        self._monikers: Memo[int, str] = Memo(self._moniker, 0)
+    def __init__(self, capture: Capture, options: Mapping[str, Any], dropped: Counter[str]) -> None:
+        self.templates = Templates(b"[", b",", b"]")
         self._dropped = dropped
-        self._metadata = options["show_metadata"]
         self._full = options["show_full_moniker"]
         self._show_tags = options["show_tags"]
-        self._file = options["show_file"]
-        self._names = names
-        self._tags = texts.tags(plain)
+        self._show_metadata = options["show_metadata"]
+        self._show_file = options["show_file"]
+        self._colour = options["color"]
+        self._texts = Texts(capture.strings, dropped)
+        self._names = self._texts.pooled(plain)
+        self._tags = TagNumbers(self.templates, capture.strings, self._texts.tags(plain))
+        monikers: Memo[int, str] = Memo(self._moniker, 0)
+        self._monikers = self._numbered(monikers.__getitem__)
+        self._severities = self._numbered(lambda severity: f" {LEVELS[severity].name}: ")
+        self._colours = self._numbered(lambda severity: COLOURS[LEVELS[severity]])
+        self._files = self._numbered(lambda code: f"[{self._names[code]}" if code >= 0 else "")
+        self._numbers = self._numbered(str)
+        self._line_numbers = self._numbered(lambda number: f"({number})")
+        self.millis = self._numbered(lambda millis: f"{millis:03d}")
+        self._lost = [self._numbered(partial(self._loss, word)) for word in ("dropped", "rolled")]
+        self._arguments = ArgumentTexts(
+            self.templates, lambda code: f" {self._names[code]}=", self._forms(capture)
+        )
+
+    def _numbered(self, make: Callable[[int], str]) -> Numbered:
+        return Numbered(self.templates, make, sparse=True)
+
+    def _forms(self, capture: Capture) -> Mapping[int, Form]:
+        def blob(code: int) -> str:
+            return f"[{capture.strings.bytes_of(code).hex() if code >= 0 else ''}]"
+
+        forms = value_forms(self.templates, string=self._names.__getitem__, blob=blob)
+
+        def real(args: Any, rows: I64) -> Cell:
+            return doubles(self.templates, args["float"][rows], rust_double, whole=False)
+
+        return forms | {DOUBLE: Form(real)}
 
     def _moniker(self, code: int) -> str:
         """Return the moniker as lines show it, truncated if it is long."""
@@ -260,24 +169,113 @@ class _HeadText:
         self._dropped[LONG_MONIKERS] += 1
         return f"{moniker[:MONIKER]}..."
 
-    def __call__(self, key: tuple[Any, ...]) -> str:
-        head = Head.of(key)
-        parts = []
-        if self._metadata:
-            pid = "" if head.pid is None else head.pid
-            tid = "" if head.tid is None else head.tid
-            parts.append(f"[{pid}][{tid}]")
-        moniker = self._monikers[head.component]
-        parts.append(f"[{moniker}]")
+    def _loss(self, word: str, count: int) -> str:
+        """Return how many logs are missing before one."""
+        colour = f"{RESET}{LOST}" if self._colour else ""
+        return f"{colour} [{word}={count}]" if count else ""
+
+    def _message(self, message: str) -> str:
+        shown, nul, rest = message.partition("\0")
+        if nul and rest:
+            self._dropped[CUT] += 1
+        return plain(shown)
+
+    def _where(self, rows: NDArray[np.bool_], numbers: NDArray[np.integer] | str) -> Cell:
+        """Return texts, or one, for some rows, and the empty one for others."""
+        if isinstance(numbers, str):
+            return TEXT, np.where(rows, self.templates.text(numbers.encode()), self._empty)
+        return TEXT, np.where(rows, numbers, self._empty)
+
+    def _number(self, column: NDArray[np.integer], given: NDArray[np.bool_]) -> Cell:
+        """Return numbers, and nothing where they are not given."""
+        return (NATURAL, column) if given.all() else self._where(given, self._numbers(column)[1])
+
+    def of(self, batch: ColumnBatch, time: Sequence[Cell]) -> Iterator[bytes]:
+        """Yield the lines of a batch in pieces; ``time`` is their first part."""
+        logs = batch.logs
+        self._empty = self.templates.text(b"")
+        given = batch.given()
+        severity = logs.array("severity")
+        counts = logs.array("dropped"), batch.column("log_rolled_out")
+        lost = [
+            numbered(count)
+            for numbered, count in zip(self._lost, counts, strict=True)
+            if count.any()
+        ]
+        moniker = self._monikers(logs.array("component"))
+        ranges = self._hold(batch, moniker[1])
+        parts: list[Cell] = [b"[", *time, b"]"]
+        if self._show_metadata:
+            for name, bit in (("pid", GIVEN_PID), ("tid", GIVEN_TID)):
+                parts += [b"[", self._number(logs.array(name), given & bit != 0), b"]"]
+        parts += [b"[", moniker, b"]"]
         if self._show_tags:
-            tags = [self._tags[tag] for tag in head.tags]
-            others = [tag for tag in tags if tag != moniker]
-            if others:
-                parts.append(f"[{','.join(others)}]")
-        parts.append(f" {LEVELS[head.severity].name}: ")
-        if self._file and head.file >= 0:
-            line = "" if head.line is None else f"({head.line})"
-            parts.append(f"[{self._names[head.file]}{line}] ")
-        if not head.has_message:
-            parts.append(NO_MESSAGE)
-        return "".join(parts)
+            parts += [(MEMBERS, ranges[0]), (MEMBERS_END, ranges[1])]
+        parts += [self._severities(severity)]
+        if self._show_file and logs.array("file").max() >= 0:
+            code = logs.array("file")
+            numbers = self._line_numbers(logs.array("line"))[1]
+            has_line = (code >= 0) & (given & GIVEN_LINE != 0)
+            parts += [self._files(code), self._where(has_line, numbers)]
+            parts += [self._where(code >= 0, "] ")]
+        parts += [
+            self._where(given & GIVEN_MESSAGE == 0, NO_MESSAGE),
+            message_texts(self.templates, logs, self._message, self._texts),
+            (ITEMS, ranges[2]),
+            (MEMBERS_END, ranges[3]),
+            *lost,
+        ]
+        if self._colour:
+            colour = self._colours(severity)
+            reset = (colour[1] != self._empty) | (counts[0] != 0) | (counts[1] != 0)
+            parts = [colour, *parts, self._where(reset, RESET)]
+        yield from self.templates.pieces(len(logs), *parts, b"\n")
+
+    def _hold(self, batch: ColumnBatch, monikers: NDArray[np.integer]) -> list[I64]:
+        """Set tags and arguments as members; return the bounds of both for each row."""
+        counts: I64 = np.zeros(len(batch.logs), np.int64)
+        tags: NDArray[np.integer] = counts[:0]
+        if self._show_tags:
+            counts, tags = batch.tags.numbers(batch.logs, self._tags)
+            owners = np.repeat(np.arange(counts.size), counts)
+            others = tags != monikers[owners]  # the moniker is not shown twice
+            counts = np.bincount(owners[others], minlength=counts.size)
+            tags = tags[others]
+        tag_stops = np.cumsum(counts)
+        texts = np.full((4, tags.size), self._empty)
+        texts[0], texts[1] = tags, NOTHING
+        more, members = self._arguments_of(batch)
+        self.templates.hold(*np.concatenate((texts, members), axis=1))
+        stops = np.cumsum(more) + tags.size
+        return [tag_stops - counts, tag_stops, stops - more, stops]
+
+    def _arguments_of(self, batch: ColumnBatch) -> tuple[I64, list[I64]]:
+        """Return for each row the number of its arguments, and members, sorted by name in a row."""
+        counts, args = batch.args.of_rows(batch.logs)
+        members = self._arguments.of(args, value_kinds(args))
+        codes = args["name"]
+        verbosity = batch.column("log_verbosity")
+        loud = np.flatnonzero(verbosity)
+        if loud.size:  # an argument too
+            at = np.cumsum(counts)[loud]
+            before = self.templates.text(f" {VERBOSITY}=".encode())
+            more: list[Any] = [before, SIGNED, verbosity[loud], self._empty]
+            members = [
+                np.insert(column, at, value) for column, value in zip(members, more, strict=True)
+            ]
+            codes = np.insert(codes, at, LOUD)
+            counts = counts.copy()
+            counts[loud] += 1
+        if counts.max() > 1:
+            owners = np.repeat(np.arange(counts.size), counts)
+            order = stable_order(owners * codes.size + self._ranks(codes))
+            if order is not None:
+                members = [column[order] for column in members]
+        return counts, members
+
+    def _ranks(self, codes: NDArray[np.integer]) -> I64:
+        """Return the rank of each name among these; that of LOUD is the name of verbosities."""
+        different, place = distinct(codes)
+        names = [VERBOSITY if code == LOUD else self._names[code] for code in different.tolist()]
+        ranks = {name: rank for rank, name in enumerate(sorted(set(names)))}
+        return np.array([ranks[name] for name in names], np.int64)[place]
