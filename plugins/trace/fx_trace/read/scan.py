@@ -43,8 +43,11 @@ from fx_trace.format import (
     KIND_PADDING,
     KIND_UNKNOWN,
     KINDS,
+    METADATA_TYPE,
     OVERRUN_NEED,
     PARENT_END,
+    PROVIDER_ID,
+    PROVIDER_SECTION,
     RECORD_BLOB,
     RECORD_EVENT,
     RECORD_INITIALIZATION,
@@ -69,6 +72,7 @@ from fx_trace.format import (
     TABLE_SLICES,
     TRUTH_END,
     TYPE,
+    UNUSED_PROVIDER_SECTION,
     UNUSED_STRING,
 )
 from fx_trace.read.other_records import OtherRecords
@@ -77,6 +81,7 @@ from fx_trace.rules import (
     CONTENTS_OVERRUN,
     COUNTER_NOT_NUMERIC,
     NOT_UTF8,
+    OF_DEFAULT_PROVIDER,
     PADDING_NOT_ZERO,
     PAST_THE_END,
     RECORD_OVER_LIMIT,
@@ -107,8 +112,8 @@ ENTRY = 32
 NAMED_INLINE = 1 << 31
 VALUE_INLINE = -(1 << 47)
 HIGH_HALF = -(1 << 31)
-ABSENT = 1 << 31
-"""In such an entry: what it stands for is to be reported."""
+ABSENT, BORROWED = 1 << 31, 1 << 30
+"""In such an entry: what it stands for is to be reported; it is that of provider 0."""
 CODE = 0x1FFFFFFF
 CATEGORY_INLINE, NAME_INLINE = 1 << 47, -(1 << 63)
 """Bits of an event's header."""
@@ -213,7 +218,10 @@ class Scan(OtherRecords):
             if kind == RECORD_EVENT:
                 if self.providers.ready and self.plain_event(word):
                     continue
-            elif kind == RECORD_STRING and self.plain_string(word):
+            elif kind == RECORD_STRING:
+                if self.plain_string(word):
+                    continue
+            elif kind == RECORD_METADATA and self.plain_section(word):
                 continue
             self.read_record(word)
         return self.pos >= self.limit
@@ -294,15 +302,14 @@ class Scan(OtherRecords):
             category = self.category
             name = self.name
         elif (thread | category | name) & ABSENT:
-            at = start * 8
             if thread & ABSENT:
-                self.absent(thread, THREAD_NOT_REGISTERED, at, EVENT_THREAD.get(word))
+                self.missed(thread, THREAD_NOT_REGISTERED, EVENT_THREAD.get(word))
             if category & ABSENT:
                 ref = STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))
-                self.absent(category, STRING_NOT_REGISTERED, at, ref)
+                self.missed(category, STRING_NOT_REGISTERED, ref)
             if name & ABSENT:
                 ref = STRING_REF_INDEX.get(EVENT_NAME.get(word))
-                self.absent(name, STRING_NOT_REGISTERED, at, ref)
+                self.missed(name, STRING_NOT_REGISTERED, ref)
         ticks = self.words[start + 1]
         if ticks < 0 or (kind == EVENT_DURATION_COMPLETE and value < 0):
             self.large_ticks = True
@@ -330,6 +337,16 @@ class Scan(OtherRecords):
         if row + 1 >= self.most:
             self.full = True
         return True
+
+    @inline
+    def missed(self, entry: i64, rule: i64, index: i64) -> status:
+        """Report an index of the record at ``pos`` that the provider has not registered."""
+        rule = OF_DEFAULT_PROVIDER if entry & BORROWED else rule
+        if self.notes.totals[rule] < self.notes.limit:
+            self.notes.add(rule, self.pos * 8, self.record, index)
+        else:  # counted, without a call
+            self.notes.totals[rule] += 1
+        return 0
 
     def plain_arguments(self, at: i64, end: i64, nargs: i64, table: i64, parent: i64) -> flag:
         """Arguments of one or two words; False, with no row added, where one is not so.
@@ -381,7 +398,22 @@ class Scan(OtherRecords):
         self.args.rows = row
         return True
 
-    # --- The plain string ------------------------------------------------------------------------
+    # --- The plain section and string ------------------------------------------------------------
+
+    def plain_section(self, word: i64) -> Fallible[i64]:
+        """Read a provider section record; False, with nothing done, for any other metadata."""
+        if (
+            METADATA_TYPE.get(word) != PROVIDER_SECTION
+            or ARG_SIZE.get(word) != 1
+            or word & UNUSED_PROVIDER_SECTION
+        ):
+            return False
+        self.providers.record = self.record
+        self.providers.enter_section(PROVIDER_ID.get(word), self.pos * 8)
+        self.kinds[16 * RECORD_METADATA + PROVIDER_SECTION] += 1
+        self.record += 1
+        self.pos += 1
+        return True
 
     def plain_string(self, word: i64) -> Fallible[i64]:
         """Read a string record; False, with nothing done, where there is something to report."""
