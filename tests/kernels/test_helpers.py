@@ -215,6 +215,8 @@ def test_an_order_is_numpys(helpers: Helpers, size: int) -> None:
     order: Any = helpers.sorting.stable_order(keys)
     assert np.array_equal(order, np.argsort(keys, kind="stable"))
     assert helpers.sorting.stable_order(np.sort(keys)) is None
+    turned = np.arange(size)[::-1] - 7
+    assert np.array_equal(helpers.sorting.stable_order(turned), np.argsort(turned))
     assert helpers.sorting.stable_order(keys[:0]) is None
 
 

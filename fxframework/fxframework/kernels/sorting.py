@@ -38,6 +38,7 @@ class StableOrder(Kernel):
     places: Array[i64]
     count: i64
     low: i64
+    steps_back: i64
     row_bits: i64
     whole: flag
 
@@ -52,6 +53,7 @@ class StableOrder(Kernel):
         self.other = memoryview(self.in_order).cast("B").cast("Q")
         self.places = full(PASSES * DIGITS, "i8")
         self.low = 0
+        self.steps_back = 0
         self.row_bits = 1
         self.whole = False
 
@@ -61,6 +63,8 @@ class StableOrder(Kernel):
         passes = 0
         if width == 0:
             return 0
+        if self.steps_back == self.count - 1:
+            return self.turn()
         key_bits = 0
         while key_bits < 64 and width >> key_bits:
             key_bits += 1
@@ -93,13 +97,25 @@ class StableOrder(Kernel):
         row = 1
         while row < self.count:
             key = self.keys[row]
-            steps_back |= key < before
+            steps_back += key < before
             before = key
             low = min(key, low)
             high = max(key, high)
             row += 1
         self.low = low
+        self.steps_back = steps_back
         return (high - low) & LOW64 if steps_back else 0
+
+    def turn(self) -> i64:
+        """Put keys in order that all descend."""
+        last = self.count - 1
+        row = 0
+        while row <= last:
+            self.order[row] = last - row
+            self.in_order[row] = self.keys[last - row]
+            row += 1
+        self.whole = True
+        return 1
 
     def pack(self, shift: i64, bits: i64, first: flag) -> i64:
         """Put ``bits`` bits of each key, from bit ``shift`` on, above its row, in order so far."""

@@ -343,10 +343,13 @@ class TracePass(FirstPass[TimedChunk]):
             if found == rows.size:
                 break
             events, first = part.chunk.events, part.chunk.first["slices"]
-            slices = np.flatnonzero(IS_SLICE[events.kind])
-            last = int(np.searchsorted(rows, first + slices.size))
-            offsets.append(events.offset[slices[rows[found:last] - first]])
-            found = last
+            for at in range(0, events.kind.size, PROBED):
+                if found == rows.size:
+                    break
+                slices = at + np.flatnonzero(IS_SLICE[events.kind[at : at + PROBED]])
+                last = int(np.searchsorted(rows, first + slices.size))
+                offsets.append(events.offset[slices[rows[found:last] - first]])
+                found, first = last, first + slices.size
         return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
 
     def _unpaired(self) -> Iterator[tuple[Rule, I64]]:

@@ -37,6 +37,7 @@ from fxframework.kernels.annotations import (
     i64,
     inline,
     status,
+    with_gil,
 )
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
@@ -49,8 +50,18 @@ __all__ = ["Durations", "Match"]
 ONE = 1
 
 
+class PassingRows(Rows):
+    """Rows that do not stay for long, of which there may be many."""
+
+    @with_gil
+    def widen(self) -> status:
+        """Increase the room to four times as much; what is not used of it takes no memory."""
+        self.resize(4 * self.room)
+        return 0
+
+
 @final
-class OpenBegins(Rows):
+class OpenBegins(PassingRows):
     """Name and category of each duration begin that is open; ``below``: the one that encloses it.
 
     What is closed makes room for the next.
@@ -74,7 +85,7 @@ class OpenBegins(Rows):
         else:
             number = self.rows
             if number == self.room:
-                self.grow()
+                self.widen()
             self.rows = number + 1
         self.name[number] = name
         self.category[number] = category
@@ -262,7 +273,10 @@ class Match(Kernel):
 
     def note(self, code: i64, index: i64) -> status:
         """Report a finding about an event."""
-        self.notes.add(code, self.offset[self.place(index)], -1, 0)
+        if self.notes.totals[code] < self.notes.limit:
+            self.notes.add(code, self.offset[self.place(index)], -1, 0)
+        else:  # counted, without a call
+            self.notes.totals[code] += 1
         return 0
 
     def link(self, first: i64, kind: i64, index: i64) -> status:
@@ -424,7 +438,7 @@ class Match(Kernel):
 
 
 @final
-class TiedRows(Rows):
+class TiedRows(PassingRows):
     """Complete events that begin when others do, in order of time."""
 
     place: Column[i64]
@@ -479,7 +493,7 @@ class Tied(Kernel):
             return group
         number = self.found.rows
         if number == self.found.room:
-            self.found.grow()
+            self.found.widen()
         self.found.place[number] = row
         self.found.group[number] = group + self.threads[at]
         self.found.end[number] = self.ends_of[at]

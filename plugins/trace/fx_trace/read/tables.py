@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -155,14 +156,18 @@ class _Maker:
             of_each: NDArray[np.uint8] = _SLICE_KIND[picked(events.kind)]
             return of_each
 
+        @functools.cache
+        def ts() -> I64:
+            return np.ascontiguousarray(picked(times.events))
+
         def durations() -> I64:
             out: I64 = arena.empty(picked.count, np.int64)
-            ts = np.ascontiguousarray(picked(times.events))
-            Durations(view(ts, "i8"), view(spans.end[mine], "i8"), out).run()
+            Durations(view(ts(), "i8"), view(spans.end[mine], "i8"), out).run()
             return out
 
         return picked.count, {
             **self.common(picked),
+            "ts": ts,
             "dur": durations,
             "depth": lambda: spans.depth[mine],
             "parent": lambda: spans.parent[mine],
