@@ -222,9 +222,12 @@ class Captures(Contract):
 
     @property
     def reader(self) -> Reader:
-        """The reader of the format; skips the test if there is none."""
+        """The reader of the format."""
         found = self._reader_if_any()
-        return skip(f"nothing is known to read {self.format}") if found is None else found
+        assert found is not None, (
+            f"{self.reader_plugin or self._plugin_name} registers no reader of {self.format!r}"
+        )
+        return found
 
     def _reader_if_any(self) -> Reader | None:
         found = descriptors(self.reader_plugin or self.plugin, "reader", self.format)

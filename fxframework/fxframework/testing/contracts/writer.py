@@ -21,7 +21,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.selection import Selection
-from fxframework.registry import RecordWriter, Writer
+from fxframework.registry import Reader, RecordWriter, Writer
 from fxframework.rules import RULES as FRAMEWORK_RULES
 from fxframework.testing.contracts.base import RoundTrips
 from fxframework.testing.contracts.changed import Foreign
@@ -137,6 +137,12 @@ class WriterContract(Sessions, RoundTrips):
         """The writer under test."""
         writer: Writer = self.item
         return writer
+
+    @property
+    def reader(self) -> Reader:
+        """The reader of the format; skips the test if there is none."""
+        found = self._reader_if_any()
+        return skip(f"nothing is known to read {self.format}") if found is None else found
 
     def _sampled(self, *, sound: bool = False) -> Iterator[Stream]:
         """Yield the records of each small sample, with its capture open."""
@@ -380,7 +386,10 @@ class WriterContract(Sessions, RoundTrips):
         for record in refused:
             assert self._refusal(writer, record) is not None, f"{short(record)} was not refused"
         _all_written(writer, stream.shown[number:]).close()
-        what = f"{' or '.join(map(short, refused))}, refused after {number} records"
+        if sink.getvalue() != whole and len(refused) > 1:
+            for record in refused:  # find the one that had an effect
+                self._check_no_effect(stream, number, [record], whole)
+        what = f"{' or '.join(map(short, refused[:3]))}, refused after {number} records"
         check_same(sink.getvalue(), whole, what)
 
     def test_wrong_values_are_refused_or_take_effect(self) -> None:
