@@ -19,6 +19,7 @@ from fx_inspect import rules
 from fx_inspect.format import BlockType
 from fxframework.errors import WriteRefusedError, did_you_mean, refusal
 from fxframework.io.words import U64_MAX, to_i64
+from fxframework.kit.arguments import text_bytes
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
     JsonFields,
@@ -493,10 +494,7 @@ def _name(fields: Mapping[str, Any], room: int) -> bytes:
     text = fields.get("name")
     if not isinstance(text, str):
         raise refusal(rules.INVALID_FIELDS, "NAME: name is missing")
-    try:
-        data = text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise refusal(rules.WRONG_TYPE, f"NAME: name holds a lone surrogate: {error}") from None
+    data = text_bytes("NAME: name", text, rules.WRONG_TYPE)
     if len(data) > room:
         raise refusal(rules.STRING_TOO_LONG, f"NAME: {len(data)} bytes, and the block holds {room}")
     _counted("NAME", "length", fields, len(data), room)
