@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fx_xray.format import FileHeader
-from fx_xray.read.capture import EventCapture, open_basic, open_fdr
+from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture
 from fx_xray.read.columns import Events
 from fx_xray.write.extract import extract, salvage
 from fx_xray.write.merge import open_merge, open_merge_basic
@@ -34,7 +34,7 @@ DAMAGED = (
 
 def opened(name: str) -> EventCapture:
     source = Source.open(CONFORMANCE / f"{name}.xray")
-    open_it = open_basic if name.startswith("basic") else open_fdr
+    open_it = BasicCapture if name.startswith("basic") else FdrCapture
     return open_it(source, OpenRequest(options=OPTIONS))
 
 

@@ -16,7 +16,9 @@ __all__ = [
     "Alone",
     "DamagedRecord",
     "LosslessRecord",
+    "PaddingRecord",
     "RecordRewriter",
+    "UnknownRecord",
     "padding_of",
     "record_of_json",
 ]
@@ -94,6 +96,33 @@ class DamagedRecord(LosslessRecord):
         """Return the code as a keyword argument; ``raw`` is required."""
         form.need("raw")
         return {"code": form.text("code")}
+
+
+@attrs.define(kw_only=True)
+class UnknownRecord(LosslessRecord):
+    """A record of a kind that the format does not define; ``raw`` is all of it."""
+
+    record: ClassVar[str] = "unknown"
+
+    type: int
+    """The number of the kind."""
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the number of the kind into a JSON object."""
+        out["type"] = self.type
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the number of the kind as a keyword argument; ``raw`` is required."""
+        form.need("raw")
+        return {"type": form.number("type")}
+
+
+@attrs.define(kw_only=True)
+class PaddingRecord(LosslessRecord):
+    """What lies between records and means nothing; ``raw`` is there where it is not zero."""
+
+    record: ClassVar[str] = PADDING
 
 
 R = TypeVar("R", bound=LosslessRecord)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from fxframework.errors import Catalogue, PluginError, WriteRefusedError, refusal
-from fxframework.kit.json_fields import JsonFields
-from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
+from fxframework.kit.lossless import DamagedRecord as Damaged
+from fxframework.kit.lossless import LosslessRecord, record_of_json
+from fxframework.kit.lossless import PaddingRecord as Padding
+from fxframework.kit.lossless import UnknownRecord as Unknown
 from fxframework.registry import lazy
 from fxframework.wire.columns import Rows, bind_all
 from fxframework.wire.cursor import RefusalError
@@ -40,37 +42,6 @@ class Magic(LosslessRecord):
     """The first bytes of a file, where they are all of its header."""
 
     record: ClassVar[str] = "header"
-
-
-@attrs.define(kw_only=True)
-class Unknown(LosslessRecord):
-    """A record of a kind that the format does not define, skipped by its size."""
-
-    record: ClassVar[str] = "unknown"
-
-    type: int
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the number of the kind into a JSON object."""
-        out["type"] = self.type
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the number of the kind; ``raw`` is required."""
-        form.need("raw")
-        return {"type": form.number("type")}
-
-
-@attrs.define(kw_only=True)
-class Padding(LosslessRecord):
-    """Zero bytes between records."""
-
-    record: ClassVar[str] = "padding"
-
-
-@attrs.define(kw_only=True)
-class Damaged(DamagedRecord):
-    """Bytes that hold no valid record."""
 
 
 class Format:

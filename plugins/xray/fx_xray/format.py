@@ -11,13 +11,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
 from fxframework.io.words import Bits
 from fxframework.kit.json_fields import JsonFields
-from fxframework.kit.lossless import DamagedRecord, LosslessRecord
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, PaddingRecord, UnknownRecord
 from fxframework.wire import declarations as wire
 from fxframework.wire.families import Place
 from fxframework.wire.fields import Integer
@@ -111,17 +111,17 @@ class MetadataKind(IntEnum):
     PID = 9
 
 
-AFTER_CLOCK: Final = frozenset(
-    {
+CLOCK_FOLLOWERS: Final = sum(
+    1 << kind
+    for kind in (
         MetadataKind.NEW_CPU,
         MetadataKind.TSC_WRAP,
         MetadataKind.CUSTOM_EVENT,
         MetadataKind.TYPED_EVENT,
-    }
+    )
 )
-"""Metadata records that may follow a NewCPUId or TSCWrap; besides, EndOfBuffer of version 1."""
-CLOCK_FOLLOWERS: Final = sum(1 << kind for kind in AFTER_CLOCK)
-"""The same, one bit each."""
+"""Metadata records that may follow a NewCPUId or TSCWrap, one bit each; besides, EndOfBuffer of
+version 1."""
 FUNCTION_NAMES: Final[Mapping[int, str]] = {int(kind): kind.name.lower() for kind in FunctionKind}
 NS_PER_SECOND: Final = 1_000_000_000
 
@@ -467,42 +467,11 @@ class BasicArgument(Basic, kind=BASIC_ARGUMENT, name="call_argument", section=BA
     """Offset of the call's record, its own where there is none."""
 
 
-# --- Stretches without a record -------------------------------------------------------------------
-
-
-@attrs.define(kw_only=True)
-class Unknown(LosslessRecord):
-    """A metadata record of a kind that nobody has defined; ``raw`` is all of it."""
-
-    record: ClassVar[str] = "unknown"
-
-    type: int
-    """The number of the kind."""
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the kind into JSON."""
-        out["type"] = self.type
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the kind; ``raw`` must be there."""
-        form.need("raw")
-        return {"type": form.number("type")}
-
-
-@attrs.define(kw_only=True)
-class Padding(LosslessRecord):
-    """What lies between the end of a buffer and the next one; ``raw`` where it is not zero."""
-
-    record: ClassVar[str] = "padding"
-
-
-@attrs.define(kw_only=True)
-class Damaged(DamagedRecord):
-    """Bytes in which no sound record was found; ``raw`` may be a view of the file."""
-
-
 XrayRecord = LosslessRecord
+Unknown = UnknownRecord
+Padding = PaddingRecord
+"""What lies between the end of a buffer and the next one."""
+Damaged = DamagedRecord
 
 # --- Where things lie -----------------------------------------------------------------------------
 
@@ -514,9 +483,6 @@ METADATA: Final[Mapping[int, tuple[type[wire.Record], ...]]] = {
     for kind in map(int, MetadataKind)
 }
 """Metadata records by the number of their kind; events differ by version."""
-BASIC_RECORDS: Final[Mapping[int, type[wire.Record]]] = {
-    BASIC_FUNCTION: BasicFunction, BASIC_ARGUMENT: BasicArgument
-}  # fmt: skip
 EVENTS: Final = (MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT)
 
 
@@ -609,12 +575,10 @@ BASIC_TSC_AT: Final = place(BasicFunction, "tsc").offset
 BASIC_THREAD_AT: Final = place(BasicFunction, "thread").offset
 BASIC_ARGUMENT_THREAD_AT: Final = place(BasicArgument, "thread").offset
 BASIC_VALUE_AT: Final = place(BasicArgument, "value").offset
-BASIC_TYPE = bits(Basic, "_type")
 BASIC_CPU = bits(BasicFunction, "cpu")
 BASIC_KIND = bits(BasicFunction, "kind")
 """Where kernels find fields of basic mode's records, and bits of the first word."""
 MAX_FUNCTION_ID: Final = place(Function, "function_id").mask
-MAX_DELTA: Final = place(Function, "delta").mask
 
 
 @attrs.frozen
@@ -659,11 +623,6 @@ class Dialect:
         made = State((Now.VERSION, *OF_BUFFER), big=self.order == "big", mirrored=self.mirrored)
         made.set(Now.VERSION, self.defined)
         return made
-
-    @property
-    def metadata_bit(self) -> int:
-        """The bit of the first byte that metadata records have."""
-        return self.first_byte(0)
 
     def first_byte(self, kind: int) -> int:
         """Return the first byte of a metadata record of a kind."""

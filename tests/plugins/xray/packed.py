@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fx_xray.read.capture import EventCapture, open_basic, open_fdr
+from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture
 from fx_xray.read.columns import Events
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -20,7 +20,7 @@ STEPS = (-50, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 33)
 
 
 def opened(data: bytes, form: str = "xray", **options: Any) -> EventCapture:
-    open_it = open_basic if form == "xray-basic" else open_fdr
+    open_it = BasicCapture if form == "xray-basic" else FdrCapture
     return open_it(Source.open(data), OpenRequest(options={**OPTIONS, **options}))
 
 

@@ -66,7 +66,7 @@ def decoded(form: str, data: bytes) -> dict[str, Any]:
     log.AT_ONCE, calls.COUNTED = 7 if len(data) < 10_000 else 1000, 50  # room is made often
     try:
         return everything(
-            {"xray": reader.open_fdr, "xray-basic": reader.open_basic}[form](
+            {"xray": reader.FdrCapture, "xray-basic": reader.BasicCapture}[form](
                 Source.open(data), OpenRequest()
             )
         )

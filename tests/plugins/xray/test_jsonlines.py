@@ -39,7 +39,7 @@ class Tools:
         self.request = importlib.import_module("fxframework.model.capture").OpenRequest
 
     def opened(self, form: str, data: bytes, **limits: int) -> Any:
-        open = self.reader.open_basic if form == "xray-basic" else self.reader.open_fdr
+        open = self.reader.BasicCapture if form == "xray-basic" else self.reader.FdrCapture
         request = self.request(options={}, limits=self.limits(**limits))
         return open(self.source.open(data), request)
 

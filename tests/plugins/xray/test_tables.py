@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from fx_xray import format as fx
-from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture, open_basic, open_fdr
+from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture
 from fx_xray.read.columns import Events
 from fx_xray.read.log import GivenLog
 from fx_xray.sample import THREADS, sample
@@ -46,7 +46,7 @@ KINDS |= {5: "custom-event", 6: "typed-event"}
 def capture(data: bytes | Path, limits: dict[str, int] | None = None, **options: Any) -> Any:
     source = Source.open(data)
     request = OpenRequest(options=options, limits=Limits(**(limits or {})))
-    form = open_basic if source.read(2, 2) == bytes(2) else open_fdr
+    form = BasicCapture if source.read(2, 2) == bytes(2) else FdrCapture
     return form(source, request)
 
 
@@ -367,7 +367,7 @@ def test_findings_are_reported_once(opened: EventCapture) -> None:
 def test_strict_reading_stops_at_loss() -> None:
     source = Source.open(trace()[:-3])
     with pytest.raises(StrictError) as refused:
-        open_fdr(source, OpenRequest(strict=True)).scan()
+        FdrCapture(source, OpenRequest(strict=True)).scan()
     assert refused.value.code == "FXX0103"
 
 

@@ -32,7 +32,7 @@ from . import model
 from .streams import basic_files, damaged, fdr_files
 from .traces import WHOLE
 
-OPEN = {"xray": reader.open_fdr, "xray-basic": reader.open_basic}
+OPEN = {"xray": reader.FdrCapture, "xray-basic": reader.BasicCapture}
 FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
 REAL = {str(path.relative_to(CONFORMANCE)): path for path in sorted(CONFORMANCE.rglob("*.xray"))}

@@ -65,8 +65,6 @@ __all__ = [
     "EventCapture",
     "FdrCapture",
     "FileCapture",
-    "open_basic",
-    "open_fdr",
 ]
 
 I64 = NDArray[np.int64]
@@ -81,16 +79,6 @@ _CALL_KIND = 3
 """Of `slices`."""
 MODES = ("flight data recorder", "basic")
 """Names of the modes, by whether it is basic mode."""
-
-
-def open_fdr(source: Source, request: OpenRequest) -> FdrCapture:
-    """Open a trace of the flight data recorder. Nothing is read yet but its header."""
-    return FdrCapture(source, request)
-
-
-def open_basic(source: Source, request: OpenRequest) -> BasicCapture:
-    """Open a trace of basic mode. Nothing is read yet but its header."""
-    return BasicCapture(source, request)
 
 
 class CallPass(FirstPass[Rows]):
