@@ -122,7 +122,11 @@ def test_every_step_of_the_steps_is_registered() -> None:
     from fx_inspect import steps
 
     kinds = {kind.name: kind for kind in plugin.fx_step_kinds()}
-    given = {name for name in vars(steps) if name.endswith("Parameters")}
+    given = {
+        name
+        for name, value in vars(steps).items()
+        if name.startswith("Inspect") and value.__module__ == steps.__name__
+    }
     assert {kind.parameters().__name__ for kind in kinds.values()} == given
     assert {"inspect.create", "inspect.set", "inspect.thread", "inspect.snapshot"} <= set(kinds)
 
