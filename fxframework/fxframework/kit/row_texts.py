@@ -22,10 +22,12 @@ from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit.json_fields import special_double
 from fxframework.model.schema import ARG_TYPES
+from fxframework.model.strings import TextColumn
 
 __all__ = [
     "ArgumentTexts",
     "Form",
+    "Lines",
     "Members",
     "Numbered",
     "column_of",
@@ -168,6 +170,29 @@ def doubles(
         others = [show(value).encode() for value in column[~alike].tolist()]
         numbers[~alike] = column_of(templates, others)
     return COPIED, numbers
+
+
+class Lines:
+    """Collects the texts of rows by their places, and joins them in that order."""
+
+    def __init__(self, templates: Templates) -> None:
+        self.templates = templates
+        self._parts: list[tuple[I64, I64, I64]] = []
+
+    def put(self, places: I64, *cells: Cell) -> None:
+        """Write rows of a template at these places, of shape (rows,)."""
+        if places.size:
+            self._parts.append((places, *self.templates.write(places.size, *cells)))
+
+    def joined(self) -> tuple[TextColumn, I64]:
+        """Return all texts in the order of their places, and the places; forget them."""
+        none = np.zeros(0, np.int64)
+        parts = self._parts or [(none, none, none)]
+        self._parts = []
+        places, starts, ends = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.argsort(places, kind="stable")
+        starts, sizes = starts[order], (ends - starts)[order]
+        return TextColumn.gather(self.templates.letters(), starts, sizes), places[order]
 
 
 # --- Arguments -----------------------------------------------------------------------------------

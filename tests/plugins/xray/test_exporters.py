@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from fx_xray import plugin
 from fx_xray.export.presentation import Batch, in_time, walk
 from fx_xray.export.text import _TextLines, duration, seconds
-from fx_xray.export.trace_event import microseconds, quoted
+from fx_xray.export.trace_event import microseconds
 from fx_xray.read.matching import CallMatch
 from fx_xray.read.views import Calls
 from fx_xray.read.yaml_text import quoted as scalar
 from fx_xray.sample import sample
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.row_texts import json_string
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.registry import parse_options
@@ -448,9 +449,9 @@ def test_there_is_no_room_for_a_second_capture(name: str) -> None:
 
 def test_quoted_text_is_json_that_perfetto_takes() -> None:
     for text in ("", "a", 'b"\\', "\\", "\x7f", "é\n"):
-        assert json.loads(quoted(text)) == text
-        assert "\x7f" not in quoted(text)
-        assert not quoted(text).endswith('\\"')
+        assert json.loads(json_string(text)) == text
+        assert "\x7f" not in json_string(text)
+        assert not json_string(text).endswith('\\"')
 
 
 @given(
@@ -733,11 +734,11 @@ def test_lines_by_columns_are_those_made_one_by_one(time: str) -> None:
         seen = 0
         for batch in walk(capture, Counter()):
             matched = calls.match(batch)
-            letters, _, places = lines.of(batch, matched)
+            column, places = lines.of(batch, matched)
             before, known = again._before(batch)
             again._first = lines._first
             inner = Counter(matched.inner["place"].tolist())
-            text = letters.tobytes().decode()
+            text = column.data.tobytes().decode()
             assert text.splitlines() == [
                 again._line(batch, matched, place, int(before[place]) if known[place] else None,
                             inner[place])

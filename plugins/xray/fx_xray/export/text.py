@@ -11,7 +11,6 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fx_xray.export.lines import Lines
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
@@ -33,14 +32,18 @@ from fx_xray.format import FUNCTION_NAMES, LOW32, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, SIGNED, TEXT
-from fxframework.kernels.templates import Cell
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.memo import Memo
+from fxframework.kit.row_texts import Lines, Numbered
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
+from fxframework.model.strings import TextColumn
 
 I64 = NDArray[np.int64]
 CPU_BITS, KIND_BITS = 16, 3
 """Bits of a CPU beside a thread, and of a kind beside a function, in one key."""
+HELD: Final = 1 << 20
+"""Bytes of texts that are kept from batch to batch."""
 LATE: Final = 1 << 62
 """Nanoseconds from which on sums may not fit."""
 DEEPEST: Final = 40
@@ -113,16 +116,13 @@ class TextExport(EventExport):
             self._put(metadata.head)
         for batch in walk(capture, self._dropped):
             matched = calls.match(batch)
-            letters, bounds, places = lines.of(batch, matched)
+            text, places = lines.of(batch, matched)
             if metadata is None:
-                self._sink.write(letters.data)
+                self._sink.write(text.data.data)
             else:
                 made: list[str | None] = [None] * len(batch)
-                text = letters.tobytes()
-                for place, start, end in zip(
-                    places.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
-                ):
-                    made[place] = text[start : end - 1].decode()
+                for place, line in zip(places.tolist(), text, strict=True):
+                    made[place] = line[:-1]
                 self._put(metadata.among(batch, made))
         if metadata is None:
             self._dropped += left_out(capture)
@@ -147,12 +147,17 @@ class _TextLines:
         self._last: dict[int, int] = {}
         """Time of the last event of each thread."""
         self._first: int | None = None
-        self._lines = Lines()
+        self._lines = Lines(Templates(b"", b"", b""))
+        heads, calls, indents, blanks = (
+            Numbered(self._lines.templates, show, sparse=True)
+            for show in (self._heads.__getitem__, self._call, INDENTS.__getitem__, " ".__mul__)
+        )
+        self._head_texts, self._calls, self._indents, self._blanks = heads, calls, indents, blanks
 
-    def of(self, batch: Batch, matched: Matched) -> tuple[NDArray[np.uint8], I64, I64]:
-        """Return the lines of the events of the view: bytes, bounds, and the places of events."""
+    def of(self, batch: Batch, matched: Matched) -> tuple[TextColumn, I64]:
+        """Return the lines of the events of the view, and the places of the events."""
         lines = self._lines
-        lines.begin()
+        lines.templates.forget(HELD)
         if not len(batch):
             return lines.joined()
         tsc = batch.tsc.view(np.int64)
@@ -184,10 +189,10 @@ class _TextLines:
                 places,
                 *self._place(batch.offset[places], ns[places], batch.tsc[places]),
                 b" ",
-                (TEXT, lines.texts_of(heads[places], self._heads.__getitem__)),
+                self._head_texts(heads[places]),
                 b" ",
-                (TEXT, lines.texts_of(matched.depths[places], INDENTS.__getitem__)),
-                (TEXT, lines.texts_of(calls[places], self._call)),
+                self._indents(matched.depths[places]),
+                self._calls(calls[places]),
                 *((b" dur=", (LENGTH, length[places])) if dur else ((TEXT, no_call),)),
                 (TEXT, sign[places]),
                 (SIGNED, delta[places]),
@@ -202,7 +207,8 @@ class _TextLines:
             self._line(batch, matched, place, each, inner[place])
             for place, each in zip(others, befores, strict=True)
         ]
-        lines.put_texts(others, texts, b"\n")
+        numbers = lines.templates.texts([f"{text}\n".encode() for text in texts])
+        lines.put(np.array(others, np.int64), (TEXT, numbers))
         return lines.joined()
 
     def _before(self, batch: Batch) -> tuple[I64, NDArray[np.bool_]]:
@@ -239,7 +245,7 @@ class _TextLines:
         """Return the cells of natural numbers in so many columns."""
         tens = 10 ** np.arange(1, width, dtype=np.int64)
         blanks = width - 1 - np.searchsorted(tens, numbers, side="right")
-        return (TEXT, self._lines.texts_of(blanks, " ".__mul__)), (NATURAL, numbers)
+        return self._blanks(blanks), (NATURAL, numbers)
 
     def _line(
         self, batch: Batch, matched: Matched, place: int, before: int | None, unwound: int

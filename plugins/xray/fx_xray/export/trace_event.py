@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
-from fx_xray.export.lines import Lines
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
@@ -32,10 +30,12 @@ from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import MICROS, NATURAL, TEXT
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.memo import Memo
+from fxframework.kit.row_texts import Lines, Numbered, json_string
 from fxframework.model.capture import Capture
 
 UNMATCHED: Final = "exits without entries"
+HELD: Final = 1 << 20
+"""Bytes of texts that are kept from batch to batch."""
 
 
 _STEP: Final = 100_000
@@ -65,17 +65,6 @@ def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> 
     return [f"{m}.{p:0{digits}d}" for m, p in zip(micros.tolist(), part.tolist(), strict=True)]
 
 
-def quoted(text: str) -> str:
-    r"""Return the text as a JSON string that Perfetto's parser accepts too.
-
-    That parser fails on a backslash directly before the closing quote, and on DEL.
-    """
-    made = orjson.dumps(text).decode()
-    if made.endswith('\\\\"'):
-        made = made[:-3] + r'\u005c"'
-    return made.replace("\x7f", r"\u007f")
-
-
 class JsonExport(SingleExport):
     """Writes trace_event JSON, as llvm-xray converts traces.
 
@@ -92,7 +81,7 @@ class JsonExport(SingleExport):
 
     def _write(self, capture: Capture) -> None:
         calls = Calls(capture)
-        names = names_of(capture, quoted, self._dropped)
+        names = names_of(capture, json_string, self._dropped)
         form = _LlvmForm(capture, names) if self._strings else _OurForm(capture, names)
         events = _JsonEvents(form, self._with_events, self._dropped)
         self._sink.write(form.head)
@@ -125,11 +114,6 @@ class JsonExport(SingleExport):
         self._put_events(some, form.between)
 
 
-def _beginnings(form: str, names: Names) -> Memo[int, str]:
-    """Return the beginnings of functions' events, by function id."""
-    return Memo(lambda function: form.format(names[function]))
-
-
 class _OurForm:
     """trace_event in the form of its viewers: ids and times are numbers.
 
@@ -150,8 +134,14 @@ class _OurForm:
         self._clock = clock_of(capture)
         self.rate = self._clock.ticks_per_second
         self.who = [f'"pid":{pid},"tid":{tid}' for pid, tid in who(capture)]
-        self.begins = _beginnings('{{"name":{},"ph":"B",', names)
-        self.ends = _beginnings('{{"name":{},"ph":"E",', names)
+
+    def begin(self, function: int) -> str:
+        """Return the beginning of a function's begins."""
+        return f'{{"name":{self._names[function]},"ph":"B",'
+
+    def end(self, function: int) -> str:
+        """Return the beginning of a function's ends."""
+        return f'{{"name":{self._names[function]},"ph":"E",'
 
     def times(self, tsc: U64, templates: Templates) -> Cell:
         """Return times in microseconds, with three decimals."""
@@ -186,8 +176,14 @@ class _LlvmForm:
         self.who = [
             f'"tid" : "{tid}", "pid" : "{pid if has_processes else 1}"' for pid, tid in who(capture)
         ]
-        self.begins = _beginnings('{{ "name" : {}, "ph" : "B", ', names)
-        self.ends = _beginnings('{{ "name" : {}, "ph" : "E", ', names)
+
+    def begin(self, function: int) -> str:
+        """Return the beginning of a function's begins."""
+        return f'{{ "name" : {self._names[function]}, "ph" : "B", '
+
+    def end(self, function: int) -> str:
+        """Return the beginning of a function's ends."""
+        return f'{{ "name" : {self._names[function]}, "ph" : "E", '
 
     def times(self, tsc: U64, templates: Templates) -> Cell:
         """Return times in microseconds."""
@@ -209,14 +205,17 @@ class _JsonEvents:
         self._form = form
         self._with_events = with_events
         self._dropped = dropped
-        self._lines = Lines()
+        self._lines = Lines(Templates(b"", b"", b""))
+        self._who = Numbered(self._lines.templates, form.who.__getitem__, sparse=True)
+        self._begins = Numbered(self._lines.templates, form.begin, sparse=True)
+        self._ends = Numbered(self._lines.templates, form.end, sparse=True)
         self._latest: dict[int, int] = {}
         """Latest time of each thread's begins and ends."""
 
     def of(self, batch: Batch, matched: Matched) -> NDArray[np.uint8]:
         """Return the events of a batch that belong to the view, each behind a separator."""
         form, lines = self._form, self._lines
-        lines.begin()
+        lines.templates.forget(HELD)
         tsc = self._forward(batch)
         entry = np.isin(batch.kind, list(ENTRIES))
         given = [place for place in batch.args if matched.shown[place]]
@@ -229,15 +228,15 @@ class _JsonEvents:
         inner = np.flatnonzero(matched.inner["shown"])
         for places, ranks, functions, stacks, beginnings in (
             (np.flatnonzero(matched.shown & entry), None, batch.function, matched.stacks,
-             form.begins),
+             self._begins),
             (np.flatnonzero(matched.shown & matched.ended), None, batch.function, matched.stacks,
-             form.ends),
+             self._ends),
             (matched.inner["place"][inner], inner, matched.inner["function"],
-             matched.inner["stack"], form.ends),
+             matched.inner["stack"], self._ends),
         ):  # fmt: skip
             rows = places if ranks is None else ranks
             close: Cell = form.close.encode()
-            if begins and beginnings is form.begins:
+            if begins and beginnings is self._begins:
                 closes = np.full(places.size, lines.templates.text(form.close.encode()))
                 shown = [(texts[place] + form.close).encode() for place in begins]
                 closes[np.searchsorted(places, begins)] = lines.templates.texts(shown)
@@ -245,8 +244,8 @@ class _JsonEvents:
             lines.put(
                 2 * places + (ranks is None),
                 form.between.encode(),
-                (TEXT, lines.texts_of(functions[rows], beginnings.__getitem__)),
-                (TEXT, lines.texts_of(batch.thread[places], form.who.__getitem__)),
+                beginnings(functions[rows]),
+                self._who(batch.thread[places]),
                 form.time.encode(),
                 form.times(tsc[places], lines.templates),
                 form.stack.encode(),
@@ -256,12 +255,12 @@ class _JsonEvents:
         places = np.flatnonzero(matched.shown & (batch.kind >= CUSTOM))
         if self._with_events:
             times = microseconds(tsc[places], form.rate, digits=3)
-            instants = [form.between + self._instant(batch, place, time)
+            instants = [(form.between + self._instant(batch, place, time)).encode()
                         for place, time in zip(places.tolist(), times, strict=True)]  # fmt: skip
-            lines.put_texts((2 * places + 1).tolist(), instants, b"")
+            lines.put(2 * places + 1, (TEXT, lines.templates.texts(instants)))
         else:
             self._dropped["custom and typed events"] += places.size
-        return lines.joined()[0]
+        return lines.joined()[0].data
 
     def _forward(self, batch: Batch) -> U64:
         """Return the times, with those of a thread's calls made ascending.
@@ -299,7 +298,7 @@ class _JsonEvents:
         name = CUSTOM_EVENT if kind == CUSTOM else TYPED_EVENT
         number = f'"event_type":{batch.function[place]},' if kind == TYPED else ""
         try:
-            shown = f'"data":{quoted(data.decode())}'
+            shown = f'"data":{json_string(data.decode())}'
         except UnicodeDecodeError:
             shown = f'"data_hex":"{data.hex()}"'
         who = self._form.who[int(batch.thread[place])]
