@@ -46,6 +46,7 @@ __all__ = [
     "Reference",
     "StepKind",
     "Writer",
+    "exporters_of",
     "lazy",
     "lazy_type",
     "nondeterministic",
@@ -413,6 +414,11 @@ class Exporter:
         if isinstance(self.accepts, str) or isinstance(other.accepts, str):
             return self.accepts == other.accepts
         return not self.accepts.isdisjoint(other.accepts)
+
+
+def exporters_of(formats: Iterable[str], **fields: Any) -> list[Exporter]:
+    """Return an exporter for each of some formats; ``fields`` are all others of ``Exporter``."""
+    return [Exporter(accepts=format, **fields) for format in formats]
 
 
 @attrs.frozen(kw_only=True)

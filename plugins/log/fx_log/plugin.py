@@ -14,6 +14,7 @@ from fxframework.registry import (
     Reader,
     StepKind,
     Writer,
+    exporters_of,
     lazy,
     nondeterministic,
     step_kinds,
@@ -394,29 +395,23 @@ def fx_writers() -> Iterable[Writer]:
 def fx_exporters() -> Iterable[Exporter]:
     """Text and LogsData of the log formats; OTLP and journal export of every capture with logs."""
     return [
-        *(
-            Exporter(
-                name="text",
-                title="one line per log, as ffx prints it",
-                accepts=format,
-                rows=frozenset({"logs"}),
-                suffixes=(".txt",),
-                open=lazy("fx_log.export.text:TextExport"),
-                options=TEXT_OPTIONS,
-            )
-            for format in FORMATS
+        *exporters_of(
+            FORMATS,
+            name="text",
+            title="one line per log, as ffx prints it",
+            rows=frozenset({"logs"}),
+            suffixes=(".txt",),
+            open=lazy("fx_log.export.text:TextExport"),
+            options=TEXT_OPTIONS,
         ),
-        *(
-            Exporter(
-                name="json",
-                title="LogsData, as `ffx log --machine json` prints it",
-                accepts=format,
-                rows=frozenset({"logs"}),
-                suffixes=(".json",),
-                open=lazy("fx_log.export.json_text:JsonExport"),
-                options=JSON_OPTIONS,
-            )
-            for format in FORMATS
+        *exporters_of(
+            FORMATS,
+            name="json",
+            title="LogsData, as `ffx log --machine json` prints it",
+            rows=frozenset({"logs"}),
+            suffixes=(".json",),
+            open=lazy("fx_log.export.json_text:JsonExport"),
+            options=JSON_OPTIONS,
         ),
         Exporter(
             name="otlp",

@@ -16,6 +16,7 @@ from fxframework.registry import (
     Reference,
     StepKind,
     Writer,
+    exporters_of,
     lazy,
     step_kinds,
 )
@@ -190,22 +191,23 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     """Text for people, and Chrome JSON, of everything that has the tables of a trace."""
-    exporters = (
-        (
-            "text",
-            "one line per record",
-            EVENTS,
-            ".txt",
-            lazy("fx_trace.export.text:TextExport"),
-            (),
+    return [
+        *exporters_of(
+            FORMATS,
+            name="text",
+            title="one line per record",
+            rows=EVENTS,
+            suffixes=(".txt",),
+            open=lazy("fx_trace.export.text:TextExport"),
         ),
-        (
-            "json",
-            "Chrome JSON, as trace2json writes it",
-            EVENTS | {"trace_objects"},
-            ".json",
-            lazy("fx_trace.export.chrome_json:JsonExport"),
-            (
+        *exporters_of(
+            FORMATS,
+            name="json",
+            title="Chrome JSON, as trace2json writes it",
+            rows=EVENTS | {"trace_objects"},
+            suffixes=(".json",),
+            open=lazy("fx_trace.export.chrome_json:JsonExport"),
+            options=(
                 Option(
                     "sched",
                     "both",
@@ -215,32 +217,16 @@ def fx_exporters() -> Iterable[Exporter]:
                 ),
             ),
         ),
-    )
-    blobs = Exporter(
-        name="blobs",
-        title="the bytes of the blobs of one name, joined: Perfetto packets, for one",
-        accepts="trace",
-        rows=frozenset({"blobs"}),
-        suffixes=(".blob",),
-        binary=True,
-        open=lazy("fx_trace.export.blobs:BlobExport"),
-        options=(Option("name", "", "name of the blobs; optional if all have the same name"),),
-    )
-    return [
-        *(
-            Exporter(
-                name=name,
-                title=title,
-                accepts=format,
-                rows=rows,
-                suffixes=(suffix,),
-                open=opened,
-                options=options,
-            )
-            for name, title, rows, suffix, opened, options in exporters
-            for format in FORMATS
+        Exporter(
+            name="blobs",
+            title="the bytes of the blobs of one name, joined: Perfetto packets, for one",
+            accepts="trace",
+            rows=frozenset({"blobs"}),
+            suffixes=(".blob",),
+            binary=True,
+            open=lazy("fx_trace.export.blobs:BlobExport"),
+            options=(Option("name", "", "name of the blobs; optional if all have the same name"),),
         ),
-        blobs,
     ]
 
 

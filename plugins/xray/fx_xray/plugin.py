@@ -16,6 +16,7 @@ from fxframework.registry import (
     Reference,
     StepKind,
     Writer,
+    exporters_of,
     lazy,
     step_kinds,
 )
@@ -311,40 +312,31 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     """Text, trace_event and YAML of the XRay formats."""
-    forms = (
-        (
-            "text",
-            "fx_xray.export.text:TextExport",
-            "one line per event, indented by its depth",
-            ".txt",
-            TEXT_OPTIONS,
-        ),
-        (
-            "json",
-            "fx_xray.export.trace_event:JsonExport",
-            "trace_event, as `llvm-xray convert -f trace_event` gives it",
-            ".json",
-            JSON_OPTIONS,
-        ),
-        (
-            "llvm-yaml",
-            "fx_xray.export.llvm_yaml:YamlExport",
-            "YAML, as `llvm-xray convert -f yaml` writes and reads it",
-            ".yaml",
-            YAML_OPTIONS,
-        ),
-    )
     return [
-        Exporter(
-            name=name,
-            title=title,
-            accepts=format,
-            suffixes=(suffix,),
-            open=lazy(opened),
-            options=options,
-        )
-        for name, opened, title, suffix, options in forms
-        for format in FORMATS
+        *exporters_of(
+            FORMATS,
+            name="text",
+            title="one line per event, indented by its depth",
+            suffixes=(".txt",),
+            open=lazy("fx_xray.export.text:TextExport"),
+            options=TEXT_OPTIONS,
+        ),
+        *exporters_of(
+            FORMATS,
+            name="json",
+            title="trace_event, as `llvm-xray convert -f trace_event` gives it",
+            suffixes=(".json",),
+            open=lazy("fx_xray.export.trace_event:JsonExport"),
+            options=JSON_OPTIONS,
+        ),
+        *exporters_of(
+            FORMATS,
+            name="llvm-yaml",
+            title="YAML, as `llvm-xray convert -f yaml` writes and reads it",
+            suffixes=(".yaml",),
+            open=lazy("fx_xray.export.llvm_yaml:YamlExport"),
+            options=YAML_OPTIONS,
+        ),
     ]
 
 
