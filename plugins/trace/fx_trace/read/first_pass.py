@@ -451,12 +451,13 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
     tied = Tied(view(order, "i8"), view(times, "i8"), columns)
     tied.run()
     found = tied.found.filled()
-    if not found["place"].size:
+    places = found["place"]
+    if not places.size:
         return
     # Of a greater end the complement is less, however great it is.
-    by_length = _order_by(~found["end"], found["group"])
-    places = found["place"]
-    order[places[_order_by(found["group"])]] = order[places[by_length]]
+    np.invert(found["end"], out=found["end"])
+    events = gathered(order, gathered(places, _order_by(found["end"], found["group"])))
+    order[gathered(places, _order_by(found["group"]))] = events
 
 
 def _order_by(*keys: I64) -> I64:

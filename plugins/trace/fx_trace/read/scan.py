@@ -302,14 +302,7 @@ class Scan(OtherRecords):
             category = self.category
             name = self.name
         elif (thread | category | name) & ABSENT:
-            if thread & ABSENT:
-                self.missed(thread, THREAD_NOT_REGISTERED, EVENT_THREAD.get(word))
-            if category & ABSENT:
-                ref = STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))
-                self.missed(category, STRING_NOT_REGISTERED, ref)
-            if name & ABSENT:
-                ref = STRING_REF_INDEX.get(EVENT_NAME.get(word))
-                self.missed(name, STRING_NOT_REGISTERED, ref)
+            self.missed_references(word, thread, category, name)
         ticks = self.words[start + 1]
         if ticks < 0 or (kind == EVENT_DURATION_COMPLETE and value < 0):
             self.large_ticks = True
@@ -337,6 +330,17 @@ class Scan(OtherRecords):
         if row + 1 >= self.most:
             self.full = True
         return True
+
+    def missed_references(self, word: i64, thread: i64, category: i64, name: i64) -> status:
+        """Report which indices of an event the provider has not registered, by their entries."""
+        if thread & ABSENT:
+            self.missed(thread, THREAD_NOT_REGISTERED, EVENT_THREAD.get(word))
+        if category & ABSENT:
+            ref = STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))
+            self.missed(category, STRING_NOT_REGISTERED, ref)
+        if name & ABSENT:
+            self.missed(name, STRING_NOT_REGISTERED, STRING_REF_INDEX.get(EVENT_NAME.get(word)))
+        return 0
 
     @inline
     def missed(self, entry: i64, rule: i64, index: i64) -> status:
