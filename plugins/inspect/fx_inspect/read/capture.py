@@ -123,6 +123,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         lines = block_lines(data, walk.layout, walk.scan, PIECE)
 
         def record(_at: int) -> Record:
+            walk.take_notes()
             one = walk.reported(lines.records)
             lines.records += 1
             return one

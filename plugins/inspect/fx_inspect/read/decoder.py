@@ -70,9 +70,9 @@ class Walk:
         self.scan = scan
         self.diagnostics = diagnostics
         self.layout = wire.layout_of(data[:2].tobytes())
-        self.passed = self.known = 0
-        """Notes that were reported, and records whose notes ``waiting`` has beside these."""
-        self.waiting = scan.notes.findings.reshape(-1, 4)
+        self.passed = 0
+        """Notes that were reported."""
+        self.take_notes()
         self.units, self.types = memoryview(scan.unit), memoryview(scan.type)
 
     def reaches(self, number: int) -> bool:
@@ -80,7 +80,14 @@ class Walk:
         if self.scan.count <= number:
             self.scan.most = number + AHEAD
             self.scan.run()
+            self.take_notes()
         return bool(self.scan.count > number)
+
+    def take_notes(self) -> None:
+        """Take the notes of the scan that were not reported yet, after it has found records."""
+        self.waiting = self.scan.notes.findings[4 * self.passed :].reshape(-1, 4)
+        self.noted = int(self.waiting[0, 2]) if self.waiting.size else 1 << 62
+        """The first record with a note."""
 
     def reported(self, number: int) -> InspectRecord:
         """Return a record that was found, and report the findings about it."""
@@ -92,10 +99,7 @@ class Walk:
 
     def found(self, number: int) -> list[Found]:
         """Return the findings about a record that were not reported yet."""
-        if self.known != self.scan.count:
-            self.known = self.scan.count
-            self.waiting = self.scan.notes.findings[4 * self.passed :].reshape(-1, 4)
-        if not self.waiting.size:
+        if number < self.noted:
             return []
         notes = self.waiting
         first, last = np.searchsorted(notes[:, 2], (number, number + 1)).tolist()
