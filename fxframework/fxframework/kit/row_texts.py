@@ -36,6 +36,7 @@ __all__ = [
     "groups",
     "json_double",
     "json_string",
+    "printable_json",
     "repeated",
     "value_forms",
 ]
@@ -56,6 +57,19 @@ def json_string(text: str) -> str:
     if made.endswith('\\\\"'):
         made = made[:-3] + r'\u005c"'
     return made.replace("\x7f", r"\u007f")
+
+
+def printable_json(text: str) -> str:
+    """Return the text as a JSON string with all unprintable characters escaped."""
+    return "".join(
+        character if character.isprintable() else _json_escape(character)
+        for character in orjson.dumps(text).decode()
+    )
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def json_double(value: float) -> str:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fx_log.export.lines import VERBOSITY, LineExport
@@ -50,6 +49,7 @@ from fxframework.kit.row_texts import (
     Numbered,
     distinct,
     doubles,
+    printable_json,
     value_forms,
 )
 from fxframework.model.capture import Capture
@@ -80,18 +80,7 @@ COLOURS: Final[Mapping[Level, str]] = {
 
 def plain(text: str) -> str:
     """Return the text, or a JSON string of it if it has unprintable characters."""
-    if not text or text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else _escaped(character)
-        for character in orjson.dumps(text).decode()
-    )
-
-
-def _escaped(character: str) -> str:
-    """Return a character as a JSON escape."""
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return text if not text or text.isprintable() else printable_json(text)
 
 
 class TextExport(LineExport):

@@ -34,7 +34,7 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.memo import Memo
-from fxframework.kit.row_texts import Lines, Numbered
+from fxframework.kit.row_texts import Lines, Numbered, printable_json
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
@@ -53,20 +53,7 @@ INDENTS: Final = tuple("  " * depth for depth in range(DEEPEST + 1))
 
 def plain(text: str) -> str:
     """Return the text, or a JSON string if it could break the line or be invisible."""
-    return text if text and text.isprintable() else _in_ascii(text)
-
-
-def _in_ascii(text: str) -> str:
-    """Return the text as a JSON string with all unprintable characters escaped."""
-    return "".join(
-        character if character.isprintable() else _escaped(character)
-        for character in orjson.dumps(text).decode()
-    )
-
-
-def _escaped(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return text if text and text.isprintable() else printable_json(text)
 
 
 def duration(ns: int) -> str:
@@ -88,7 +75,7 @@ def duration(ns: int) -> str:
 def payload_text(data: bytes) -> str:
     """Return a payload as a JSON string if it is UTF-8, otherwise in hex."""
     try:
-        return _in_ascii(data.decode())
+        return printable_json(data.decode())
     except UnicodeDecodeError:
         return f"[{data.hex(' ')}]"
 
