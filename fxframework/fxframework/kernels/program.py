@@ -641,10 +641,6 @@ class Program(Kernel):
                 if self.slots[a] == 0:
                     ip = b
                     continue
-            elif code == ops.CASE:
-                if self.slots[a] == b:
-                    ip = c
-                    continue
             elif code == ops.LOOP:
                 value = self.slots[a]
                 if value < 0 or value > (limit - at) // b:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -56,12 +56,6 @@ class Place:
         at += self.offset
         word = int.from_bytes(data[at : at + self.nbytes], order_of(big))
         return word >> self.shift_in(mirrored) & self.mask
-
-    def getter(self, big: bool, mirrored: bool) -> Callable[[bytes], int]:
-        """Return what takes the integer out of the bytes of a record."""
-        part, order = slice(self.offset, self.end), order_of(big)
-        shift, mask = self.shift_in(mirrored), self.mask
-        return lambda data: int.from_bytes(data[part], order) >> shift & mask
 
     def shift_in(self, mirrored: bool) -> int:
         """Return how many bits of the word are below it."""

@@ -15,7 +15,6 @@ from typing import Any, Self
 import attrs
 
 from fxframework.errors import PluginError
-from fxframework.io.words import U64_MAX
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
     JsonFields,
@@ -203,10 +202,6 @@ class Number(Field):
         """The checksums in ``equals``."""
         leaves = () if self.equals is None else self.equals.leaves()
         return [leaf for leaf in leaves if isinstance(leaf, Checksum)]
-
-    def as_stored(self, number: int) -> int:
-        """Return the result of an expression as a number of this field: 64 bits may be unsigned."""
-        return number & U64_MAX if self.nbits == 64 and not self.signed else number
 
     def take(self, c: Cursor) -> int:
         """Read the number."""
