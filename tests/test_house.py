@@ -242,7 +242,7 @@ PLAN = ("plugin.py", "format.py", "rules.py", "sample.py", "steps.py", "read/cap
         "read/records.py", "read/decoder.py", "read/scan.py", "read/tables.py", "read/explain.py",
         "write/writer.py")  # fmt: skip
 """Modules that each plugin of a format has, with one meaning."""
-OTHERWISE = {"xray": {"read/records.py": "format.py"}}
+OTHERWISE = {"xray": {"read/records.py": "format.py"}, "trace": {"read/records.py": "records.py"}}
 """What a plugin may still have in place of one of them."""
 MODULES = {"inspect": 48, "log": 48, "trace": 55, "xray": 49}
 """How many modules a plugin has at most, but for those that say what a package is."""

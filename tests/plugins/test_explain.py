@@ -16,7 +16,7 @@ from fxframework.model.capture import OpenRequest
 FORMATS = ("inspect", "log", "trace", "trace-buffer", "xray")
 DECODERS = {
     "inspect": ("fx_inspect.read.decoder", "block_of"),
-    "log": ("fx_log.read.decoder", "Walk.log"),
+    "log": ("fx_log.read.decoder", "LogWalk.record"),
     "trace": ("fx_trace.read.decoder", "class_of"),
     "trace-buffer": ("fx_trace.read.decoder", "class_of"),
     "xray": ("fx_xray.read.decoder", "function_struct"),

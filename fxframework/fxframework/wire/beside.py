@@ -10,7 +10,7 @@ from fxframework.wire.cursor import Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
 from fxframework.wire.fields import Field, Octets, Values
 
-__all__ = ["Computed", "Spare"]
+__all__ = ["Computed", "Spare", "Surplus"]
 
 
 class Computed(Field):
@@ -44,6 +44,23 @@ class Computed(Field):
     def parse(self, form: JsonFields) -> Any:
         """Return the number, which writing ignores; None if there is none."""
         return form.number(self.key) if self.key in form else None
+
+
+class Surplus(Field):
+    """What a part has behind the fields that are declared: a finding says how much it is."""
+
+    def __init__(self, rule: int, *, unit: int = 1) -> None:
+        super().__init__()
+        self.rule = rule
+        self.unit = unit
+
+    def read(self, c: Cursor, values: Values) -> None:
+        """Go to the end of the part."""
+        del values
+        at, c.at = c.at, c.limit
+        if at < c.at:
+            c.notes.append((self.rule, c.start, (c.at - at) // self.unit))
+            c.stretch("trailing", at)
 
 
 class Spare(Octets):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fxframework.kit.json_fields import JsonFields, exactly
-from fxframework.wire.cursor import Cursor, RefusalError
+from fxframework.wire.cursor import Cursor, RefusalError, limits_of
 from fxframework.wire.expressions import Expression, expression, wrapped
-from fxframework.wire.fields import Field, Nan, Number, Octets, Values
+from fxframework.wire.fields import Field, Nan, Number, Octets, Values, refusal_of_range
 
-__all__ = ["Check", "Choice", "Flag"]
+__all__ = ["Again", "Check", "Choice", "Flag"]
 
 
 class Choice(Field):
@@ -73,31 +73,62 @@ class Choice(Field):
         }
         return shows, self.show if self.other is None else self.other.show
 
-    def parse_of(self, form: JsonFields, values: Mapping[str, Any]) -> Any:
-        """Return the value, for the values of a record before it."""
+    def parse_of(self, form: JsonFields, values: Values) -> None:
+        """Put the value, of the kind that the values before it say, beside them."""
         field = self.chosen(values)
         if field is not None:
-            return field.parse(form)
+            field.parse_of(form, values)
+            return
         form.used.add(self.key)
+        values[self.name] = None
         if form.given.get(self.key) is not None:
             raise form.wrong(self.key, "null")
-        return None
 
 
-class Flag(Field):
-    """Whether an earlier number is odd, as true or false; writing sets the number to 1 or 0."""
+class Again(Field):
+    """The number of an earlier field of bits, from which that follows when it is written."""
 
-    def __init__(self, number: Number, **common: Any) -> None:
+    def __init__(self, number: Number, *, signed: bool = False, **common: Any) -> None:
         super().__init__(**common)
         self.number = number
+        self.signed = signed
+        self.range = limits_of(number.nbits, signed)
 
     def expressions(self) -> list[Expression]:
         """Return the number."""
         return [*super().expressions(), self.number]
 
+    def shown(self, number: int) -> Any:
+        """Return the value for a number."""
+        return number - (1 << self.number.nbits) if number > self.range[1] else number
+
+    def number_to_write(self, value: Any) -> int:
+        """Return the number for a value. Raises RefusalError for one that does not fit."""
+        if type(value) is not int:
+            raise RefusalError(403, f"{self.name} must be an integer, not {value!r}")
+        if not self.range[0] <= value <= self.range[1]:
+            raise refusal_of_range(self.name, value, *self.range)
+        return value & (1 << self.number.nbits) - 1
+
     def read(self, c: Cursor, values: Values) -> None:
-        """Take the flag from the number."""
-        values[self.name] = bool(c.known[self.number] & 1)
+        """Take the value from the number."""
+        values[self.name] = self.shown(c.known[self.number])
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the value."""
+        return form.within(self.key, *self.range)
+
+
+class Flag(Again):
+    """Whether an earlier number is odd, as true or false; writing sets the number to 1 or 0."""
+
+    def shown(self, number: int) -> bool:
+        """Return whether a number is odd."""
+        return bool(number & 1)
+
+    def number_to_write(self, value: Any) -> int:
+        """Return 1 or 0."""
+        return int(bool(value))
 
     def parse(self, form: JsonFields) -> Any:
         """Return the flag."""

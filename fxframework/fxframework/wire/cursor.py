@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from fxframework.io.words import FieldView, explain_stretch
 from fxframework.wire.expressions import Expression, Register, wrapped
-from fxframework.wire.state import State
+from fxframework.wire.state import State, TextTable
 
 __all__ = [
     "AT", "SIZE", "Builder", "Cursor", "RefusalError", "ShortError", "limits_of", "mirror",
@@ -18,6 +18,8 @@ SIZE = Register(name="SIZE")
 """The size of the record, or of the part, in bytes."""
 AT = Register(name="AT")
 """Bytes of the record, or of the part, before the field."""
+ROOMY: dict[Expression, int] = {SIZE: 1 << 62, AT: 0}
+"""What conditions on size and place are with when a record is written: its room follows."""
 
 
 def order_of(big: bool) -> Literal["big", "little"]:
@@ -26,11 +28,15 @@ def order_of(big: bool) -> Literal["big", "little"]:
 
 
 class ShortError(Exception):
-    """The fields of a record do not fit into it, by the rule with this number."""
+    """The fields of a record do not fit into it, by the rule with this number.
 
-    def __init__(self, number: int = 104) -> None:
+    They go on to byte ``needed`` at least, if that is known.
+    """
+
+    def __init__(self, number: int = 104, needed: int = 0) -> None:
         super().__init__(number)
         self.number = number
+        self.needed = needed
 
 
 class RefusalError(Exception):
@@ -86,10 +92,14 @@ class Cursor:
         made.refs = {}
         return made
 
+    def short(self, nbytes: int) -> ShortError:
+        """Return the error for a record that has not the next ``nbytes`` bytes."""
+        return ShortError(needed=self.at + nbytes)
+
     def take(self, nbytes: int) -> memoryview:
         """Return the next bytes. Raises ShortError if the record has fewer."""
         if not 0 <= nbytes <= self.limit - self.at:
-            raise ShortError
+            raise self.short(nbytes)
         self.at += nbytes
         return self.data[self.at - nbytes : self.at]
 
@@ -132,6 +142,14 @@ class Cursor:
             number, offset = rules[number], self.start
         if number:
             self.notes.append((number, self.origin if offset is None else offset, wrapped(value)))
+
+    def text(self, table: TextTable, index: int, field: Any) -> str:
+        """Return the text of a number; report one that nothing declared."""
+        text = self.state.text(table, index)
+        if text is None:
+            self.note(108, index, None, field)
+            return table.unknown(index)
+        return text
 
     # --- Annotated fields -----------------------------------------------------------------------
 

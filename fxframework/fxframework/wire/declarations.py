@@ -11,8 +11,8 @@ from typing import Any
 
 from fxframework.errors import PluginError
 from fxframework.model.schema import Column
-from fxframework.wire.beside import Computed, Spare
-from fxframework.wire.choices import Check, Choice, Flag
+from fxframework.wire.beside import Computed, Spare, Surplus
+from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.columns import Always, Rows
 from fxframework.wire.cursor import AT, SIZE
 from fxframework.wire.expressions import Checksum, Named, Register
@@ -48,11 +48,13 @@ __all__ = [
     "integer",
     "kind",
     "listed",
+    "number_of",
     "octets",
     "register",
     "rows",
     "size",
     "spare",
+    "surplus",
     "table",
     "text",
     "texts",
@@ -84,6 +86,16 @@ def flag(bit: int, *, of: int | None = None, **options: Any) -> Any:
     made = Bits(bit, bit, of, **options)
     made.flag = True
     return made
+
+
+def number_of(number: Any, *, signed: bool = False, **common: Any) -> Any:
+    """An earlier field of bits as a number; on writing, the bits follow from it."""
+    return Again(number, signed=signed, **common)
+
+
+def surplus(rule: int, *, unit: int = 1) -> Any:
+    """What a part has behind the fields that are declared: a finding says how many units."""
+    return Surplus(rule, unit=unit)
 
 
 def flag_of(number: Any, **common: Any) -> Any:

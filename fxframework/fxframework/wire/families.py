@@ -81,6 +81,8 @@ class Family:
         """The greatest size of a record; 0 for none."""
         self.rules: Mapping[int, int] = options.get("rules", {})
         """The format's own rules, by the numbers of those that they take the place of."""
+        self.name: str = options.get("name", "")
+        """The name of its records, if they have one name."""
         self.section: str = options.get("section", "")
         """The section of the format's document."""
         self.kinds: list[Number] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -15,6 +16,7 @@ from typing import Any, Self
 import attrs
 
 from fxframework.errors import PluginError
+from fxframework.io.words import Bits as WordBits
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
     JsonFields,
@@ -26,6 +28,7 @@ from fxframework.kit.json_fields import (
 )
 from fxframework.wire.cursor import (
     AT,
+    SIZE,
     Cursor,
     RefusalError,
     ShortError,
@@ -62,6 +65,9 @@ class Field(Expression):
 
     json_suffix = ""
     """What follows the name in its key of record JSON."""
+    usual: Any = None
+    """Of a reference of a format's own: returns a usual value and the place behind it, given
+    cursor, place, limit, number and refs; raises KeyError for another one."""
 
     def __init__(
         self,
@@ -84,6 +90,8 @@ class Field(Expression):
         """What it is if it is left out of JSON or of a record that is made; None: it must not."""
         self.role = ""
         """``kind`` and ``size`` are roles; the number of a kind, or the size, is written there."""
+        self.index: Expression | None = None
+        """The number that says which entry of a table it is, if it is a reference."""
 
     @property
     def public(self) -> bool:
@@ -95,13 +103,24 @@ class Field(Expression):
         """Its key in record JSON."""
         return self.name + self.json_suffix
 
+    @property
+    def label(self) -> str:
+        """Its name in `fxf explain`."""
+        return self.name.lstrip("_")
+
+    @functools.cached_property
+    def by_room(self) -> bool:
+        """Whether it is there only if there is room for it, so that its value says so."""
+        leaves = () if self.when is None else self.when.leaves()
+        return any(leaf is SIZE or leaf is AT for leaf in leaves)
+
     def least(self) -> int:
         """Return the fewest bytes that it takes."""
         return 0
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        return [] if self.when is None else [self.when]
+        return [each for each in (self.when, self.index) if each is not None]
 
     def refused(self, number: int, message: str) -> RefusalError:
         """Return the refusal of a value, by the rule of this number or the field's own."""
@@ -124,7 +143,8 @@ class Field(Expression):
         try:
             self.read(c, values)
         except ShortError as problem:
-            raise ShortError(self.rules.get(problem.number, problem.number)) from None
+            number = self.rules.get(problem.number, problem.number)
+            raise ShortError(number, problem.needed) from None
 
     def missing(self) -> RefusalError:
         """Return the refusal of a record without it, whose other fields say that it has one."""
@@ -138,9 +158,17 @@ class Field(Expression):
         """Put its value into record JSON."""
         out[self.key] = value
 
+    def show_of(self, made: Any, out: dict[str, Any]) -> None:
+        """Put the value that a record has into its JSON."""
+        self.show(getattr(made, self.name), out)
+
     def parse(self, form: JsonFields) -> Any:
         """Return its value, from record JSON."""
         raise NotImplementedError
+
+    def parse_of(self, form: JsonFields, values: Values) -> None:
+        """Put its value, from record JSON, beside those of the fields before it."""
+        values[self.name] = self.parse(form)
 
     def value(self, known: Mapping[Any, int]) -> int:
         """Return its number, once it is read."""
@@ -254,7 +282,7 @@ class Number(Field):
 
     def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
         """Show the number for `fxf explain`."""
-        c.stretch(self.name.lstrip("_"), at, self.explained(f"{number} {meaning}".rstrip()))
+        c.stretch(self.label, at, self.explained(f"{number} {meaning}".rstrip()))
 
     def explained(self, meaning: str) -> str:
         """Return what a number means, and what the field is for."""
@@ -262,11 +290,13 @@ class Number(Field):
 
     def given(self, value: Any) -> int:
         """Return the number of a value. Raises RefusalError for one without."""
-        if isinstance(value, str):
+        if isinstance(value, str) and self.values:
             return self.numbered(value)
-        if not isinstance(value, int):
-            raise RefusalError(403, f"{self.name} must be an integer, not {value!r}")
-        return int(value)
+        try:
+            return operator.index(value)
+        except TypeError:
+            message = f"{self.name} must be an integer, not {value!r}"
+            raise RefusalError(403, message) from None
 
     def numbered(self, given: Any) -> int:
         """Return the number of a value of an enumeration, given by name or as a number."""
@@ -341,13 +371,34 @@ def index_of(table: TextTable, text: Any, name: str, state: State | None, refs: 
 class Bits(Number):
     """Bits ``low`` to ``high`` of a word, bit 0 least significant. See ``bits``."""
 
-    def __init__(self, low: int, high: int, of: int | None, **options: Any) -> None:
+    def __init__(
+        self,
+        low: int,
+        high: int,
+        of: int | None,
+        *,
+        label: str = "",
+        meanings: Mapping[int, str] | None = None,
+        **options: Any,
+    ) -> None:
         if not 0 <= low <= high < 64:
             raise PluginError(f"bits {low} to {high} are not in a word of 64 bits")
         super().__init__(high - low + 1, **options)
         self.low = low
         self.high = high
         self.of = of
+        self._label = label
+        self.meanings = meanings or self.values
+
+    @property
+    def label(self) -> str:
+        """Its name in `fxf explain`."""
+        return self._label or super().label
+
+    @property
+    def word_bits(self) -> WordBits:
+        """The field for code that takes words apart, compiled kernels among it."""
+        return WordBits(self.label, self.low, self.high, self.doc, values=self.meanings)
 
     @property
     def mask(self) -> int:
@@ -374,7 +425,7 @@ class Bits(Number):
         value = number & (1 << self.nbits) - 1
         low = self.shift(c.word_nbytes, c.mirrored)
         high = low + self.nbits - 1
-        c.bits(self.name.lstrip("_"), low, high, value, self.explained(meaning))
+        c.bits(self.label, low, high, value, self.explained(meaning))
 
 
 class Integer(Number):
@@ -632,13 +683,13 @@ class Text(Span):
         super().__init__(nbytes, **options)
         self.defines = defines
         self.entry = refers
+        self.index = None if refers is None else refers.index
         self.inline = inline
         self.empty = empty
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""
-        entries = [each.index for each in (self.defines, self.entry) if each is not None]
-        return super().expressions() + entries
+        return super().expressions() + ([] if self.defines is None else [self.defines.index])
 
     def bytes_of(self, value: Any) -> bytes:
         """Return the bytes of a text. Raises RefusalError for something else."""
@@ -666,10 +717,7 @@ class Text(Span):
             raise ShortError(self.rules.get(108, 108))
         else:
             c.refs[self.name] = index
-            found = c.state.text(self.entry.table, index)
-            if found is None:
-                c.note(108, index, None, self)
-            text = self.entry.table.unknown(index) if found is None else found
+            text = c.text(self.entry.table, index, self)
         values[self.name] = text
 
     def seen(self, c: Cursor, at: int, data: bytes) -> str:
@@ -691,7 +739,9 @@ class Text(Span):
         given = (refs or {}).get(self.name)
         if not data and self.empty is not None and given is None:
             return self.empty
-        if self.entry.table.closed:
+        if given is not None and state is None:
+            return int(given)
+        if self.entry.table.closed or (self.inline and state is None):
             if len(data) >= self.inline:
                 raise self.refused(
                     404, f"{self.name} has {len(data)} bytes; at most {self.inline - 1} fit"

@@ -39,8 +39,11 @@ class Listed(Field):
         """Read all items."""
         found: list[Any] = []
         count = None if self.count is None else self.count.value(c.known)
-        if count is not None and not 0 <= count * self.least_item() <= c.limit - c.at:
-            raise ShortError
+        room, least = c.limit - c.at, self.least_item()
+        if count is not None and not 0 <= count * least <= room:
+            if isinstance(self.item, Integer):
+                raise c.short(room - room % least + least)
+            count = room // least + 1
         while c.at < c.limit if count is None else len(found) < count:
             if isinstance(self.item, Integer):
                 at = c.at
@@ -179,6 +182,7 @@ class Texts(Field):
 
     def parse(self, form: JsonFields) -> Any:
         """Return the texts."""
+        form.used.add(f"{self.key}_bytes_hex")
         given, beside = form.need(self.key), form.given.get(f"{self.key}_bytes_hex", ())
         if not isinstance(given, list | tuple) or not isinstance(beside, list | tuple):
             raise form.wrong(self.key, "a list of strings")

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from fxframework.io.words import U64_MAX
-from fxframework.wire.beside import Computed, Spare
-from fxframework.wire.choices import Check, Choice, Flag
+from fxframework.wire.beside import Computed, Spare, Surplus
+from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.cursor import AT, mirror
 from fxframework.wire.expressions import Expression, Register
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
@@ -129,7 +129,7 @@ class Reader(Source):
             return False
         if isinstance(field, Span):
             return field.fixed is not None and field.aligned == 1
-        return isinstance(field, Float | Computed | Check | Flag)
+        return isinstance(field, Float | Computed | Check | Again)
 
     def take(self, run: list[Field]) -> None:
         """Add fields of fixed sizes, which are unpacked together."""
@@ -165,6 +165,11 @@ class Reader(Source):
             number = self.number_of(field.number)
             self.unless(f"{number} <= 1")
             self.values[field.name] = f"({number} == 1)"
+        elif isinstance(field, Again):
+            name = self.values[field.name] = self.fresh()
+            self.put(f"{name} = {self.number_of(field.number)}")
+            if field.signed:
+                self.put(f"if {name} > {field.range[1]}: {name} -= {1 << field.number.nbits}")
         elif isinstance(field, Check):
             with self.inside(f"if {self.expression(field.condition)}:"):
                 shown = self.expression(field.shown)
@@ -205,7 +210,7 @@ class Reader(Source):
                 self.numbers[checksum] = self.fresh()
                 of = self.let(checksum.of)
                 self.put(f"{self.numbers[checksum]} = {of}(data[start:at])")
-        if isinstance(field, Number | Float | Computed | Check | Flag):
+        if isinstance(field, Number | Float | Computed | Check | Again):
             self.take([field])
         elif isinstance(field, Span):
             self.span(field)
@@ -215,6 +220,13 @@ class Reader(Source):
             self.choice(field)
         elif isinstance(field, Texts):
             self.texts(field)
+        elif isinstance(field, Surplus):
+            self.unless("at == limit")
+        elif field.index is not None and field.usual is not None:
+            name, self.refers = self.fresh(), True
+            index = self.expression(field.index)
+            self.put(f"{name}, at = {self.let(field.usual)}(c, at, limit, {index}, refs)")
+            self.values[field.name] = name
         else:
             raise UnfitError
 
@@ -345,9 +357,12 @@ class Reader(Source):
         assert field.entry is not None  # noqa: S101 (asked only of references)
         index, data, name = self.fresh(), self.fresh(), self.fresh()
         self.put(f"{index} = {self.expression(field.entry.index)}")
+        for leaf in () if isinstance(field.entry.index, Number) else field.entry.index.leaves():
+            if isinstance(leaf, Number):
+                self.unless(f"{self.number_of(leaf)} == {index}")
         if field.inline:
             with self.inside(f"if {index} & {field.inline}:"):
-                size = f"{index} - {field.inline}"
+                size = f"({index} & {field.inline - 1})"
                 self.room(size)
                 self.put(f"if {index} == {field.inline}: raise {ANY}") if field.empty == 0 else None
                 self.put(f"{data} = data[at:at + {size}].tobytes()", f"at += len({data})")

@@ -22,15 +22,22 @@ from fxframework.errors import (
     refusal,
 )
 from fxframework.io.words import Bits as WordBits
-from fxframework.io.words import FieldView
+from fxframework.io.words import FieldView, WordLayout
 from fxframework.kit.json_fields import JsonFields
 from fxframework.kit.lossless import LosslessRecord
 from fxframework.wire.beside import Computed, Spare
-from fxframework.wire.choices import Check, Choice, Flag
-from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
-from fxframework.wire.expressions import Checksum, Constant, Expression, Register, expression
+from fxframework.wire.choices import Again, Check, Choice
+from fxframework.wire.cursor import AT, ROOMY, SIZE, Builder, Cursor, RefusalError, ShortError
+from fxframework.wire.expressions import (
+    Calculation,
+    Checksum,
+    Constant,
+    Expression,
+    Register,
+    expression,
+)
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
 from fxframework.wire.lists import Listed
 from fxframework.wire.read_sources import part_reader, reader_of
 from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
@@ -201,14 +208,14 @@ class Layout:
                 for how, given in (
                     ("length", each.nbytes if isinstance(each, Span) else None),
                     ("count", each.count if isinstance(each, Listed) else None),
-                    ("index", each.entry.index if isinstance(each, Text) and each.entry else None),
-                    ("flag", each.number if isinstance(each, Flag) else None),
+                    ("index", each.index),
+                    ("number", each.number if isinstance(each, Again) else None),
                 ):
                     if given is not None:
                         self._imply(each, how, given)
             self._imply_presence(field)
         for field in self.fields:
-            valued = isinstance(field, Listed | Span | Float | Choice | Flag | Computed)
+            valued = isinstance(field, Listed | Span | Float | Choice | Again | Computed)
             hidden = isinstance(field, Spare) and field.shown is not field
             if valued and not field.public and not hidden:
                 raise declaration_error(self.cls, field, "has a value, so its name must be public")
@@ -216,6 +223,8 @@ class Layout:
                 raise declaration_error(self.cls, field, "shows a text, so its name must be public")
 
     def _imply(self, field: Field, how: str, given: Expression) -> None:
+        if how == "index" and isinstance(given, Calculation) and given.symbol == "&":
+            given = given.left  # the other bits of the number mean something else
         found = given.linear()
         numbers = [leaf for leaf in given.leaves() if isinstance(leaf, Number)]
         if found is None and all(number.equals is not None for number in numbers):
@@ -254,7 +263,7 @@ class Layout:
         for field in self.fields:
             if field.tail or field.when is not None:
                 break
-            if isinstance(field, Check | Flag):
+            if isinstance(field, Again | Check):
                 continue
             if isinstance(field, Bits):
                 if field in self.words:
@@ -281,7 +290,17 @@ class Layout:
         """Return a field of bits for code that takes words apart, compiled kernels among it."""
         field = next(each for each in self.fields if each.name == name)
         assert isinstance(field, Bits)  # noqa: S101 (asked only of bits)
-        return WordBits(name.lstrip("_"), field.low, field.high, field.doc, values=field.values)
+        return field.word_bits
+
+    def header(self, section: str = "", number: int = 0) -> WordLayout:
+        """Return a word of bits, the first one or another, for code that takes words apart."""
+        first = list(self.words)[number]
+        fields = (each for each in self.fields if self.word_of.get(each) is first)
+        return WordLayout(
+            f"{self.cls.__name__} header",
+            section or self.section or self.family.section,
+            tuple(each.word_bits for each in fields if isinstance(each, Bits)),
+        )
 
     def reserved(self, name: str) -> int:
         """Return the mask of reserved bits of the word that a field begins."""
@@ -304,6 +323,15 @@ class Layout:
         """Return whether a number has no meaning, and must be zero."""
         return not field.public and field.role != "kind" and not self.derives(field)
 
+    @functools.cached_property
+    def referring(self) -> list[Field]:
+        """The fields that refer to tables, and choices of which some do."""
+        return [
+            field
+            for field in self.fields
+            if any(map(is_reference, field.fields if isinstance(field, Choice) else (field,)))
+        ]
+
     # --- Reading --------------------------------------------------------------------------------
 
     def read(self, c: Cursor) -> dict[str, Any]:
@@ -318,6 +346,7 @@ class Layout:
                 c.pad_to(c.limit)
                 c.limit += self.tail
                 before = False
+            c.known[AT] = c.at - c.start
             if field.when is not None and not field.when.value(c.known):
                 c.known[field] = 0
                 if field.public:
@@ -356,7 +385,7 @@ class Layout:
     def _read_item(self, c: Cursor) -> Any:
         family, start = self.family, c.at
         if family.head > c.limit - c.at:
-            raise ShortError
+            raise c.short(family.head)
         cls: Any = self.cls
         if family.kinds:
             cls = family.choose(family.numbers(c.data, c.at, c.big), c.known)
@@ -366,7 +395,7 @@ class Layout:
         size = family.size_at(c.data, c.at, c.big) or (0 if claimed else cls.layout.size)
         if size or claimed:
             if not family.head <= size <= c.limit - c.at:
-                raise ShortError
+                raise c.short(max(size, family.head))
             c.limit = c.at + size
         values = cls.layout.read(c)
         if size:
@@ -407,44 +436,84 @@ class Layout:
         """Puts all fields of an object, and the numbers of references, into record JSON."""
         return shower_of(self)
 
-    @functools.cached_property
-    def parsed(self) -> list[tuple[Field, bool, tuple[str, str]]]:
-        """The fields in record JSON, whether each is derived, and keys that may be beside it."""
-        return [
-            (field, self.derives(field), (f"{field.key}_bytes_hex", f"{field.key}_bits"))
-            for field in self.shown
-        ]
-
     def parse(self, form: JsonFields) -> dict[str, Any]:
         """Return all fields, from record JSON; derived ones are not looked at."""
         values: dict[str, Any] = {}
-        for field, derived, beside in self.parsed:
-            if isinstance(field, Computed):
-                values[field.name] = field.parse(form)
-            elif derived:
-                form.used.add(field.key)
-            elif field.when is not None and field.key not in form:
-                values[field.name] = None
-            elif isinstance(field, Choice):
-                values[field.name] = field.parse_of(form, values)
-                form.used.update(beside)
-            elif field.default is not attrs.NOTHING and field.key not in form:
-                form.used.add(field.key)
-                values[field.name] = field.default
-            else:
-                values[field.name] = field.parse(form)
-                form.used.update(beside)
+        for step in self.parsers:
+            step(form, values)
         if "refs" in form:
-            values["refs"] = self._parse_refs(form)
+            values["refs"] = self._parse_refs(form, values)
         return values
 
-    def _parse_refs(self, form: JsonFields) -> dict[str, int]:
+    @functools.cached_property
+    def parsers(self) -> list[Callable[[JsonFields, Values], None]]:
+        """What takes each field from record JSON."""
+        return [self._parser_of(field) for field in self.shown]
+
+    def _parser_of(self, field: Field) -> Callable[[JsonFields, Values], None]:
+        key, presence = field.key, self._presence_of(field)
+        own, default = type(field).parse_of is not Field.parse_of, field.default
+        beside = (f"{key}_bytes_hex", f"{key}_bits") if own else ()
+
+        def optional(form: JsonFields, values: Values) -> None:
+            there = None if presence is None else presence(values)
+            if there is False or (key not in form and not there):
+                values[field.name] = None
+            else:
+                field.parse_of(form, values)
+
+        def defaulted(form: JsonFields, values: Values) -> None:
+            if key in form:
+                field.parse_of(form, values)
+            else:
+                form.used.add(key)
+                values[field.name] = default
+
+        def by_itself(form: JsonFields, values: Values) -> None:
+            field.parse_of(form, values)
+            form.used.update(beside)
+
+        if isinstance(field, Computed):
+            return field.parse_of
+        if self.derives(field):
+            return lambda form, _: form.used.add(key)
+        if field.when is not None:
+            return optional
+        if own:
+            return by_itself
+        return field.parse_of if default is attrs.NOTHING else defaulted
+
+    def _presence_of(self, field: Field) -> Callable[[Values], bool | None] | None:
+        """Return what tells whether a field is there by public numbers; None if they do not say.
+
+        It returns None if the room decides.
+        """
+        if field.when is None or isinstance(field, Computed) or self.derives(field):
+            return None
+        leaves = [each for each in field.when.leaves() if not isinstance(each, Constant)]
+        numbers = [each for each in leaves if isinstance(each, Number) and each.public]
+        if len(numbers) + sum(each in ROOMY for each in leaves) < len(leaves):
+            return None
+        when, by_room = field.when, field.by_room
+
+        @functools.lru_cache(maxsize=64)
+        def known(*values: Any) -> bool | None:
+            given = (each.numbered(value) for each, value in zip(numbers, values, strict=True))
+            there = bool(when.value({**ROOMY, **dict(zip(numbers, given, strict=True))}))
+            return None if there and by_room else there
+
+        return lambda values: known(*(values[each.name] for each in numbers))
+
+    def _parse_refs(self, form: JsonFields, values: Mapping[str, Any]) -> dict[str, int] | None:
         given = form.need("refs")
-        known = {field.name for field in self.fields if is_reference(field)}
+        known = {field.name for field in references(self, values)}
         for name, number in given.items() if isinstance(given, Mapping) else [(None, None)]:
-            if name not in known or type(number) is not int or number < 0:
+            if type(number) is not int or number < 0:
                 raise form.wrong("refs", "an object of numbers by field")
-        return dict(given)
+            if name not in known:
+                message = f"{form.what}: refs has {name!r}, which is not a reference here"
+                raise refusal(form.rules.fields, message)
+        return dict(given) or None
 
     def parse_part(self, given: Any, what: str, rules: Refusals) -> Any:
         """Return an item of this family, from JSON."""
@@ -480,9 +549,8 @@ def takes_rest(field: Field) -> bool:
 
 
 def is_reference(field: Field) -> bool:
-    """Return whether a field shows a text of a table."""
-    number = isinstance(field, Number) and field.refers is not None
-    return number or (isinstance(field, Text) and field.entry is not None)
+    """Return whether a field shows an entry of a table."""
+    return field.index is not None or (isinstance(field, Number) and field.refers is not None)
 
 
 def snake_case(name: str) -> str:
@@ -506,7 +574,8 @@ def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
         raise declaration_error(cls, None, f"derives from {above.__qualname__}, which is a record")
     if family is not None and family.kinds and "kind" not in options:
         raise declaration_error(cls, None, "says no kind=…")
-    cls.record = options.get("name") or snake_case(cls.__name__)
+    named = options.get("name") or (family.name if family is not None else "")
+    cls.record = named or snake_case(cls.__name__)
     own = []
     for name, field in list(vars(cls).items()):
         if isinstance(field, Field):
@@ -552,8 +621,9 @@ class Record(LosslessRecord):
     ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
     Those of a kind: ``kind``, ``when`` (a condition on registers), ``size``, ``word`` (bytes of its
     first word, which holds the kind at its place), ``sets`` (registers), ``clears`` (tables),
-    ``keys`` (their order in JSON), ``name``, ``section`` (of the format's document). Attributes
-    that are not of the file are ``attrs.field(…)``.
+    ``keys`` (their order in JSON), ``name`` (or else the family's), ``section`` (of the format's
+    document). Attributes that are not of the file are ``attrs.field(…)``. A class that is
+    ``shared`` is the base of several families.
     """
 
     layout: ClassVar[Layout]
@@ -564,9 +634,10 @@ class Record(LosslessRecord):
     ns: int | None = attrs.field(default=None, eq=False)
     """Its time in nanoseconds; None if it has none."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, shared: bool = False, **options: Any) -> None:
         super().__init_subclass__()
-        _declare(cls, Record, options)
+        if not shared:
+            _declare(cls, Record, options)
 
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into a JSON object."""
@@ -684,6 +755,9 @@ class Part:
         return shown
 
 
-def references(layout: Layout) -> Iterator[Field]:
-    """Yield the fields of a layout that refer to tables."""
-    return (field for field in layout.fields if is_reference(field))
+def references(layout: Layout, values: Mapping[str, Any] | None = None) -> Iterator[Field]:
+    """Yield the fields of a layout that refer to tables; of choices those for some values."""
+    for field in layout.referring:
+        chosen = field.chosen(values) if isinstance(field, Choice) and values else field
+        if chosen is not None and is_reference(chosen):
+            yield chosen

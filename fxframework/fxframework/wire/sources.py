@@ -206,7 +206,11 @@ def _show(source: Source, field: Field) -> None:
         shows, other = field.shows
         tag = f"{source.let(shows)}.get(made.{field.tag.name}, {source.let(other)})"
         source.put(f"{tag}({value}, out)")
-    elif type(field).show is Field.show or (isinstance(field, Number) and field.refers is None):
+    elif type(field).show_of is not Field.show_of:
+        source.put(f"{source.let(field.show_of)}(made, out)")
+    elif type(field).show is Field.show or (
+        type(field).show is Number.show and getattr(field, "refers", None) is None
+    ):
         source.put(f"out[{key}] = {value}")
     elif isinstance(field, Text):
         source.put(f"if {value}.isascii(): out[{key}] = {value}")

@@ -9,8 +9,8 @@ from typing import Any
 
 from fxframework.io.words import U64_MAX
 from fxframework.wire.beside import Spare
-from fxframework.wire.choices import Choice
-from fxframework.wire.cursor import AT, SIZE, RefusalError
+from fxframework.wire.choices import Again, Choice
+from fxframework.wire.cursor import AT, ROOMY, SIZE, RefusalError
 from fxframework.wire.expressions import Checksum, Expression
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
 from fxframework.wire.lists import Listed, Texts
@@ -47,9 +47,13 @@ class Writer(Source):
         self.of: Field | None = None
         """The number that is computed."""
         self.whole = False
+        self.roomy = False
+        """Whether there is room for what a condition asks."""
 
     def place(self, value: Expression) -> str:
         """Return the size of the record, or the place of the number at hand, as Python."""
+        if self.roomy:
+            return str(ROOMY[value])
         if value is AT and self.of in self.places:
             return self.places[self.of]
         if value is AT or not self.whole:
@@ -80,6 +84,15 @@ class Writer(Source):
             yield
             return
         value = f"made.{field.name}"
+        if field.by_room:
+            self.roomy, kept = True, self.roomy
+            condition, self.roomy = self.known(field.when), kept
+            with self.branch(f"if {value} is not None:"):
+                self.refuse(f"not {condition}", field.unwanted)
+                yield
+            with self.branch("else:"):
+                self.put(absent)
+            return
         with self.branch(f"if {self.known(field.when)}:"):
             self.refuse(f"{value} is None", field.missing) if field.public else None
             yield
@@ -112,7 +125,7 @@ class Writer(Source):
         if field.when is None and letter:
             self.places[field] = self.here()
             self.at = self.at[0], self.at[1] + struct.calcsize(f"<{letter}")
-        elif letter or isinstance(field, Span | Choice | Listed | Texts):
+        elif letter or isinstance(field, Span | Choice | Listed | Texts) or field.index is not None:
             piece, name = self.fresh(), self.fresh()
             with self.there(field, f"{piece} = b''"):
                 self.put(f"{piece} = {self.piece(field)}")
@@ -197,11 +210,16 @@ class Writer(Source):
         if isinstance(field, Bits):
             nbytes, _ = self.layout.words[field]
             parts = []
-            for each in self.layout.fields:
-                if isinstance(each, Bits) and self.layout.word_of[each] is field:
-                    mask = f" & {(1 << each.nbits) - 1}" if each.signed else ""
-                    number, shift = self.need(each), each.shift(nbytes, self.mirrored)
-                    parts += [f"({number}{mask}) << {shift}"] if number != "0" else []
+            word = [
+                each
+                for each in self.layout.fields
+                if isinstance(each, Bits) and self.layout.word_of[each] is field
+            ]
+            # The size comes last: what makes a record too large is refused for itself.
+            for each in sorted(word, key=lambda each: each.role == "size"):
+                mask = f" & {(1 << each.nbits) - 1}" if each.signed else ""
+                number, shift = self.need(each), each.shift(nbytes, self.mirrored)
+                parts += [f"({number}{mask}) << {shift}"] if number != "0" else []
             text = " | ".join(parts) or "0"
         else:
             assert isinstance(field, Integer)  # noqa: S101 (the other kind with a letter)
@@ -307,8 +325,10 @@ class Writer(Source):
     def says(self, name: str, how: str, field: Field, factor: int, summand: int) -> None:
         """Add the number that a field which is there implies."""
         given = f"made.{field.name}"
-        if how == "flag":
-            self.put(f"{name} = int(bool({given}))")
+        if how == "number" and isinstance(field, Again):
+            self.put(f"{name} = {self.let(field.number_to_write)}({given})")
+        elif how == "index" and not isinstance(field, Text):
+            self.put(f"{name} = {self.let(field.index_of)}(made)")  # type: ignore[attr-defined]
         elif how == "index" and isinstance(field, Text):
             index = f"{self.let(field.index_to_write)}({given}, state, made.refs)"
             if is_inline(field):
@@ -346,6 +366,9 @@ class Writer(Source):
             return f"{packed}(made.{field.name}, state, {self.big}, {self.here()})"
         if isinstance(field, Number | Float | Spare):
             return self.packed([field])[0]
+        if field.index is not None:
+            packed = self.let(field.packed)  # type: ignore[attr-defined]
+            return f"{packed}(made, {self.known(field.index)}, {self.big})"
         return "b''"
 
     def span(self, field: Span) -> str:
@@ -384,6 +407,7 @@ class Writer(Source):
                     for how, other, factor, summand in given:
                         if variant is not None and other is variant:
                             self.implies(each, how, other, factor, summand)
+                self.numbers.update((number, each) for number, (each, _) in of_this.items())
                 self.put(f"{name} = {repr(b'') if variant is None else self.piece(variant)}")
             word = "elif"
         for number, (each, _) in of_this.items():

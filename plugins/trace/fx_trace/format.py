@@ -1,397 +1,89 @@
-"""Layout of the Fuchsia trace format: types, words and limits, each declared once.
+"""Layout of the Fuchsia trace format: what walks and kernels take of the declared records.
 
-Sections are the headings of the format's document (002, `Fuchsia trace format`); what it lacks
-or gets wrong is in docs/formats/trace.md. Sizes are in words of 8 bytes where they do not
-say bytes.
+Words, fields and reserved bits as numbers, and the trace buffer. ``kinds.py`` has the types,
+``records.py`` declares the records.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
+from fx_trace import records as r
+from fx_trace.indexed import string_ref
+from fx_trace.kinds import *  # noqa: F403 (they are the format's, too)
+from fx_trace.kinds import (
+    THREAD_STATES,
+    ArgType,
+    BlobType,
+    EventType,
+    LargeBlobFormat,
+    MetadataType,
+    ObjectType,
+    ProfilerType,
+    RecordType,
+    SchedulingType,
+    names,
+)
 from fxframework.io.words import Bits, WordLayout, to_i64
 from fxframework.model.schema import TABLE_CODES
 
-# --- Limits ------------------------------------------------------------------------------------
+# --- Words ---------------------------------------------------------------------------------------
 
-MAX_RECORD_WORDS = 0xFFF
-"""Record header: 12 bits."""
-MAX_LARGE_BYTES = 256 << 10
-"""What the reference engine and reader allow a large record (notes); the field allows more."""
-MAX_STRING_BYTES = 32000
-"""String references: the conservative limit that writers keep."""
-STRING_FIELD_BYTES = 0x7FFF
-"""String references: 15 bits of length."""
-MAX_STRING_INDEX = 0x7FFF
-MAX_THREAD_INDEX = 0xFF
-MAX_ARGS = 15
-INLINE_STRING = 0x8000
-"""String references: the bit that says that the string follows inline."""
-MAGIC = 0x16547846
-MAGIC_WORD = 0x0016547846040010
-MAGIC_BYTES = MAGIC_WORD.to_bytes(8, "little")
-MAGIC_BYTES_BIG_ENDIAN = MAGIC_WORD.to_bytes(8, "big")
-MAGICS = (MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN)
-DEFAULT_TICKS_PER_SECOND = 1_000_000_000
-DEFAULT_PROVIDER = 0
-"""The provider of records before any provider record."""
-
-
-def is_big_endian(head: bytes) -> bool:
-    """Return whether words are big-endian in a file that begins with these bytes."""
-    return head[:8] == MAGIC_BYTES_BIG_ENDIAN
-
-
-# --- Types -------------------------------------------------------------------------------------
-
-
-class RecordType(IntEnum):
-    """Record types: bits 0–3 of the header."""
-
-    METADATA = 0
-    INITIALIZATION = 1
-    STRING = 2
-    THREAD = 3
-    EVENT = 4
-    BLOB = 5
-    USERSPACE_OBJECT = 6
-    KERNEL_OBJECT = 7
-    SCHEDULING = 8
-    LOG = 9
-    PROFILER = 10
-    LARGE = 15
-
-
-class MetadataType(IntEnum):
-    """Metadata record."""
-
-    PROVIDER_INFO = 1
-    PROVIDER_SECTION = 2
-    PROVIDER_EVENT = 3
-    TRACE_INFO = 4
-
-
-class EventType(IntEnum):
-    """Event record."""
-
-    INSTANT = 0
-    COUNTER = 1
-    DURATION_BEGIN = 2
-    DURATION_END = 3
-    DURATION_COMPLETE = 4
-    ASYNC_BEGIN = 5
-    ASYNC_INSTANT = 6
-    ASYNC_END = 7
-    FLOW_BEGIN = 8
-    FLOW_STEP = 9
-    FLOW_END = 10
-
-
-class ArgType(IntEnum):
-    """Argument types."""
-
-    NULL = 0
-    INT32 = 1
-    UINT32 = 2
-    INT64 = 3
-    UINT64 = 4
-    DOUBLE = 5
-    STRING = 6
-    POINTER = 7
-    KOID = 8
-    BOOL = 9
-    BLOB = 10
-
-
-class SchedulingType(IntEnum):
-    """Scheduling record."""
-
-    LEGACY_CONTEXT_SWITCH = 0
-    CONTEXT_SWITCH = 1
-    THREAD_WAKEUP = 2
-
-
-class ProfilerType(IntEnum):
-    """Profiler record (the 2026 edition of the document has it)."""
-
-    MODULE = 0
-    MMAP = 1
-    BACKTRACE = 2
-
-
-class BlobType(IntEnum):
-    """Blob record."""
-
-    DATA = 1
-    LAST_BRANCH = 2
-    PERFETTO = 3
-
-
-class LargeType(IntEnum):
-    """Large record header, bits 36–39."""
-
-    BLOB = 0
-
-
-class LargeBlobFormat(IntEnum):
-    """Large BLOB record, bits 40–43."""
-
-    METADATA = 0
-    NO_METADATA = 1
-
-
-class ObjectType(IntEnum):
-    """ZX_OBJ_TYPE_*: the kernel objects that the tables know by name."""
-
-    NONE = 0
-    PROCESS = 1
-    THREAD = 2
-    VMO = 3
-    CHANNEL = 4
-    FIFO = 19
-
-
-def names(enum: type[IntEnum]) -> dict[int, str]:
-    """Lower-case names of an enumeration's numbers: the names that record JSON has."""
-    return {member.value: member.name.lower() for member in enum}
-
-
-EVENT_NAMES = names(EventType)
-ARG_NAMES = names(ArgType)
-METADATA_NAMES = names(MetadataType)
-SCHEDULING_NAMES = names(SchedulingType)
-PROFILER_NAMES = names(ProfilerType)
-THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
-STATE_RUNNING = 1
-SCOPES = {0: "thread", 1: "process", 2: "global"}
-
-EVENT_HAS_WORD = frozenset(EventType) - {
-    EventType.INSTANT,
-    EventType.DURATION_BEGIN,
-    EventType.DURATION_END,
-}
-"""Events that end in a word of their own: counter id, end time, or correlation id."""
-
-
-# --- Words -------------------------------------------------------------------------------------
-
-TYPE = Bits("record_type", 0, 3, "record type", values=names(RecordType))
-SIZE = Bits("record_size", 4, 15, "words, this one included")
-LARGE_SIZE = Bits("record_size", 4, 35, "words, this one included")
-
-
-STRING_REF_BITS = 0xFFFF
-"""String references: all bits, in the field's place."""
+TYPE = r.Unknown.layout.bits("type")
+SIZE = r.Unknown.layout.bits("_record_size")
+LARGE_SIZE = r.LargeBlob.layout.bits("_record_size")
 STRING_REF_INDEX = Bits("string_ref", 0, 14, "string index, or bytes of an inline string")
+METADATA_TYPE = r.ProviderInfo.layout.bits("kind")
+PROVIDER_ID = r.ProviderInfo.layout.bits("id")
+PROVIDER_INFO_WORD = r.ProviderInfo.layout.header()
+PROVIDER_SECTION_WORD = r.ProviderSection.layout.header()
+PROVIDER_EVENT_WORD = r.ProviderEvent.layout.header()
+TRACE_INFO_WORD = r.TraceInfo.layout.header()
+INITIALIZATION = r.Initialization.layout.header()
+STRING = r.StringRecord.layout.header()
+THREAD = r.ThreadRecord.layout.header()
+EVENT = r.Event.layout.header()
+BLOB = r.Blob.layout.header()
+USERSPACE_OBJECT = r.UserspaceObject.layout.header()
+KERNEL_OBJECT = r.KernelObject.layout.header()
+LEGACY_CONTEXT_SWITCH = r.LegacyContextSwitch.layout.header()
+CONTEXT_SWITCH = r.ContextSwitch.layout.header()
+THREAD_WAKEUP = r.ThreadWakeup.layout.header()
+LOG = r.Log.layout.header()
+SCHEDULING_TYPE = r.UnknownScheduling.layout.bits("kind")
+PROFILER_TYPE = r.UnknownProfiler.layout.bits("kind")
+PROFILER = r.UnknownProfiler.layout.header()
+PROFILER_MODULE_WORD = r.ProfilerModule.layout.header()
+PROFILER_MMAP_WORD = r.ProfilerMmap.layout.header()
+PROFILER_BACKTRACE_WORD = r.ProfilerBacktrace.layout.header()
+LARGE_BLOB = r.LargeBlob.layout.header()
+LARGE_BLOB_METADATA_FORMAT = r.LargeBlobWithMetadata.layout.header(
+    "In-band large BLOB record with metadata", 1
+)
+LARGE_BLOB_FORMAT = r.LargeBlob.layout.header("In-band large BLOB record without metadata", 1)
+FORMAT_WORDS = {
+    r.LargeBlobWithMetadata: LARGE_BLOB_METADATA_FORMAT,
+    r.LargeBlob: LARGE_BLOB_FORMAT,
+}
+"""The second words of headers."""
+
+ARG_TYPE = r.Argument.layout.bits("type")
+ARG_SIZE = r.Argument.layout.bits("_size")
+ARG_NAME = r.Argument.layout.bits("_name_ref")
 
 
-def string_ref(name: str, low: int) -> Bits:
-    """A string reference: 0 empty, bit 15 clear an index, set the bytes of an inline string."""
-    return Bits(name, low, low + 15, "string reference", values={0: "the empty string"})
+def _argument(section: str, *fields: Bits) -> WordLayout:
+    """Return the header of a kind of argument."""
+    return WordLayout("argument header", section, (ARG_TYPE, ARG_SIZE, ARG_NAME, *fields))
 
 
-def thread_ref(name: str, low: int) -> Bits:
-    """Return a thread reference: 0 inline, else an index."""
-    return Bits(name, low, low + 7, "thread reference", values={0: "inline"})
-
-
-def arg_count(low: int) -> Bits:
-    """Return a count of arguments."""
-    return Bits("arg_count", low, low + 3, "number of arguments")
-
-
-def _record(title: str, section: str, *fields: Bits) -> WordLayout:
-    """Return the header of a kind of record: its type and size, then fields of its own."""
-    return WordLayout(f"{title} header", section, (TYPE, SIZE, *fields))
-
-
-HEADER = WordLayout("record header", "Record header", (TYPE, SIZE))
-LARGE_HEADER = WordLayout(
-    "large record header",
-    "Large record header",
-    (TYPE, LARGE_SIZE, Bits("large_type", 36, 39, "large type", values=names(LargeType))),
+ARG = _argument("Argument header")
+ARG_32 = _argument("32-bit integer arguments", Bits("value", 32, 63, "value"))
+ARG_STRING_WORD = _argument("String argument", string_ref(32, "value").word_bits)
+ARG_BOOL_WORD = _argument(
+    "Boolean argument", Bits("value", 32, 32, "value", values={0: "false", 1: "true"})
 )
-
-
-METADATA_TYPE = Bits("metadata_type", 16, 19, "metadata type", values=METADATA_NAMES)
-PROVIDER_ID = Bits("provider_id", 20, 51, "provider id")
-METADATA = _record("metadata", "Metadata record", METADATA_TYPE)
-PROVIDER_INFO_WORD = _record(
-    "provider info",
-    "Provider info metadata",
-    METADATA_TYPE,
-    PROVIDER_ID,
-    Bits("name_length", 52, 59, "bytes of the name"),
-)
-PROVIDER_SECTION_WORD = _record(
-    "provider section", "Provider section metadata", METADATA_TYPE, PROVIDER_ID
-)
-PROVIDER_EVENT_WORD = _record(
-    "provider event",
-    "Provider event metadata",
-    METADATA_TYPE,
-    PROVIDER_ID,
-    Bits("event_id", 52, 55, "event", values={0: "buffer full, records may be lost"}),
-)
-TRACE_INFO_WORD = _record(
-    "trace info",
-    "Trace info metadata",
-    METADATA_TYPE,
-    Bits("trace_info_type", 20, 23, "trace info type", values={0: "magic number"}),
-    Bits("magic", 24, 55, "magic number", values={MAGIC: "FxT"}),
-)
-INITIALIZATION = _record("initialization", "Initialization record")
-STRING = _record(
-    "string",
-    "String record",
-    Bits("string_index", 16, 30, "string index"),
-    Bits("string_length", 32, 46, "bytes of the string"),
-)
-THREAD = _record("thread", "Thread record", Bits("thread_index", 16, 23, "thread index"))
-EVENT = _record(
-    "event",
-    "Event record",
-    Bits("event_type", 16, 19, "event type", values=EVENT_NAMES),
-    arg_count(20),
-    thread_ref("thread", 24),
-    string_ref("category", 32),
-    string_ref("name", 48),
-)
-BLOB = _record(
-    "blob",
-    "BLOB record",
-    string_ref("name", 16),
-    Bits("blob_size", 32, 46, "bytes of the payload"),
-    Bits("blob_type", 48, 55, "blob type", values=names(BlobType)),
-)
-USERSPACE_OBJECT = _record(
-    "userspace object",
-    "Userspace object record",
-    thread_ref("process", 16),
-    string_ref("name", 24),
-    arg_count(40),
-)
-KERNEL_OBJECT = _record(
-    "kernel object",
-    "Kernel object record",
-    Bits("object_type", 16, 23, "kernel object type", values=names(ObjectType)),
-    string_ref("name", 24),
-    arg_count(40),
-)
-SCHEDULING_TYPE = Bits("scheduling_type", 60, 63, "scheduling type", values=SCHEDULING_NAMES)
-SCHEDULING = _record("scheduling", "Scheduling record", SCHEDULING_TYPE)
-LEGACY_CONTEXT_SWITCH = _record(
-    "legacy context switch",
-    "Legacy context switch record",
-    Bits("cpu", 16, 23, "CPU number"),
-    Bits("outgoing_state", 24, 27, "outgoing thread's state", values=THREAD_STATES),
-    thread_ref("outgoing", 28),
-    thread_ref("incoming", 36),
-    Bits("outgoing_priority", 44, 51, "outgoing thread's priority"),
-    Bits("incoming_priority", 52, 59, "incoming thread's priority"),
-    SCHEDULING_TYPE,
-)
-CONTEXT_SWITCH = _record(
-    "context switch",
-    "Context switch record",
-    arg_count(16),
-    Bits("cpu", 20, 35, "CPU number"),
-    Bits("outgoing_state", 36, 39, "outgoing thread's state", values=THREAD_STATES),
-    SCHEDULING_TYPE,
-)
-THREAD_WAKEUP = _record(
-    "thread wakeup",
-    "Thread wakeup record",
-    arg_count(16),
-    Bits("cpu", 20, 35, "CPU number"),
-    SCHEDULING_TYPE,
-)
-LOG = _record(
-    "log",
-    "Log record",
-    Bits("message_length", 16, 30, "bytes of the message"),
-    thread_ref("thread", 32),
-)
-PROFILER_TYPE = Bits("profiler_type", 16, 19, "profiler record type", values=PROFILER_NAMES)
-PROFILER = _record("profiler", "Profiler record", PROFILER_TYPE, thread_ref("thread", 20))
-PROFILER_MODULE_WORD = _record(
-    "profiler module",
-    "Profiler record",
-    PROFILER_TYPE,
-    thread_ref("thread", 20),
-    Bits("module_id", 28, 43, "module id"),
-    Bits("name_length", 44, 51, "bytes of the name"),
-    Bits("build_id_length", 52, 59, "bytes of the build id"),
-)
-PROFILER_MMAP_WORD = _record(
-    "profiler mmap",
-    "Profiler record",
-    PROFILER_TYPE,
-    thread_ref("thread", 20),
-    Bits("module_id", 28, 43, "module id"),
-    Bits("flags", 44, 46, "readable, writable, executable"),
-)
-PROFILER_BACKTRACE_WORD = _record(
-    "profiler backtrace",
-    "Profiler record",
-    PROFILER_TYPE,
-    thread_ref("thread", 20),
-    Bits("frame_count", 28, 35, "frames"),
-    Bits("flags", 36, 63, "flags"),
-)
-LARGE_BLOB = WordLayout(
-    "large blob header",
-    "Large BLOB record",
-    (
-        TYPE,
-        LARGE_SIZE,
-        Bits("large_type", 36, 39, "large type", values=names(LargeType)),
-        Bits("blob_format", 40, 43, "blob format", values=names(LargeBlobFormat)),
-    ),
-)
-
-LARGE_BLOB_METADATA_FORMAT = WordLayout(
-    "large blob format header",
-    "In-band large BLOB record with metadata",
-    (string_ref("category", 0), string_ref("name", 16), arg_count(32), thread_ref("thread", 36)),
-)
-
-LARGE_BLOB_FORMAT = WordLayout(
-    "large blob format header",
-    "In-band large BLOB record without metadata",
-    (string_ref("category", 0), string_ref("name", 16)),
-)
-
-
-ARG_TYPE = Bits("arg_type", 0, 3, "argument type", values=ARG_NAMES)
-ARG_SIZE = Bits("arg_size", 4, 15, "words, this one included")
-ARG_NAME = string_ref("name", 16)
-ARG = WordLayout("argument header", "Argument header", (ARG_TYPE, ARG_SIZE, ARG_NAME))
-
-ARG_32 = WordLayout(
-    "32-bit argument header",
-    "32-bit integer arguments",
-    (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 63, "value")),
-)
-
-ARG_STRING_WORD = WordLayout(
-    "string argument header",
-    "String argument",
-    (ARG_TYPE, ARG_SIZE, ARG_NAME, string_ref("value", 32)),
-)
-
-ARG_BOOL_WORD = WordLayout(
-    "boolean argument header",
-    "Boolean argument",
-    (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 32, "value", values={0: "false", 1: "true"})),
-)
-
-ARG_BLOB_WORD = WordLayout(
-    "blob argument header",
-    "BLOB argument",
-    (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("blob_size", 32, 63, "bytes of the payload")),
-)
-
+ARG_BLOB_WORD = _argument("BLOB argument", Bits("blob_size", 32, 63, "bytes of the payload"))
 ARG_LAYOUTS = {
     ArgType.INT32: ARG_32,
     ArgType.UINT32: ARG_32,

@@ -20,7 +20,7 @@ from fx_trace.format import (
     RecordType,
 )
 from fx_trace.read.buffer import BufferHeader
-from fx_trace.read.records import (
+from fx_trace.records import (
     Initialization,
     ProviderInfo,
     StringRecord,

@@ -12,7 +12,7 @@ import attrs
 
 from fx_trace.format import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER, SCOPES
 from fx_trace.read.decoder import RecordEncoder
-from fx_trace.read.records import (
+from fx_trace.records import (
     ProviderInfo,
     ProviderSection,
     TraceRecord,

@@ -7,10 +7,9 @@ import hypothesis
 import orjson
 
 from fx_trace import format as wire
-from fx_trace.read.arguments import Argument
 from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.decoder import RecordEncoder
-from fx_trace.read.records import Damaged, Event, StringRecord, ThreadRecord, TraceRecord
+from fx_trace.records import Argument, Damaged, Event, StringRecord, ThreadRecord, TraceRecord
 from fxframework.io.source import Source
 from fxframework.kit import difference
 from fxframework.kit.difference import compare

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fxframework as fxf
 from fx_trace import plugin
 from fx_trace.read import capture as opening
-from fx_trace.read.records import ProfilerBacktrace
+from fx_trace.records import ProfilerBacktrace
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid, Pointer
 from fx_trace.write.extract import extract

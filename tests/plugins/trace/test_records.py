@@ -22,7 +22,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read import records as fx
+from fx_trace import records as fx
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.read.explain import explain
 from fx_trace.rules import RULES
@@ -813,7 +813,7 @@ def test_damage_ends_where_the_rule_says() -> None:
         (decoded,) = RecordDecoder(diagnostics=diagnostics).records(data)
         if {found.code for found in diagnostics} & NOT_EXACT:
             return False
-        if words[at] & type(decoded).layout.reserved_mask:
+        if words[at] & type(decoded).layout.header().reserved_mask:
             return False
         if isinstance(decoded, fx.StringRecord):
             return bool(decoded.index and decoded.value)

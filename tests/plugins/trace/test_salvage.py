@@ -9,9 +9,9 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read.arguments import Argument
 from fx_trace.read.capture import TraceCapture, open_trace
-from fx_trace.read.records import (
+from fx_trace.records import (
+    Argument,
     Event,
     Initialization,
     LegacyContextSwitch,

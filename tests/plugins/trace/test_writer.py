@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import format as wire
-from fx_trace.read import records as r
+from fx_trace import records as r
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import (
     Blob,

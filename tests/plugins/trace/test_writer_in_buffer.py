@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read import records as r
+from fx_trace import records as r
 from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.image import open_buffer
 from fx_trace.write.arguments import Koid, Pointer

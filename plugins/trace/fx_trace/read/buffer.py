@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
-from fx_trace.read.cursor import TraceFields
 from fx_trace.read.record_bounds import RecordBounds
 from fxframework.errors import Rule, refusal
 from fxframework.io.words import WORD
+from fxframework.kit.json_fields import JsonFields
 
 __all__ = ["BufferHeader", "Fault", "Image", "Region", "Stretch", "reading_plan"]
 
@@ -256,7 +256,7 @@ class BufferHeader:
         Raises WriteRefusedError: INVALID_FIELDS for a field that is missing or unknown, WRONG_TYPE
         and OUT_OF_RANGE for a value of the wrong kind or size.
         """
-        form = TraceFields(cls.record, given)
+        form = JsonFields(cls.record, given, rules.REFUSALS)
         form.used |= {"record", "offset", "nbytes"}
         mode = form.need("mode")
         if type(mode) is not int and not (isinstance(mode, str) and mode in _MODE_NUMBERS):

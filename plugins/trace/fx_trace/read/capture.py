@@ -98,7 +98,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Every record in file order, as ``fx_trace.read.records`` decodes them one at a time."""
+        """Every record in file order, as ``fx_trace.records`` decodes them one at a time."""
         return self.walk().records()
 
     def records_json(self) -> Iterator[bytes]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.read.cursor import Cursor, OverrunError, Tables
+from fx_trace.read.cursor import Tables, TraceCursor
 from fx_trace.read.framing import Framer, frame_value, frames
-from fx_trace.read.records import (
+from fx_trace.records import (
     Damaged,
     Padding,
     StringRecord,
     ThreadRecord,
     TraceRecord,
+    Unknown,
     class_of,
     from_json,
 )
@@ -23,6 +25,8 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
 from fxframework.kit.lossless import Alone
 from fxframework.model.diagnostics import Diagnostics, Found
+from fxframework.wire.cursor import ShortError
+from fxframework.wire.sources import UNUSUAL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,40 +41,43 @@ class _Core:
     def __init__(self, *, big_endian: bool, tables: Tables | None = None) -> None:
         self.big_endian = big_endian
         self.tables = tables or Tables()
-        self.cursor = Cursor(self.tables, big_endian=big_endian)
+        self.tables.big = big_endian
 
-    def read(self, view: memoryview, at: int, end: int, header: int) -> TraceRecord:
-        """Return the sound record at bytes ``at`` to ``end``.
+    def read(
+        self, view: memoryview, at: int, end: int, header: int
+    ) -> tuple[TraceRecord, list[Found]]:
+        """Return the sound record at bytes ``at`` to ``end``, and what was found.
 
-        Damaged where its contents overrun it.
-
-        What was noticed is in ``cursor.findings``; the tables stay as they are.
+        Damaged where its contents overrun it. The tables stay as they are.
         """
-        c = self.cursor
-        c.begin(view, at, end, header)
-        cls = class_of(header)
-        values: dict[str, Any] = {}
-        if header & cls._reserved:
-            c.find_once(reserved=True)
+        cls: Any = class_of(header)
+        c = TraceCursor(view, at, end, self.tables)
+        read = cls.layout.readers[self.big_endian, False]
+        if read is not None:
+            with contextlib.suppress(*UNUSUAL):
+                made = read(c, at, end)
+                if not made.opaque:
+                    return made, c.found()
+            c = TraceCursor(view, at, end, self.tables)
+        c.begin()
         try:
-            for read in cls._readers:
-                read(c, values)
-        except OverrunError as error:
+            values = cls.layout.read(c)
+        except ShortError as problem:
+            words = (problem.needed - at + WORD - 1) // WORD, (end - at) // WORD
             rule = rules.CONTENTS_OVERRUN
-            detail = rules.overrun_detail((error.end - at) // WORD, (end - at) // WORD)
-            c.findings = [Found(rule, at, detail)]
-            return Damaged(offset=at, nbytes=end - at, code=rule.code, raw=view[at:end])
-        if c.reserved is not None:
-            c.findings.append(Found(rules.RESERVED_BITS, c.reserved))
-        if c.unpadded is not None:
-            c.findings.append(Found(rules.PADDING_NOT_ZERO, c.unpadded))
-        if c.at < end:
-            c.find(rules.WORDS_LEFT_OVER, (end - c.at) // WORD)
-        record = cls(offset=at, nbytes=end - at, refs=c.refs, **values)
+            lost = Damaged.at(at, view[at:end], rule.code)
+            return lost, [Found(rule, at, rules.overrun_detail(*words))]
+        record = cls(offset=at, nbytes=end - at, refs=c.refs or None, **values)
+        noted = c.found()
+        if record.opaque:
+            unknown = [Found(rules.UNKNOWN_KIND, at, record.undefined)]
+            noted = [] if cls is Unknown else unknown
+        elif c.at < end and not record.open_ended:
+            noted.append(Found(rules.WORDS_LEFT_OVER, at, (end - c.at) // WORD))
         data = view[at:end].tobytes()
         if not self._gives(record, data):
             record.raw = data
-        return record
+        return record, noted
 
     def _gives(self, record: TraceRecord, data: bytes) -> bool:
         """Return whether fields and refs alone encode to these bytes."""
@@ -148,25 +155,23 @@ class Walk:
         index = self.index
         self.index = index + 1
         view = self.framer.view
-        cursor = self._core.cursor
         record: TraceRecord
         _, end, header, rule = self.framer.frame(at)
         self.clean = True
         if not index and header != wire.MAGIC_WORD:
             self._report([Found(rules.NO_MAGIC, at)], index)
         if rule is None or rule == rules.UNKNOWN_RECORD:
-            record = self._core.read(view, at, end, header)
-            cursor.spot = at
-            record.apply(self.tables, cursor.find)
+            record, found = self._core.read(view, at, end, header)
+            record.apply(self.tables, lambda rule, value=None: found.append(Found(rule, at, value)))
             ticks = getattr(record, "timestamp", None)
             if ticks is not None:
                 record.ns = self.tables.current.clock.ns(ticks)
-            if cursor.findings:
-                self._report(cursor.findings, index)
+            if found:
+                self._report(found, index)
         elif rule == rules.ZERO_WORDS:
-            record = Padding(offset=at, nbytes=end - at)
+            record = Padding.at(at, end - at)
         else:
-            record = Damaged(offset=at, nbytes=end - at, code=rule.code, raw=view[at:end])
+            record = Damaged.at(at, view[at:end], rule.code)
         if rule is not None:
             self._report([Found(rule, at, frame_value(rule, header, at, end))], index)
         return record
@@ -234,7 +239,7 @@ class RecordEncoder:
         stretches = list(frames(view, big_endian=self._core.big_endian))
         if len(stretches) != 1 or stretches[0][3] not in (None, rules.UNKNOWN_RECORD):
             return None
-        return self._core.read(view, 0, len(data), stretches[0][2])
+        return self._core.read(view, 0, len(data), stretches[0][2])[0]
 
 
 def _unheard(rule: Rule, value: object = None) -> None:

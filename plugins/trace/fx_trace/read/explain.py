@@ -1,8 +1,7 @@
 """`fxf explain FILE@OFFSET`: the bytes of the record there, word by word, as annotated fields.
 
-Header words follow from their declaration in `format.py`, what comes after them from the parts
-that `records.py` declares. Only the record itself is looked into, so that an index shows as
-an index.
+Fields are explained by their declarations in `format.py`. Only the record itself is looked into, so
+that an index shows as an index.
 """
 
 from __future__ import annotations
@@ -13,16 +12,26 @@ from typing import Any
 import attrs
 
 from fx_trace import rules
-from fx_trace.format import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
-from fx_trace.read.arguments import ARGUMENT_KINDS, Arguments
-from fx_trace.read.cursor import Cursor, OverrunError, Tables
+from fx_trace.format import (
+    ARG,
+    ARG_LAYOUTS,
+    ARG_TYPE,
+    FORMAT_WORDS,
+    INLINE_STRING,
+    STRING_FIELD_BYTES,
+    is_big_endian,
+)
+from fx_trace.indexed import STRING_REFERENCE, THREAD_REFERENCE
+from fx_trace.read.cursor import Tables, TraceCursor
 from fx_trace.read.framing import Frame, Framer
-from fx_trace.read.parts import NextHeader, Part, Reference, StringReference
 from fx_trace.read.record_bounds import RecordBounds
-from fx_trace.read.records import class_of
+from fx_trace.records import Argument, class_of
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, WordLayout
+from fxframework.io.words import WORD, FieldView, explain_stretch, padding
 from fxframework.kit.explain import Explainer, check_offset
+from fxframework.wire.choices import Choice
+from fxframework.wire.cursor import ShortError, order_of
+from fxframework.wire.fields import Bits, Span
 
 __all__ = ["explain", "explain_buffer"]
 
@@ -73,14 +82,71 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
     return list(explainer.views(frame))
 
 
+BEYOND = "trailing", "beyond what the record needs"
+
+
+class _Cursor(TraceCursor):
+    """Reads a record for its annotated fields."""
+
+    views: list[FieldView]
+
+    def open_word(self, nbytes: int, reserved: int) -> None:
+        """Show a word of bits; references say what they refer to."""
+        super().open_word(nbytes, reserved)
+        layout = self.layout.header()
+        if self.word_at > self.start:
+            layout = FORMAT_WORDS[self.layout.cls]
+        elif self.layout.cls is Argument:
+            layout = ARG_LAYOUTS.get(ARG_TYPE.get(self.word), ARG)  # type: ignore[call-overload]
+            self.section = layout.section
+        docs = {field.name: field.doc for field in layout.fields}
+        for view in layout.explain(self.word, self.word_at):
+            doc, value = docs.get(view.name), view.value
+            if doc == STRING_REFERENCE and value & INLINE_STRING:
+                view = attrs.evolve(view, meaning=f"inline, {value & STRING_FIELD_BYTES} bytes")
+            elif doc in (STRING_REFERENCE, THREAD_REFERENCE) and value:
+                view = attrs.evolve(view, meaning=f"index {value}")
+            self.views.append(view)
+
+    def bits(self, *_: Any) -> None:
+        """Show nothing: the word has been shown."""
+
+    def stretch(self, name: str, at: int, meaning: str | None = None) -> None:
+        """Show a word, or those of a stream with the padding behind it."""
+        end = self.at + padding(self.at - at)
+        if name == "padding" or at == end:
+            return
+        beyond = (each for each in self.layout.fields if not isinstance(each, Bits))
+        field = next((each for each in beyond if each.label == name), None)
+        if isinstance(field, Choice):
+            field = field.of(self.known[field.tag])
+        if name == "trailing":
+            meaning = "beyond what the argument needs"
+        elif isinstance(field, Span):
+            meaning = None
+        else:
+            word = int.from_bytes(self.data[at:end], order_of(self.big))
+            number, _, shown = str(meaning).partition(" ")
+            if not shown and float(number) != word and number != str(word):
+                shown = number
+            self.views.append(FieldView(at, 0, 63, name, word, shown, self.section))
+            return
+        self.views += explain_stretch(
+            self.data, at, end, name, self.section,
+            wanted=self.wanted or at, order=order_of(self.big), meaning=meaning,
+        )  # fmt: skip
+
+
 class _Explainer(Explainer):
     """Explains one record of a trace."""
 
     def __init__(self, data: Any, wanted: int, *, big_endian: bool) -> None:
         super().__init__(data, wanted, order="big" if big_endian else "little")
-        self.cursor = Cursor(Tables(), big_endian=big_endian)
+        self.tables = Tables()
+        self.tables.big = big_endian
 
     def views(self, frame: Frame) -> Iterator[FieldView]:
+        """Yield a stretch of the file."""
         at, end, header, rule = frame
         if rule == rules.ZERO_WORDS:
             return self.stretch(at, end, "padding", "Record header", "zero word")
@@ -91,76 +157,22 @@ class _Explainer(Explainer):
     def record(self, at: int, end: int, header: int) -> Iterator[FieldView]:
         """Yield a record whose size is sound."""
         cls = class_of(header)
-        c = self.cursor
-        c.begin(self.data, at, end, header)
-        section = cls.layout.section
-        for view in self.header(cls.layout, at, cls.parts):
-            if view.name == "reserved" and not cls.known:
+        name: str
+        meaning: str | None
+        views: list[FieldView] = []
+        c = _Cursor(self.data, at, end, self.tables).begin(views)
+        c.wanted = self.wanted
+        try:
+            values = cls.layout.read(c)
+            open_ended = cls(**values).open_ended
+            name, meaning = ("contents", None) if open_ended else BEYOND
+        except ShortError:
+            name, meaning = "contents", "do not fit the record"
+            if views[-1].name == "blob_size":
+                c.at = views.pop().offset  # it says how much does not fit
+        for view in views:
+            if view.name == "reserved" and cls.undefined_kinds:
                 yield attrs.evolve(view, name="contents", meaning="")
             else:
                 yield view
-        values: dict[str, Any] = {}
-        start = c.at
-        try:
-            for part in cls.parts:
-                start = c.at
-                if isinstance(part, Arguments):
-                    for _ in range(part.bits.get(c.header)):
-                        start = c.at
-                        yield from self.argument()
-                    start = c.at
-                    values[part.name] = ()
-                else:
-                    yield from self.part(part, values, section, cls.parts)
-        except OverrunError:
-            yield from self.stretch(start, end, "contents", section, "do not fit the record")
-        else:
-            beyond = "beyond what the record needs"
-            yield from self.stretch(c.at, end, "trailing", section, beyond)
-
-    def argument(self) -> Iterator[FieldView]:
-        """Yield the next argument, of a size that fits the record or OverrunError."""
-        c = self.cursor
-        at = c.at
-        kind = ARGUMENT_KINDS[c.enter_argument()]
-        views: list[FieldView] = list(self.header(kind.layout, at, kind.parts))
-        values: dict[str, Any] = {}
-        for part in kind.parts:
-            views += self.part(part, values, kind.layout.section, kind.parts)
-        section = kind.layout.section
-        views += self.stretch(c.at, c.end, "trailing", section, "beyond what the argument needs")
-        c.leave_argument()
-        yield from views
-
-    def part(
-        self, part: Part, values: dict[str, Any], section: str, parts: tuple[Part, ...]
-    ) -> Iterator[FieldView]:
-        """Yield the words of one part, at the cursor."""
-        c = self.cursor
-        at = c.at
-        part.read(c, values)
-        if isinstance(part, NextHeader):
-            yield from self.header(part.layout, at, parts)
-            return
-        for label in part.labels(values):
-            if at < c.at:
-                word = self.number(at)
-                shown = values.get(label)
-                meaning = "" if shown is None or shown == word else str(shown)
-                yield FieldView(at, 0, 63, label, word, meaning, section)
-                at += WORD
-        yield from self.stretch(at, c.at, part.name if part.is_stream else "contents", section)
-
-    def header(self, layout: WordLayout, at: int, parts: tuple[Part, ...]) -> Iterator[FieldView]:
-        """Yield a word of bit fields; references say what they refer to."""
-        word = self.number(at)
-        references = {part.bits.low: part for part in parts if isinstance(part, Reference)}
-        for view in layout.explain(word, at):
-            part = references.get(view.low)
-            if part is None or part.bits.name != view.name or not view.value:
-                yield view
-            elif isinstance(part, StringReference) and view.value & INLINE_STRING:
-                nbytes = view.value & STRING_FIELD_BYTES
-                yield attrs.evolve(view, meaning=f"inline, {nbytes} bytes")
-            else:
-                yield attrs.evolve(view, meaning=f"index {view.value}")
+        yield from self.stretch(c.at, end, name, cls.layout.header().section, meaning)

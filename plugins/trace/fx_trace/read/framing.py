@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fx_trace import format as wire
+from fx_trace import records as r
 from fx_trace import rules
-from fx_trace.format import EventType, MetadataType, ProfilerType, RecordType, SchedulingType
+from fx_trace.format import EventType, RecordType
+from fx_trace.indexed import Thread, ThreadOrProcess
 from fxframework.errors import Rule
-from fxframework.io.words import U64_MAX, WORD, WordLayout, padding, to_i64, view_of
+from fxframework.io.words import U64_MAX, WORD, padding, to_i64, view_of
+from fxframework.wire.fields import Bits as DeclaredBits
+from fxframework.wire.fields import Integer, Span
+from fxframework.wire.lists import Listed
+from fxframework.wire.records import Layout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,98 +60,65 @@ class Form(NamedTuple):
     fields: tuple[SizedField, ...]
 
 
+_FIXED: Mapping[type[r.TraceRecord], Mapping[str, int]] = {
+    r.ProviderEvent: {"event_id": 0},
+    r.TraceInfo: {"trace_info_type": 0, "magic": wire.MAGIC},
+}
+"""Fields that are always the same, beside the kind."""
+_SOME = {
+    r.StringRecord: ("string_index", "string_length"),
+    r.ThreadRecord: ("thread_index",),
+    r.Event: ("name",),
+    r.Log: ("message_length",),
+}
+"""Fields that are not 0 in what is taken for a record: up to two."""
+
+
+def _sized(layout: Layout, koids: int) -> Iterator[SizedField]:
+    """Yield the fields of a header that say how much follows."""
+    for field in layout.fields:
+        number, kind, words = field.index, STRING, 0
+        if isinstance(field, Thread):
+            kind, words = KOIDS, koids if isinstance(field, ThreadOrProcess) else 2
+        elif isinstance(field, Listed) and isinstance(field.item, Integer):
+            number, kind = field.count, WORDS
+        elif isinstance(field, Span) and number is None:
+            number, kind = field.nbytes, BYTES
+        if isinstance(number, DeclaredBits):
+            yield SizedField(kind, number.low, number.word_bits.limit, words)
+
+
 def _form(
-    layout: WordLayout,
-    type: RecordType,
-    words: int,
-    *sizes: tuple[str, int] | tuple[str, int, int],
-    some: str = "",
-    tail: int = 0,
-    **subtypes: int,
+    cls: type[r.TraceRecord], koids: int = 0, more: int = 0, tail: int = 0, **fixed: int
 ) -> Form:
-    bits = {field.name: field for field in layout.fields}
-    fixed = {"record_type": int(type), **subtypes}
-    mask = layout.reserved_mask
-    for name in fixed:
-        mask |= bits[name].mask
-    fields = [SizedField(kind, bits[name].low, bits[name].limit, *(koids or [0]))
-              for name, kind, *koids in sizes]  # fmt: skip
-    fields += [SizedField(WORDS, 0, 0, 0)] * (FIELDS - len(fields))
-    first, second, *_ = [*(bits[name].mask for name in some.split()), mask, mask]
+    """Return a form of a declared record; ``more`` are words that it may have."""
+    layout = cls.layout
+    header = layout.header()
+    bits = {field.name: field for field in header.fields}
+    kinds = zip(layout.family.kinds, layout.kind, strict=False)
+    fixed = {**{field.label: int(number) for field, number in kinds}, **fixed}
+    mask = header.reserved_mask | sum(bits[name].mask for name in fixed)
+    fields = [*_sized(layout, koids), *[SizedField(WORDS, 0, 0, 0)] * FIELDS][:FIELDS]
+    first, second, *_ = [*(bits[name].mask for name in _SOME.get(cls, ())), mask, mask]
     nargs_at = bits["arg_count"].low if "arg_count" in bits else -1
-    value = layout.pack(**fixed)
-    return Form(mask, value, first, second, words, nargs_at, tail, tuple(fields))
-
-
-def _events() -> Iterator[Form]:
-    """Yield each type of event; the instant also with the word that some writers put behind it."""
-    sizes = ("thread", KOIDS, 2), ("category", STRING), ("name", STRING)
-    for kind in EventType:
-        for tail in (0, 1) if kind == EventType.INSTANT else (kind in wire.EVENT_HAS_WORD,):
-            yield _form(
-                wire.EVENT, RecordType.EVENT, 2, *sizes, some="name", tail=tail, event_type=kind
-            )
-
-
-def _koids_of_one_or_two() -> Iterator[Form]:
-    """Records whose process is one word by the document, and two by some writers."""
-    for koids in (1, 2):
-        yield _form(
-            wire.USERSPACE_OBJECT, RecordType.USERSPACE_OBJECT, 2,
-            ("process", KOIDS, koids), ("name", STRING),
-        )  # fmt: skip
-        yield _form(
-            wire.PROFILER_MODULE_WORD, RecordType.PROFILER, 2,
-            ("thread", KOIDS, koids), ("name_length", BYTES), ("build_id_length", BYTES),
-            profiler_type=ProfilerType.MODULE,
-        )  # fmt: skip
-        yield _form(
-            wire.PROFILER_MMAP_WORD, RecordType.PROFILER, 5, ("thread", KOIDS, koids),
-            profiler_type=ProfilerType.MMAP,
-        )  # fmt: skip
+    words = layout.least // WORD + more
+    return Form(mask, header.pack(**fixed), first, second, words, nargs_at, tail, tuple(fields))
 
 
 def _forms() -> Iterator[Form]:
-    metadata, sched = RecordType.METADATA, RecordType.SCHEDULING
-    yield _form(
-        wire.PROVIDER_INFO_WORD, metadata, 1, ("name_length", BYTES),
-        metadata_type=MetadataType.PROVIDER_INFO,
-    )  # fmt: skip
-    yield _form(
-        wire.PROVIDER_SECTION_WORD, metadata, 1, metadata_type=MetadataType.PROVIDER_SECTION
-    )
-    yield _form(
-        wire.PROVIDER_EVENT_WORD, metadata, 1, metadata_type=MetadataType.PROVIDER_EVENT, event_id=0
-    )
-    yield _form(
-        wire.TRACE_INFO_WORD, metadata, 1,
-        metadata_type=MetadataType.TRACE_INFO, trace_info_type=0, magic=wire.MAGIC,
-    )  # fmt: skip
-    for words in (2, 4):
-        yield _form(wire.INITIALIZATION, RecordType.INITIALIZATION, words)
-    yield _form(
-        wire.STRING, RecordType.STRING, 1, ("string_length", BYTES),
-        some="string_index string_length",
-    )  # fmt: skip
-    yield _form(wire.THREAD, RecordType.THREAD, 3, some="thread_index")
-    yield from _events()
-    yield _form(wire.BLOB, RecordType.BLOB, 1, ("name", STRING), ("blob_size", BYTES))
-    yield from _koids_of_one_or_two()
-    yield _form(wire.KERNEL_OBJECT, RecordType.KERNEL_OBJECT, 2, ("name", STRING))
-    yield _form(
-        wire.LEGACY_CONTEXT_SWITCH, sched, 2, ("outgoing", KOIDS, 2), ("incoming", KOIDS, 2),
-        scheduling_type=SchedulingType.LEGACY_CONTEXT_SWITCH,
-    )  # fmt: skip
-    yield _form(wire.CONTEXT_SWITCH, sched, 4, scheduling_type=SchedulingType.CONTEXT_SWITCH)
-    yield _form(wire.THREAD_WAKEUP, sched, 3, scheduling_type=SchedulingType.THREAD_WAKEUP)
-    yield _form(
-        wire.LOG, RecordType.LOG, 2, ("thread", KOIDS, 2), ("message_length", BYTES),
-        some="message_length",
-    )  # fmt: skip
-    yield _form(
-        wire.PROFILER_BACKTRACE_WORD, RecordType.PROFILER, 2,
-        ("thread", KOIDS, 2), ("frame_count", WORDS), profiler_type=ProfilerType.BACKTRACE,
-    )  # fmt: skip
+    """Yield the forms of all records but large ones."""
+    for cls in r.BY_HEADER.values():
+        if cls is r.Event:
+            # Some writers put a word behind an instant.
+            for kind in EventType:
+                for tail in (0, 1) if kind == EventType.INSTANT else (kind in wire.EVENT_HAS_WORD,):
+                    yield _form(cls, tail=tail, event_type=kind)
+        elif cls is r.Initialization:
+            yield from (_form(cls, more=more) for more in (0, 2))
+        elif any(isinstance(field, ThreadOrProcess) for field in cls.layout.fields):
+            yield from (_form(cls, koids) for koids in (1, 2))
+        elif not issubclass(cls, r.LargeRecord):
+            yield _form(cls, **_FIXED.get(cls, {}))
 
 
 FORMS = tuple(sorted(_forms(), key=lambda form: wire.TYPE.get(form.value)))

@@ -33,7 +33,8 @@ from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder, Walk
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.record_bounds import RecordBounds
-from fx_trace.read.records import (
+from fx_trace.read.scanner import Scanner
+from fx_trace.records import (
     Damaged,
     Padding,
     ProviderEvent,
@@ -42,7 +43,6 @@ from fx_trace.read.records import (
     TraceRecord,
     from_json,
 )
-from fx_trace.read.scanner import Scanner
 from fxframework.errors import refusal
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
@@ -157,12 +157,11 @@ class _ImageWalk(Walk):
         self.index += 1
         if part.kind == HEADER:
             return self._image.header
-        size = part.end - at
         if part.kind == PADDING:
-            return Padding(offset=at, nbytes=size)
+            return Padding.at(at, part.end - at)
         raw = memoryview(cast("Any", self._image.data))[at : part.end]
         code = "" if part.rule is None else part.rule.code
-        return Damaged(offset=at, nbytes=size, code=code, raw=raw)
+        return Damaged.at(at, raw, code)
 
     def _metadata(self, view: memoryview, at: int) -> TraceRecord | None:
         """Return the metadata record at byte ``at``, without effect.
@@ -533,8 +532,8 @@ class BufferWriter:
         if record.record != "metadata":
             return self._encoder.encode(record)
         raw = b"" if record.raw is None else bytes(record.raw)
-        bare = attrs.evolve(record, raw=None)
-        if [attrs.evolve(r, raw=None) for r in RecordDecoder().records(raw)] != [bare]:
+        bare = record.edited()
+        if [r.edited() for r in RecordDecoder().records(raw)] != [bare]:
             raise refusal(
                 rules.METADATA_INSIDE_PROVIDER,
                 "a provider writes no metadata into its trace buffer",

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import RecordType
-from fx_trace.read.records import (
+from fx_trace.records import (
     ProviderEvent,
     ProviderInfo,
     ProviderSection,

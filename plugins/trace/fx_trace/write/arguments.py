@@ -7,6 +7,7 @@ Numbers of numpy keep their width. Wrappers select a type: ``Koid(7)``, ``Int64(
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import reprlib
@@ -19,10 +20,10 @@ from typing import Any
 import attrs
 
 from fx_trace import format as wire
+from fx_trace import records as r
 from fx_trace import rules
 from fx_trace.format import ARG_VALUE, ArgType, EventType, RecordType
-from fx_trace.read import records as r
-from fx_trace.read.records import TraceRecord
+from fx_trace.records import TraceRecord
 from fxframework.errors import UsageError, WriteRefusedError, refusal
 from fxframework.io.words import U64_MAX
 from fxframework.kit.arguments import (
@@ -39,8 +40,8 @@ from fxframework.kit.arguments import (
     kind_of,
     text_bytes,
 )
-from fxframework.kit.json_fields import CANONICAL_NAN
 from fxframework.model.target import Clock, TimestampCounter
+from fxframework.wire.fields import Nan
 
 __all__ = [
     "Blob",
@@ -163,7 +164,7 @@ def inline_record(record: TraceRecord) -> TraceRecord:
     if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
         raise refusal(rules.WRONG_TYPE, f"process is {record.process!r}, an unknown thread")
     arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
-    return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
+    return record.edited(refs=None, args=arguments)
 
 
 def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
@@ -185,7 +186,7 @@ def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
 
 
 def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
-    """Return arguments as record objects (``fx_trace.read.records``)."""
+    """Return arguments as record objects (``fx_trace.records``)."""
     out = []
     for name, given in argument_pairs(args):
         what = f"argument {reprlib.repr(name)}"
@@ -200,12 +201,9 @@ def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
             value = _OF_DOUBLE(double_bytes(what, value))[0]
         elif kind == ArgType.STRING:
             encoded_text(what, value)
-        bits = None
-        if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN; keep its payload)
-            word = _WORD(_DOUBLE(value))[0]
-            bits = None if word == CANONICAL_NAN else word
-        shown = wire.ARG_NAMES[kind]
-        out.append(r.Argument(name=name, type=shown, value=value, bits=bits))
+        if kind == ArgType.DOUBLE and math.isnan(value):
+            value = Nan(_WORD(_DOUBLE(value))[0])
+        out.append(r.Argument(name=name, type=wire.ARG_NAMES[kind], value=value))
     return tuple(out)
 
 

@@ -32,8 +32,7 @@ from fx_trace.format import (
     EventType,
     RecordType,
 )
-from fx_trace.read.arguments import Argument
-from fx_trace.read.records import Blob, Initialization, KernelObject
+from fx_trace.records import Argument, Blob, Initialization, KernelObject
 from fx_trace.write import items as packing
 from fx_trace.write.pack import CountUses, Pack, Unfold
 from fxframework.errors import refusal

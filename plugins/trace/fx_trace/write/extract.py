@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace.format import RecordType
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.records import ProviderInfo
 from fx_trace.read.scanner import Chunk, TimedChunk, Times
+from fx_trace.records import ProviderInfo
 from fx_trace.write.needs import Needs
 from fx_trace.write.selection import CopyRecords, EventChoice, FollowFlows
 from fxframework.errors import UsageError

@@ -15,7 +15,7 @@ from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.image import BufferCapture
-from fx_trace.read.records import ProviderInfo
+from fx_trace.records import ProviderInfo
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import KEEP, ProviderIds, join
 from fxframework.errors import UsageError, refusal

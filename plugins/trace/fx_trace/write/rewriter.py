@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fx_trace import format as wire
-from fx_trace.read import records as r
+from fx_trace import records as r
 from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordEncoder
-from fx_trace.read.records import TraceRecord
+from fx_trace.records import TraceRecord
 from fx_trace.write.arguments import encoded_text
 from fxframework.io.sink import Sink
 from fxframework.io.words import pad8

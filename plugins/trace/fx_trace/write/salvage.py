@@ -16,14 +16,14 @@ import numpy as np
 
 from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER, MAGIC, MAGIC_BYTES
-from fx_trace.read.arguments import Argument
+from fx_trace.indexed import Thread, string_marker
 from fx_trace.read.buffer import RECORDS, BufferHeader
 from fx_trace.read.capture import TraceCapture
-from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, Tables, string_marker
+from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, Tables
 from fx_trace.read.decoder import RecordDecoder
 from fx_trace.read.image import BufferCapture, BufferWriter
-from fx_trace.read.parts import Reference, StringReference
-from fx_trace.read.records import (
+from fx_trace.records import (
+    Argument,
     Damaged,
     Padding,
     StringRecord,
@@ -38,6 +38,7 @@ from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
+from fxframework.wire.records import references
 
 __all__ = ["salvage", "salvage_image"]
 
@@ -225,10 +226,13 @@ class _Walk:
         """Return the record to put in: what provider 0 registered, a marker, or thread 0, 0."""
         if one.is_thread:
             pid, tid = self.tables.thread(one.index) or NOBODY
-            return ThreadRecord(offset=self.at, index=one.index, pid=pid, tid=tid)
-        value = self.tables.string(one.index)
-        text = string_marker(one.index) if value is None else value
-        return StringRecord(offset=self.at, index=one.index, value=text)
+            made: StringRecord | ThreadRecord = ThreadRecord(index=one.index, pid=pid, tid=tid)
+        else:
+            value = self.tables.string(one.index)
+            text = string_marker(one.index) if value is None else value
+            made = StringRecord(index=one.index, value=text)
+        made.offset = self.at
+        return made
 
     def register(self, missing: list[_Missing]) -> Iterator[Loss]:
         """Enter what was put in, and read the record again. Yield the losses."""
@@ -273,9 +277,9 @@ def _timeless_loss(record: TraceRecord) -> Loss:
 def _references(record: TraceRecord) -> Iterator[tuple[str, int, bool]]:
     """Yield the references of a record: field, index, and whether it is to a thread."""
     refs = record.refs or {}
-    for part in record.parts:
-        if isinstance(part, Reference) and part.name in refs:
-            yield part.name, refs[part.name], not isinstance(part, StringReference)
+    for field in references(record.layout):
+        if field.name in refs:
+            yield field.name, refs[field.name], isinstance(field, Thread)
     arguments: tuple[Argument, ...] = getattr(record, "args", ())
     for number, argument in enumerate(arguments):
         for name, index in (argument.refs or {}).items():

@@ -12,12 +12,13 @@ from __future__ import annotations
 import operator
 import reprlib
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 
 import attrs
 
 from fx_trace import format as wire
+from fx_trace import records as r
 from fx_trace import rules
 from fx_trace.format import (
     ARG_NAME,
@@ -42,9 +43,8 @@ from fx_trace.format import (
     EventType,
     RecordType,
 )
-from fx_trace.read import records as r
-from fx_trace.read.parts import Part, Reference, StringReference
-from fx_trace.read.records import TraceRecord
+from fx_trace.indexed import Thread as ThreadField
+from fx_trace.records import TraceRecord
 from fx_trace.write.arguments import (
     _DOUBLE,
     _LOW32,
@@ -81,6 +81,7 @@ from fx_trace.write.slots import Policy, Slots
 from fxframework.errors import UsageError, refusal
 from fxframework.io.words import pad8
 from fxframework.model.target import Clock, TimestampCounter
+from fxframework.wire.records import references
 
 __all__ = ["Arguments", "Destination", "TraceWriter"]
 
@@ -448,7 +449,7 @@ class TraceWriter:
         if isinstance(record, r.StringRecord | r.ThreadRecord):
             return self._write_slot(record)
         if isinstance(record, r.Initialization):
-            self._initialization = attrs.evolve(record, refs=None, raw=None)
+            self._initialization = record.edited(refs=None)
             return self.begin()
         durable = isinstance(record, r.KernelObject | r.UserspaceObject)
 
@@ -467,9 +468,7 @@ class TraceWriter:
         return self._put(self._made(make), durable=durable)
 
     def _write_slot(self, record: r.StringRecord | r.ThreadRecord) -> bool:
-        data = self._made(
-            lambda: attrs.evolve(record, refs=None, raw=None).pack(big_endian=self.big_endian)
-        )
+        data = self._made(lambda: record.edited(refs=None).pack(big_endian=self.big_endian))
         slots: Slots[Any] = self.strings
         value: Any = getattr(record, "value", None)
         if isinstance(record, r.ThreadRecord):
@@ -494,33 +493,28 @@ class TraceWriter:
 
     def _slotted(self, record: TraceRecord) -> TraceRecord:
         """Return the record with references to slots, for values that have one."""
-        changes: dict[str, Any] = {"refs": self._refs_of(record, record.parts), "raw": None}
+        changes: dict[str, Any] = {"refs": self._refs_of(record), "raw": None}
         arguments = getattr(record, "args", ())
         if arguments:
             changes["args"] = tuple(
-                attrs.evolve(argument, refs=self._refs_of(argument, argument.parts))
-                for argument in arguments
+                attrs.evolve(argument, refs=self._refs_of(argument)) for argument in arguments
             )
         return attrs.evolve(record, **changes)
 
-    def _refs_of(
-        self, holder: TraceRecord | r.Argument, parts: Iterable[Part]
-    ) -> dict[str, int] | None:
+    def _refs_of(self, holder: TraceRecord | r.Argument) -> dict[str, int] | None:
         refs: dict[str, int] = {}
-        for part in parts:
-            if not isinstance(part, Reference):
-                continue
-            value = getattr(holder, part.name)
-            if isinstance(part, StringReference):
-                ref = self._string(value, part.name)
+        for field in references(holder.layout, holder.__dict__):
+            value = getattr(holder, field.name)
+            if not isinstance(field, ThreadField):
+                ref = self._string(value, field.name)
                 if 0 < ref < wire.INLINE_STRING:
-                    refs[part.name] = ref
+                    refs[field.name] = ref
             elif isinstance(value, tuple):
                 ref = self.threads.index.get(value) or self._new_thread(value)
                 if ref:
-                    refs[part.name] = ref
+                    refs[field.name] = ref
             elif isinstance(value, str):
-                raise refusal(rules.WRONG_TYPE, f"{part.name} is {value!r}, an unknown thread")
+                raise refusal(rules.WRONG_TYPE, f"{field.name} is {value!r}, an unknown thread")
         return refs or None
 
     def _event(

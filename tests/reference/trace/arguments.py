@@ -1,8 +1,5 @@
 """Arguments: the named values of a record."""
 
-
-# ruff: noqa: D102 (the methods of parts are documented in `Part`)
-
 from __future__ import annotations
 
 import reprlib
@@ -10,11 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
-
-from fx_trace import format as wire
-from fx_trace import rules
-from fx_trace.read.cursor import Cursor, RecordBuilder, Tables, TraceFields, Value
-from fx_trace.read.parts import (
+from tests.reference.trace import layout as wire
+from tests.reference.trace.cursor import Cursor, RecordBuilder, Tables, TraceFields, Value
+from tests.reference.trace.parts import (
     Double,
     Flag,
     HeaderField,
@@ -30,6 +25,8 @@ from fx_trace.read.parts import (
     Word,
     parse_refs,
 )
+
+from fx_trace import rules
 from fxframework.errors import refusal
 from fxframework.io.words import WORD, WordLayout
 from fxframework.kit.json_fields import (

@@ -1,0 +1,433 @@
+"""Fields of records: of their headers, and references to strings and threads.
+
+A reference is an index into a table that earlier records filled, or its value is inline.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from fx_trace import rules
+from fx_trace.kinds import (
+    INLINE_STRING,
+    MAX_STRING_INDEX,
+    MAX_THREAD_INDEX,
+    STRING_FIELD_BYTES,
+)
+from fxframework.errors import refusal
+from fxframework.io.words import U64_MAX, WORD, padding
+from fxframework.kit.json_fields import JsonFields, shown_text
+from fxframework.wire import declarations as wire
+from fxframework.wire.cursor import Cursor, RefusalError, order_of
+from fxframework.wire.fields import Bits, Field, Octets, Text, Values, refusal_of_range
+
+Koids = tuple[int, int] | str
+"""A thread: (process koid, thread koid), or ``<thr#N>`` where index N was never registered."""
+
+STRINGS = wire.table("str")
+THREADS = wire.table("thr")
+_KOIDS, _BIG_KOIDS = struct.Struct("<QQ").unpack_from, struct.Struct(">QQ").unpack_from
+UNREGISTERED_THREAD = re.compile(r"<thr#(\d{1,3})>")
+
+
+def string_marker(index: int) -> str:
+    """Return what stands for a string that was never registered."""
+    return STRINGS.unknown(index)  # type: ignore[no-any-return]
+
+
+def thread_marker(index: int) -> str:
+    """Return what stands for a thread that was never registered."""
+    return THREADS.unknown(index)  # type: ignore[no-any-return]
+
+
+# --- Headers and streams --------------------------------------------------------------------------
+
+STRING_REFERENCE = "string reference"
+THREAD_REFERENCE = "thread reference"
+
+
+class HexBits(Bits):
+    """A number that JSON shows in hex."""
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the number into record JSON."""
+        out[self.name] = f"0x{value:08x}"
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the number."""
+        return form.hex_number(self.name)
+
+
+class OptionalBits(Bits):
+    """A number that JSON shows where it is not 0."""
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the number into record JSON."""
+        if value:
+            super().show(value, out)
+
+
+def bits(low: int, high: int, label: str = "", doc: str = "", **options: Any) -> Any:
+    """Return a field of a header; ``label`` is its name in `fxf explain`."""
+    return wire.bits(low, high, label=label, doc=doc, **options)
+
+
+def hex_bits(low: int, high: int, doc: str, meanings: Mapping[int, str], when: Any) -> Any:
+    """Return a number that JSON shows in hex, if a condition holds."""
+    return HexBits(low, high, None, doc=doc, meanings=meanings, when=when)
+
+
+def optional_bits(low: int, high: int, doc: str) -> Any:
+    """Return a number that JSON shows where it is not 0."""
+    return OptionalBits(low, high, None, doc=doc, default=0)
+
+
+def length(low: int, high: int, label: str, doc: str) -> Any:
+    """Return the number of bytes of a stream."""
+    return bits(low, high, label, doc, rules={404: rules.STRING_TOO_LONG})
+
+
+def string_ref(low: int, label: str, of: int | None = None) -> Any:
+    """Return a string reference: 0 empty, bit 15 clear an index, set the bytes of a string."""
+    meanings = {0: "the empty string"}
+    return bits(low, low + 15, label, STRING_REFERENCE, meanings=meanings, of=of)
+
+
+def thread_ref(low: int, label: str) -> Any:
+    """Return a thread reference: 0 inline, else an index."""
+    return bits(low, low + 7, label, THREAD_REFERENCE, meanings={0: "inline"})
+
+
+def arg_count(low: int) -> Any:
+    """Return a count of arguments."""
+    rule = {404: rules.TOO_MANY}
+    return bits(low, low + 3, "arg_count", "number of arguments", rules=rule)
+
+
+class Payload(Octets):
+    """The payload of a blob, with its size beside it; on its way in, the payload alone counts."""
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put size and bytes into record JSON."""
+        out["size"] = len(value)
+        super().show(value, out)
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the bytes."""
+        form.used.add("size")
+        return super().parse(form)
+
+
+_STREAM: Any = {"align": WORD, "rules": {105: rules.PADDING_NOT_ZERO}}
+
+
+def payload(nbytes: Any) -> Any:
+    """Return the payload of a blob, padded with zero bytes to whole words."""
+    return Payload(nbytes, **_STREAM)
+
+
+def stream(nbytes: Any) -> Any:
+    """Return bytes, padded with zero bytes to whole words, under their own name in JSON."""
+    made = wire.octets(nbytes, **_STREAM)
+    made.json_suffix = ""
+    return made
+
+
+def text(nbytes: Any) -> Any:
+    """Return a text of a size, padded with zero bytes to whole words."""
+    rule = {105: rules.PADDING_NOT_ZERO, 107: rules.NOT_UTF8}
+    return wire.text(nbytes, align=WORD, rules=rule)
+
+
+# --- References -----------------------------------------------------------------------------------
+
+
+def string(reference: Any, rule: int = rules.NOT_UTF8) -> Any:
+    """Return the text of a string reference; ``rule`` is for an inline one that is not UTF-8."""
+    return wire.text(
+        refers=STRINGS[reference],
+        inline=INLINE_STRING,
+        empty=0,
+        align=WORD,
+        rules={
+            105: rules.PADDING_NOT_ZERO,
+            107: rule,
+            108: rules.STRING_NOT_REGISTERED,
+            404: rules.STRING_TOO_LONG,
+        },
+    )
+
+
+def parse_koids(form: JsonFields, key: str) -> Koids:
+    """Return a thread: two koids, or the marker of an index that was never registered."""
+    value = form.need(key)
+    if isinstance(value, str):
+        found = UNREGISTERED_THREAD.fullmatch(value)
+        if found and 1 <= int(found[1]) <= MAX_THREAD_INDEX:
+            return thread_marker(int(found[1]))
+    elif isinstance(value, list | tuple) and [type(koid) for koid in value] == [int, int]:
+        return (value[0], value[1])
+    raise form.wrong(key, "[process koid, thread koid] or '<thr#N>'")
+
+
+class Thread(Field):
+    """A thread; inline it is two words, process and thread koid."""
+
+    def __init__(self, reference: Any, **common: Any) -> None:
+        super().__init__(**common)
+        self.index = reference
+
+    def read(self, c: Any, values: Values) -> None:
+        """Read the koids, or look them up."""
+        index = c.known[self.index]
+        values[self.name] = self.registered(c, index) if index else self.inline(c)
+
+    def registered(self, c: Any, index: int) -> Koids:
+        """Return the thread at an index, or what stands for one that is not there."""
+        c.refs[self.name] = index
+        return c.thread(index)  # type: ignore[no-any-return]
+
+    def inline(self, c: Cursor) -> tuple[int, int]:
+        """Return the koids that follow."""
+        left = c.limit - c.at
+        if left < 2 * WORD:
+            raise c.short(left + WORD)
+        return self.koid(c, "process koid"), self.koid(c, "thread koid")
+
+    def koid(self, c: Cursor, label: str) -> int:
+        """Return the koid that follows."""
+        at = c.at
+        koid = c.number(WORD)
+        c.stretch(label, at, str(koid))
+        return koid
+
+    def usual(self, c: Any, at: int, limit: int, index: int, refs: dict[str, int]) -> Any:
+        """Return the koids and the place behind them. Raises KeyError for unusual ones."""
+        if index:
+            koids = c.state.current.threads[index]
+            refs[self.name] = index
+            return koids, at
+        if limit - at < 2 * WORD:
+            raise KeyError
+        return (_BIG_KOIDS if c.state.big else _KOIDS)(c.data, at), at + 2 * WORD
+
+    def index_of(self, made: Any) -> int:
+        """Return the index to write, 0 for inline. A marker has nothing inline, only its index."""
+        index = (made.refs or {}).get(self.name)
+        if index is None:
+            value = getattr(made, self.name)
+            index = THREADS.index_in(value) if isinstance(value, str) else 0
+        return int(index)
+
+    def packed(self, made: Any, index: int, big: bool) -> bytes:
+        """Return what is inline."""
+        return b"" if index else self.octets(self.name, big, *getattr(made, self.name))
+
+    def octets(self, name: str, big: bool, *koids: Any) -> bytes:
+        """Return the bytes of koids. Raises RefusalError for what does not fit a word."""
+        data = b""
+        for koid in koids:
+            try:
+                number = operator.index(koid)
+            except TypeError:
+                message = f"{name} must be an integer, not {koid!r}"
+                raise RefusalError(403, message) from None
+            if not 0 <= number <= U64_MAX:
+                raise refusal_of_range(name, number, 0, U64_MAX)
+            data += number.to_bytes(WORD, order_of(big))
+        return data
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the thread into record JSON."""
+        out[self.name] = value if isinstance(value, str) else list(value)
+
+    def parse(self, form: JsonFields) -> Any:
+        """Return the thread."""
+        return parse_koids(form, self.name)
+
+    def holds(self, values: Values, index: int, tables: Any) -> bool:
+        """Return whether the index, looked up now, gives what a record shows."""
+        value = values[self.name]
+        return bool(value == thread_marker(index) or value == tables.thread(index))
+
+
+class ThreadOrProcess(Thread):
+    """A thread reference whose inline form some write as one word, the process.
+
+    Which it is, the record's size says: what fills the record exactly; where neither does, the
+    usual number of words, if so many fit. ``behind`` are the numbers of the header that say how
+    much follows up to the end of the record, and a number of words.
+    """
+
+    usual_words = 2
+    usual = None  # type: ignore[assignment]  # each is read field by field
+
+    def __init__(self, reference: Any, *behind: Any, words: int = 0) -> None:
+        super().__init__(reference, default=None)
+        self.behind = behind
+        self.words = words
+
+    def expressions(self) -> list[Any]:
+        """Return the numbers that it depends on."""
+        return [*super().expressions(), *self.behind]
+
+    def end_with(self, c: Cursor, words: int) -> int:
+        """Return where the contents end if it has so many words; it may be past the record's."""
+        at = c.at + (words + self.words) * WORD
+        for field in self.behind:
+            number = c.known[field]
+            if field.label == "arg_count":
+                for _ in range(number):
+                    size = c.argument_size(at)  # type: ignore[attr-defined]
+                    # An argument that cannot be stepped over does not lead to the end.
+                    at = at + size if size else c.limit + WORD
+            elif field.doc != STRING_REFERENCE:
+                at += number + padding(number)
+            elif number & INLINE_STRING:
+                number &= STRING_FIELD_BYTES
+                at += number + padding(number)
+        return at
+
+    def is_one_word(self, c: Cursor) -> bool:
+        """Return whether the inline form has one word."""
+        one, two = self.end_with(c, 1), self.end_with(c, 2)
+        if c.limit in (one, two):
+            return one == c.limit
+        return one < c.limit and (self.usual_words == 1 or two > c.limit)
+
+    def read(self, c: Any, values: Values) -> None:
+        """Read the koids, or the process, or look them up."""
+        index = c.known[self.index]
+        values["process"] = None
+        if index:
+            values[self.name] = self.registered(c, index)
+        elif self.is_one_word(c):
+            c.find(rules.ONE_WORD_THREAD)
+            values[self.name] = None
+            values["process"] = self.koid(c, "process koid")
+        else:
+            values[self.name] = self.inline(c)
+
+    def index_of(self, made: Any) -> int:
+        """Return the index, 0 for inline."""
+        return super().index_of(made) if made.process is None else 0
+
+    def packed(self, made: Any, index: int, big: bool) -> bytes:
+        """Return what is inline."""
+        if made.process is None:
+            return super().packed(made, index, big)
+        return self.octets("process", big, made.process)
+
+    def show_of(self, made: Any, out: dict[str, Any]) -> None:
+        """Put the thread or the process into record JSON."""
+        if made.process is None:
+            self.show(getattr(made, self.name), out)
+        else:
+            out["process"] = made.process
+
+    def parse_of(self, form: JsonFields, values: Values) -> None:
+        """Put the thread or the process beside the other fields."""
+        if self.name in form and "process" in form:
+            message = f"{form.what}: it has {self.name} or process, not both"
+            raise refusal(rules.CONTRADICTION, message)
+        values[self.name] = None
+        if "process" in form:
+            values["process"] = form.number("process")
+        else:
+            super().parse_of(form, values)
+
+
+class Process(ThreadOrProcess):
+    """The process of a userspace object; some write process and thread where it is inline."""
+
+    usual_words = 1
+
+    def read(self, c: Any, values: Values) -> None:
+        """Read the process, or the koids of one of its threads, or look it up."""
+        index = c.known[self.index]
+        values["thread"] = None
+        if index:
+            thread = self.registered(c, index)
+            values[self.name] = thread if isinstance(thread, str) else thread[0]
+        elif self.is_one_word(c):
+            values[self.name] = self.koid(c, "process koid")
+        else:
+            c.find(rules.TWO_WORD_PROCESS)
+            values["thread"] = self.inline(c)
+            values[self.name] = values["thread"][0]
+
+    def index_of(self, made: Any) -> int:
+        """Return the index, 0 for inline."""
+        return Thread.index_of(self, made)
+
+    def packed(self, made: Any, index: int, big: bool) -> bytes:
+        """Return what is inline."""
+        if index:
+            return b""
+        if made.thread is None:
+            return self.octets("process", big, made.process)
+        if made.thread[0] != made.process:
+            message = f"process is {made.process}, but that of thread is {made.thread[0]}"
+            raise RefusalError(rules.CONTRADICTION, message)
+        return self.octets("thread", big, *made.thread)
+
+    def show_of(self, made: Any, out: dict[str, Any]) -> None:
+        """Put the process, and the thread if there is one, into record JSON."""
+        out[self.name] = made.process
+        if made.thread is not None:
+            out["thread"] = list(made.thread)
+
+    def parse_of(self, form: JsonFields, values: Values) -> None:
+        """Put the process, and the thread if there is one, beside the other fields."""
+        if isinstance(form.need(self.name), str):
+            values[self.name] = parse_koids(form, self.name)
+        else:
+            values[self.name] = form.number(self.name)
+        if "thread" in form:
+            values["thread"] = parse_koids(form, "thread")
+            if isinstance(values["thread"], str):
+                raise form.wrong("thread", "[process koid, thread koid]")
+
+    def holds(self, values: Values, index: int, tables: Any) -> bool:
+        """Return whether the index, looked up now, gives what a record shows."""
+        if values["thread"] is not None:
+            return False
+        found = tables.thread(index)
+        process = values["process"]
+        return bool(process == thread_marker(index) or (found and process == found[0]))
+
+
+def thread(reference: Any) -> Any:
+    """Return the thread of a thread reference."""
+    return Thread(reference)
+
+
+def thread_or_process(reference: Any, *behind: Any, words: int = 0) -> Any:
+    """Return the thread of a reference whose inline form may be a process."""
+    return ThreadOrProcess(reference, *behind, words=words)
+
+
+def process(reference: Any, *behind: Any) -> Any:
+    """Return the process of a reference whose inline form may be a thread."""
+    return Process(reference, *behind)
+
+
+def holds(field: Field, values: Values, index: int, tables: Any) -> bool:
+    """Return whether an index, looked up now, gives the value of a reference."""
+    value = values[field.name]
+    if isinstance(field, Thread):
+        return 0 < index <= MAX_THREAD_INDEX and field.holds(values, index, tables)
+    assert isinstance(field, Text)  # noqa: S101 (the other kind of reference)
+    if not 0 < index <= MAX_STRING_INDEX:
+        return False
+    found = tables.string(index)
+    # A marker names the index, whatever an edit before it may have registered there.
+    return bool(
+        value == found
+        or (found is not None and value == shown_text(found))
+        or value == string_marker(index)
+    )
