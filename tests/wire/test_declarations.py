@@ -11,7 +11,8 @@ from tests.wire.specimen import BLOCKS, ITEMS
 from tests.wire.support import check, opened
 
 from fxframework import wire
-from fxframework.errors import PluginError
+from fxframework.errors import PluginError, Rule, Severity
+from fxframework.model.selection import Selection
 from fxframework.wire import strategies
 from fxframework.wire.format import Format
 from fxframework.wire.records import Record
@@ -206,6 +207,52 @@ def test_files_of_the_specimens_come_back(format: Format, data: st.DataObject) -
     assert [each for each in plain(records) if each.record != "head"] == written
     with opened(format, whole) as capture:
         assert capture.summary().records == len(records)
+
+
+FAST = Rule("CAR0201", Severity.WARNING, "too fast", "Cars", "Cars are slow.", detail="{value}")
+ODD = Rule("CAR0202", Severity.INFO, "a gear that no car has", "Cars", "It has three.", detail="")
+
+
+class Car(wire.Record, size=8):
+    """A car."""
+
+    _kind = wire.kind(wire.u8())
+    speed: int = wire.u8(below=130, rules={106: FAST})
+    gear: Any = wire.u8(values={0: "none", 1: "first", 2: "second"}, rules={106: ODD})
+    wheels: int = wire.u8(equals=4, rules={106: 0})
+    doors: int = wire.u8(below=6)
+    seats: int = wire.bits(0, 7, of=1, below=9, rules={106: FAST})
+
+
+class Moving(Car, kind=1):
+    """A car that moves."""
+
+    tons: int = wire.u8(default=0)
+
+
+CARS = wire.Format(
+    "cars", "Cars", Car, codes="CAR", rules=[FAST, ODD],
+    tables=[wire.rows("cars_seen", Moving, ts="speed", cars_seats="seats")],
+)  # fmt: skip
+
+
+@given(st.lists(st.binary(min_size=7, max_size=7), max_size=9), st.integers(0, 7))
+def test_programs_report_rules_of_the_formats_own(cars: list[bytes], cut: int) -> None:
+    data = b"".join(b"\1" + car for car in cars)
+    data = data[: len(data) - cut]
+    _, capture = check(CARS, data)
+    assert not capture.first_pass().handed
+    found = [each.code for each in capture.diagnostics]
+    assert found.count("CAR0202") == sum(car[1] > 2 for car in cars[: len(data) // 8])
+    assert "CAR0108" not in found  # a limit refers to nothing
+
+
+def test_a_table_of_the_formats_own_has_times() -> None:
+    with opened(CARS, bytes([1, 70, 1, 4, 5, 5, 1, 0])) as capture:
+        assert capture.table("cars_seen")["ts"].tolist() == [70]
+        assert capture.table("cars_seen").schema.column("ts").unit == "ns"
+        view = capture.select(Selection(start_ns=71))
+        assert not len(view.table("cars_seen"))
 
 
 def test_reserved_bits_of_a_signed_field_are_shown_as_they_are() -> None:

@@ -124,6 +124,17 @@ def truth() -> None:
         b: int = wire.u8(when=a == 1 and a == 2)
 
 
+def float_in_an_expression() -> None:
+    class Base(wire.Record):
+        load: float = wire.f32()
+        _high = wire.finding(9, load > 1)
+
+
+def unknown_option_of_a_field() -> None:
+    class Base(wire.Record):
+        load: float = wire.f32(below=2)
+
+
 CASES: dict[Callable[[], Any], str] = {
     overlapping: "Base.b: overlaps an earlier field",
     outside_of_the_word: "Base.a: bit 32 is not in its word of 4 bytes",
@@ -142,6 +153,8 @@ CASES: dict[Callable[[], Any], str] = {
     no_such_field: "Base has no field 'b'",
     no_such_column: "there is no column 't'",
     truth: "no truth value",
+    float_in_an_expression: r"Base._high: depends on .*load: expressions are of integers",
+    unknown_option_of_a_field: "a field of kind float has no option 'below'",
 }
 
 

@@ -80,6 +80,8 @@ class Rows:
         known = {column.name: column for column in self.own}
         if standard is not None:
             known |= {column.name: column for column in standard.all_columns}
+        elif "ts" in self.given:
+            known.setdefault("ts", STANDARD_TABLES["instants"].column("ts"))
         for name, given in self.given.items():
             if isinstance(given, str):
                 source: Any = found(given)

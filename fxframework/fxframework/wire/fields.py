@@ -77,10 +77,16 @@ class Field(Expression):
         doc: str = "",
         default: Any = attrs.NOTHING,
         rules: Mapping[int, int] | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            kind = type(self).__name__.lower()
+            raise PluginError(
+                f"a field of kind {kind} has no option {min(unknown)!r}",
+                remedy="docs/reference/wire.md lists the options of each kind",
+            )
         self.name = ""
         self.owner = ""
-        self.default = default
         self.rules = dict(rules or {})
         """The format's own rules, by the numbers of those that they take the place of; 0: none."""
         self.when = None if when is None else expression(when)
@@ -204,6 +210,8 @@ class Number(Field):
         self.refers = refers
         self.equals = None if equals is None else expression(equals)
         self.below = None if below is None else expression(below)
+        self.limit = 106 if isinstance(self.below, Constant) else 108
+        """The rule for a number that is not ``below``: a limit, or what earlier records declare."""
         self.sets = sets
         self.adds = adds
         self.unit = unit
@@ -254,7 +262,7 @@ class Number(Field):
             bits = number & (1 << self.nbits) - 1
             c.note(105, bits, at if self not in c.layout.word_of else c.word_at, self)
         if self.below is not None and number >= self.below.value(c.known):
-            c.note(108, number, None, self)
+            c.note(self.limit, number, None, self)
         if self.values:
             shown = self.values.get(number, number)
         if self.refers is not None:

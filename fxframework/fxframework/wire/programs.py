@@ -32,7 +32,7 @@ from fxframework.wire.operations import (
     key_beside,
     part_key,
 )
-from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.records import OTHER, Layout, Record
 
 __all__ = ["CODES", "COPIES", "compile_copy", "compile_lines", "compile_rows"]
 
@@ -203,7 +203,9 @@ class Compiler:
     def fields(self, layout: Layout, prefix: str) -> None:
         """Add the operations of all fields; their keys of JSON follow ``prefix``."""
         out = self.out
-        if layout.measured or layout.family.rules or any(field.rules for field in layout.fields):
+        if layout.measured or layout.family.rules:
+            raise UnfitError
+        if any(field.rules and not self.notes_by(field, layout) for field in layout.fields):
             raise UnfitError
         self.turn = list(layout.shown) if out.lines else []
         sized = bool(layout.fixed or layout.family.size is not None)
@@ -479,6 +481,19 @@ class Compiler:
         out.op(ops.LIT, out.literal(b'"'))
         out.patch(skip, 1)
 
+    def notes_by(self, field: Field, layout: Layout) -> bool:
+        """Return whether a program can report what is wrong with a field by the field's own rules.
+
+        It reports at the beginning of a record, with a number that the kernel has room for.
+        """
+        return (
+            isinstance(field, Number)
+            and issubclass(layout.cls, Record)
+            and not (field.role or field.closed or field.refers is not None)
+            and field.rules.keys() <= {106, 108}
+            and all(number < CODES for number in field.rules.values())
+        )
+
     def check(self, field: Number) -> None:
         """Add the checks of a number, and what it changes."""
         out, slot = self.out, self.slot(field)
@@ -490,12 +505,13 @@ class Compiler:
             out.op(ops.CHECKSUM, out.slots[checksum], checksum.number, nbytes, self.start)
         if field.equals is not None:
             same = Calculation("==", field, field.equals)
-            out.op(ops.EXPECT, out.calculate(same), 106, 1, slot)
-        if field.values and not self.checked_when_shown(field):
-            names = out.table(field.values)
-            out.op(ops.KNOWN, slot, names, 106, int(field.closed))
+            out.op(ops.EXPECT, out.calculate(same), field.rules.get(106, 106), 1, slot)
+        undefined = field.rules.get(106, 106)
+        if field.values and undefined and not self.checked_when_shown(field):
+            out.op(ops.KNOWN, slot, out.table(field.values), undefined, int(field.closed))
         if field.below is not None:
-            out.op(ops.EXPECT, out.calculate(field < field.below), 108, 0, slot)
+            number = field.rules.get(field.limit, field.limit)
+            out.op(ops.EXPECT, out.calculate(field < field.below), number, 0, slot)
         if field.refers is not None and not self.looked_up(field):
             out.op(ops.KNOWN, slot, out.tables[field.refers], 108)
         if field.sets is not None:

@@ -195,6 +195,10 @@ class Layout:
         for field in self.fields:
             for each in field.expressions():
                 for leaf in each.leaves():
+                    if isinstance(leaf, Float):
+                        raise declaration_error(
+                            self.cls, field, f"depends on {leaf!r}: expressions are of integers"
+                        )
                     early = isinstance(leaf, Constant | Register | Checksum) or leaf in known
                     late = isinstance(field, Number) and each is field.equals
                     if not early and not (late and leaf in self.fields):
