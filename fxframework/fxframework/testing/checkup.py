@@ -199,7 +199,7 @@ def _samples_of(reader: Reader | None, nothing: str = "") -> Any:
                 or f"the reader of {name} has no `sample`, a function that makes a file of about "
                 "so many bytes: nothing to try"
             )
-        yield from _made(reader)
+        return _made(reader)
 
     return samples
 

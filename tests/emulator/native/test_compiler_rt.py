@@ -209,7 +209,7 @@ def test_typed_events_lose_the_end_of_their_buffer(program: Path) -> None:
     # What is left is the same, up to where the cut falls.
     own_records = {each.offset: each for each in records(own)}
     for each in records(run.log):
-        if type(each).__name__ not in {"BufferExtents", "Damaged", "Padding"}:
+        if type(each).__name__ not in {"BufferExtents", "DamagedRecord", "PaddingRecord"}:
             assert own_records[each.offset] == each
 
 

@@ -139,8 +139,10 @@ class _Lines:
         return Numbered(self.templates, make, sparse=True)
 
     def _forms(self, capture: Capture) -> Mapping[int, Form]:
+        pool = capture.strings
+
         def blob(code: int) -> str:
-            return f"[{capture.strings.bytes_of(code).hex() if code >= 0 else ''}]"
+            return f"[{pool.bytes_of(code).hex() if code >= 0 else ''}]"
 
         forms = value_forms(self.templates, string=self._names.__getitem__, blob=blob)
 

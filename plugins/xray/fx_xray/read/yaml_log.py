@@ -7,6 +7,7 @@ before the time of a record is the same in very many lines, and parsed once.
 from __future__ import annotations
 
 import re
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
@@ -84,7 +85,8 @@ class YamlCapture(EventCapture):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        self._names.given = lambda: cast("YamlLog", self.log).names
+        own = weakref.ref(self)  # the names must not keep the capture
+        self._names.given = lambda: cast("YamlLog", cast("YamlCapture", own()).log).names
         self._begin, self._fault = 0, ""
         self._head = head = self._read_head()
         self.frequency = asked_frequency(request.options) or head.get("cycle_frequency", 0)
@@ -182,7 +184,10 @@ class YamlCapture(EventCapture):
     # --- Tables ----------------------------------------------------------------------------------
 
     def _scanned_log(self) -> YamlLog:
-        return YamlLog(self._items())
+        log = YamlLog(self._items())
+        names = log.names
+        self._names.given = lambda: names
+        return log
 
     def _heading(self) -> list[Found]:
         given = [
