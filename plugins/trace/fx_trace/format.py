@@ -12,6 +12,7 @@ from fx_trace import records as r
 from fx_trace.indexed import string_ref
 from fx_trace.kinds import *  # noqa: F403 (they are the format's, too)
 from fx_trace.kinds import (
+    BUFFER_MAGIC,
     THREAD_STATES,
     ArgType,
     BlobType,
@@ -104,10 +105,7 @@ class BufferingMode(IntEnum):
     STREAMING = 2
 
 
-BUFFER_MAGIC = 0x627566EE68656164
-BUFFER_MAGIC_BYTES = BUFFER_MAGIC.to_bytes(8, "little")
 BUFFER_VERSION = 0
-BUFFER_HEADER_BYTES = 128
 BUFFER_GRAIN = 4096
 """A buffer is a whole number of these bytes, one at least."""
 MAX_BUFFER_BYTES = 1 << 32

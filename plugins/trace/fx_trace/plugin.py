@@ -35,7 +35,7 @@ def sniff(probe: Probe) -> Confidence:
     POSSIBLE for a file of that name that is empty or begins with a sound record; the magic alone,
     followed by something that is not a record, is LIKELY.
     """
-    from fx_trace.format import MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN
+    from fx_trace.kinds import MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN  # other files need no records
 
     magic = probe.head[:8]
     if magic in {MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN}:
@@ -57,7 +57,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
 
     The magic alone is LIKELY; an empty file of that name is POSSIBLE.
     """
-    from fx_trace.format import BUFFER_HEADER_BYTES, BUFFER_MAGIC_BYTES
+    from fx_trace.kinds import BUFFER_HEADER_BYTES, BUFFER_MAGIC_BYTES
 
     if not probe.size and probe.has_suffix(BUFFER_SUFFIXES):
         return Confidence.POSSIBLE

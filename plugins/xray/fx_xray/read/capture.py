@@ -542,15 +542,15 @@ class FunctionNames:
     def __init__(self, options: Mapping[str, Any], strings: StringPool) -> None:
         self._options = options
         self.strings = strings
-        self.given: Callable[[], Mapping[int, str]] | None = None
-        """What returns the names that the trace itself has, if it may have some."""
+        self.given: Mapping[int, str] | None = None
+        """The names that the trace itself has, once it is scanned; None if it cannot have any."""
         self.functions: I64 = np.zeros(0, np.int64)
         """Ids of all functions of the trace, ascending."""
 
     @cached_property
     def symbols(self) -> Symbols:
         """What the maps say that the options name."""
-        return Symbols.of(self._options, self.given and self.given())
+        return Symbols.of(self._options, self.given)
 
     @cached_property
     def named(self) -> NDArray[np.bool_]:

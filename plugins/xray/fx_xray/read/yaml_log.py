@@ -7,7 +7,6 @@ before the time of a record is the same in very many lines, and parsed once.
 from __future__ import annotations
 
 import re
-import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
@@ -23,6 +22,7 @@ from fx_xray.read.columns import EVENT, Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
 from fx_xray.read.log import GivenLog
+from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import OddYamlError, nodes
 from fxframework.errors import Rule
 from fxframework.io.source import Source
@@ -85,8 +85,6 @@ class YamlCapture(EventCapture):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        own = weakref.ref(self)  # the names must not keep the capture
-        self._names.given = lambda: cast("YamlLog", cast("YamlCapture", own()).log).names
         self._begin, self._fault = 0, ""
         self._head = head = self._read_head()
         self.frequency = asked_frequency(request.options) or head.get("cycle_frequency", 0)
@@ -185,9 +183,14 @@ class YamlCapture(EventCapture):
 
     def _scanned_log(self) -> YamlLog:
         log = YamlLog(self._items())
-        names = log.names
-        self._names.given = lambda: names
+        self._names.given = log.names
         return log
+
+    @property
+    def symbols(self) -> Symbols:
+        """The names of functions: of the maps, or else as the YAML has them."""
+        _ = self.log  # which has the names
+        return super().symbols
 
     def _heading(self) -> list[Found]:
         given = [
