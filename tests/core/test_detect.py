@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from typing import Any
 
@@ -114,3 +115,19 @@ def test_candidates_are_ranked() -> None:
 )
 def test_suffixes_are_those_of_the_name_in_any_case(name: str, fits: bool) -> None:
     assert probe(name).has_suffix((".fxt",)) is fits
+
+
+def test_other_files_are_refused_without_declared_records() -> None:
+    """A log is opened without the declarations of traces."""
+    code = """
+import sys
+from fxframework.host import default_host
+from fxframework.registry import Probe
+head = bytes(range(7, 255)) * 8
+for reader in default_host().readers.values():
+    reader.sniff(Probe(head=head, size=len(head), name="other.bin"))
+loaded = {name.rpartition(".")[2] for name in sys.modules if name.startswith("fx_")}
+print(sorted(loaded & {"format", "records", "indexed"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
