@@ -135,6 +135,28 @@ def unknown_option_of_a_field() -> None:
         load: float = wire.f32(below=2)
 
 
+def limit_without_a_size() -> None:
+    class Base(wire.Record):
+        _kind = wire.kind(wire.u8())
+
+    class One(Base, kind=1, most=8):
+        text: str = wire.text(until=b"\0")
+
+
+def two_limits_of_a_kind() -> None:
+    version = wire.register()
+
+    class Base(wire.Record):
+        _kind = wire.kind(wire.u8())
+        _size = wire.size(wire.u8())
+
+    class Old(Base, kind=1, most=8, when=version < 2):
+        pass
+
+    class New(Base, kind=1, when=version >= 2):
+        pass
+
+
 CASES: dict[Callable[[], Any], str] = {
     overlapping: "Base.b: overlaps an earlier field",
     outside_of_the_word: "Base.a: bit 32 is not in its word of 4 bytes",
@@ -154,6 +176,8 @@ CASES: dict[Callable[[], Any], str] = {
     no_such_column: "there is no column 't'",
     truth: "no truth value",
     float_in_an_expression: r"Base._high: depends on .*load: expressions are of integers",
+    limit_without_a_size: "One: says most=…, but no field says a size",
+    two_limits_of_a_kind: "New: says not the most=8 of its kind",
     unknown_option_of_a_field: "a field of kind float has no option 'below'",
 }
 

@@ -13,11 +13,14 @@ __all__ = ["Framing"]
 (
     KIND_AT, KIND_BYTES, KIND_SHIFT, KIND_MASK, SUB_AT, SUB_BYTES, SUB_SHIFT, SUB_MASK,
     SIZE_AT, SIZE_BYTES, SIZE_SHIFT, SIZE_MASK, UNIT, PLUS, FIXED, HEAD, MOST, ALIGN, PADDED,
-    MARK_KIND, MARK_AT, MARK_BYTES, MARK_VALUE, OTHER, BEGIN,
-) = range(25)  # fmt: skip
-ENTRY = 3
-"""Numbers per entry of ``kinds``: kind, second kind (-1: any), size (0: by header or by fields)."""
+    MARK_KIND, MARK_AT, MARK_BYTES, MARK_VALUE, OTHER,
+) = range(24)  # fmt: skip
+ENTRY = 4
+"""Numbers per entry of ``kinds``: kind, second kind (-1: any), size (0: by header or by fields),
+and the most that a header may say (0: any)."""
 DIRECT = 4096
+CONFIRMED = 3
+"""Records in a row that show that they begin off the alignment."""
 LOW64 = 0xFFFFFFFFFFFFFFFF
 MOST64 = 0x7FFFFFFFFFFFFFFF
 
@@ -28,7 +31,7 @@ class Framing:
 
     ``data`` is uint8, ``words`` its whole words (int64). ``numbers`` (int64) has the places of the
     kind, of a second kind and of the size (each: offset, bytes, shift, mask; bytes 0 if there is
-    none), then UNIT to BEGIN as named above; ``kinds`` has the entries, ordered by kind.
+    none), then UNIT to OTHER as named above; ``kinds`` has the entries, ordered by kind.
 
     ``frame`` returns the number of an entry, or why there is no record: UNKNOWN (``size`` skips
     it), CUT, BAD_SIZE, NO_KIND (its size is not known), NO_ORDER (neither byte order fits) or
@@ -45,6 +48,7 @@ class Framing:
     kind: i64
     size: i64
     big: i64
+    searching: i64
 
     def __init__(
         self, data: memoryview, words: memoryview, numbers: memoryview, kinds: memoryview
@@ -57,6 +61,7 @@ class Framing:
         self.entries = len(kinds) // ENTRY
         self.size = 0
         self.big = 0
+        self.searching = 0
         self.kind = 0
         self.direct = full(DIRECT, "i4", -1)
         number = self.entries
@@ -127,7 +132,8 @@ class Framing:
                 return self.not_framed(at, ops.BAD_SIZE)
             if size & (self.numbers[ALIGN] - 1):
                 return self.not_framed(at, ops.BAD_SIZE)
-            if self.numbers[MOST] and size > self.numbers[MOST]:
+            most = self.numbers[MOST] if entry < 0 else self.kinds[ENTRY * entry + 3]
+            if most and size > most:
                 return self.not_framed(at, ops.BAD_SIZE)
         elif not size and entry >= 0:
             size = self.kinds[ENTRY * entry + 2]
@@ -175,7 +181,7 @@ class Framing:
 
     def padded(self, at: i64) -> flag:
         """Whether padding begins at a byte; ``size`` is then that of all of it."""
-        if not self.numbers[PADDED]:
+        if self.searching or not self.numbers[PADDED]:
             return False
         end = at
         while end < self.total and self.data[end] == 0:
@@ -188,23 +194,36 @@ class Framing:
         return True
 
     @public
-    def find(self, at: i64) -> i64:
+    def find(self, at: i64, origin: i64) -> i64:
         """Return the first byte from ``at`` on where a record fits, or the end of the data.
 
         A record fits if its kind is known, its size possible, and if another one of a known kind,
-        or the end of the data, follows.
+        or the end of the data, follows. Off the alignment, which counts from ``origin``, it is the
+        first of CONFIRMED records.
         """
         big = self.big
         unit = self.numbers[ALIGN]
-        begin = self.numbers[BEGIN]
+        self.searching = 1
         while at < self.total:
-            if (at - begin) & (unit - 1) == 0:
-                self.big = big
-                if self.frame(at) >= 0:
-                    after = at + self.size
-                    if self.size == 0 or after == self.total or self.frame(after) >= 0:
-                        self.big = big
-                        return at
+            self.big = big
+            if self.follow(at, CONFIRMED if (at - origin) & (unit - 1) else 2):
+                break
             at += 1
+        self.searching = 0
         self.big = big
-        return self.total
+        return at
+
+    def follow(self, at: i64, wanted: i64) -> flag:
+        """Whether so many records follow from a byte; the last may be one that cannot be seen.
+
+        It cannot where the data ends, and behind a record whose fields say how long it is.
+        """
+        count = 0
+        while self.frame(at) >= 0:
+            count += 1
+            if count == wanted:
+                return True
+            at += self.size
+            if self.size == 0 or at == self.total:
+                return count + 1 == wanted
+        return False

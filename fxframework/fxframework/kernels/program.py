@@ -289,7 +289,7 @@ class Program(Kernel):
                 return ops.HANDED_OVER
             self.framing.big = big
             if self.framing.size == 0:
-                self.framing.size = self.framing.find(self.pos + 1) - self.pos
+                self.framing.size = self.framing.find(self.pos + 1, self.pos) - self.pos
                 return self.stretch(CUT_OFF, 0)
             return self.stretch(BAD_SIZE, 0)
         self.framing.big = big
@@ -304,7 +304,7 @@ class Program(Kernel):
             number = CUT_OFF
         elif entry == ops.NO_ORDER:
             number = BAD_MAGIC
-        self.framing.size = self.framing.find(self.pos + 1) - self.pos
+        self.framing.size = self.framing.find(self.pos + 1, self.pos) - self.pos
         return self.stretch(number, 0)
 
     def stretch(self, number: i64, unknown: i64) -> Fallible[i64]:

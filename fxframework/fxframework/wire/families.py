@@ -132,6 +132,9 @@ class Family:
                 raise declaration_error(
                     cls, None, f"has the kind {layout.kind} of {other.__qualname__}"
                 )
+            if same and layout.most != other.layout.most:
+                most = other.layout.most
+                raise declaration_error(cls, None, f"says not the most={most} of its kind")
         self.members.append(cls)
 
     def choose(self, numbers: list[int], known: Mapping[Any, int]) -> Any:
@@ -148,12 +151,12 @@ class Family:
         """Return the numbers of the kind of the record at a place."""
         return [self.places[field].get(data, at, big, mirrored) for field in self.kinds]
 
-    def units_of(self, size: int) -> int:
+    def units_of(self, size: int, most: int) -> int:
         """Return what the size field says of so many bytes. Raises RefusalError if it cannot."""
         assert self.size is not None  # noqa: S101 (asked only then)
         value, rest = divmod(size - self.plus, self.unit)
-        least, most = self.size.range
-        if rest or not least <= value <= most or 0 < self.most < size:
+        least, greatest = self.size.range
+        if rest or not least <= value <= greatest or 0 < most < size:
             raise self.size.refused(404, f"the record would have {size} bytes, too many")
         return value
 

@@ -154,6 +154,12 @@ class Format:
                 take(each)
         return [each for each in registers if each.name not in ("AT", "SIZE")], list(tables)
 
+    @property
+    def choosy(self) -> bool:
+        """Whether its records say where damage ends, which only objects ask."""
+        default: Any = Record.fits
+        return getattr(self.base.fits, "__func__", None) is not default.__func__
+
     def state(self) -> State:
         """Return the state at the beginning of a file."""
         return State(self.registers, big=self.order == "big")

@@ -35,8 +35,11 @@ def framing_of(
     places = [family.places[field] for field in family.kinds]
     kind, second = (*places, None, None)[:2]
     size = None if family.size is None else family.places[family.size]
-    most = min((each for each in (family.most, limits.max_record if limits else 0) if each),
-               default=0)  # fmt: skip
+    longest = limits.max_record if limits else 0
+
+    def most_of(own: int) -> int:
+        return min(filter(None, (own, longest)), default=0)
+
     mark = (0, 0, 0, 0)
     if format.marked is not None:
         layout = format.marked.layout
@@ -53,16 +56,18 @@ def framing_of(
         family.plus,
         family.nbytes,
         max(1, family.head),
-        most,
+        most_of(family.most),
         align if align & align - 1 == 0 else 1,
         int(family.padding),
         *mark,
         -1 if family.other is None else len(entries),
-        format.begin,
     ]
-    kinds = [number for first, other, cls in entries for number in (first, other, cls.layout.size)]
-    if family.other is not None:
-        kinds += [-1, -1, family.other.layout.size]
+    others = [] if family.other is None else [(-1, -1, family.other)]
+    kinds = [
+        number
+        for first, second, cls in entries + others
+        for number in (first, second, cls.layout.size, most_of(cls.layout.most))
+    ]
     data = np.ascontiguousarray(source.data) if source.size else np.zeros(0, np.uint8)
     words = data[: data.size // 8 * 8].view("<i8")
     framing = Framing(

@@ -90,6 +90,7 @@ class Compiled:
         counts = len(self.format.classes), max(1, len(self.parts))
         program = Program(framing, arrays, self.texts, pool, notes, most, *counts)
         program.lines = int(self.lines)
+        program.sound_only = int(self.format.choosy)
         program.longest = limits.max_record
         for table, value, literal in self.names:
             program.texts.put(table, value, literal)

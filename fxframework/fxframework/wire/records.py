@@ -81,6 +81,8 @@ class Layout:
         self.when = None if when is None else expression(when)
         self.size: int = options.get("size", 0) if family else 0
         """The size of this kind, where the family has no size."""
+        self.most: int = min(filter(None, (options.get("most"), self.family.most)), default=0)
+        """The greatest size of a record of this kind; 0 for none."""
         self.word: int = options.get("word", 0) if family else 0
         """Bytes of the first word of this kind, where it is longer than that of the family."""
         self.section: str = options.get("section", "")
@@ -145,6 +147,8 @@ class Layout:
                     raise declaration_error(
                         cls, field, f"ends at byte {at} of a record of {fixed} bytes"
                     )
+        if family and "most" in options and (self.is_part or family.size is None):
+            raise declaration_error(cls, None, "says most=…, but no field says a size")
         if self.when is not None:
             for leaf in self.when.leaves():
                 if not isinstance(leaf, Constant | Register):
@@ -565,7 +569,7 @@ def snake_case(name: str) -> str:
 def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
     """Make attributes and layout of a class from the fields in its body."""
     known = {"size", "word", "align", "pad", "padding", "most", "rules", "section"}
-    members = {"kind", "when", "size", "word", "sets", "clears", "keys", "name", "section"}
+    members = {"kind", "when", "size", "word", "most", "sets", "clears", "keys", "name", "section"}
     above: Any = next(
         (each for each in cls.__mro__[1:] if each is root or "layout" in vars(each)), root
     )
@@ -623,11 +627,11 @@ class Record(LosslessRecord):
 
     The options of a family: ``size`` of all records in bytes, ``word`` (bytes of words of bits),
     ``align``, ``padding`` (zero bytes may lie between records), ``most`` bytes of a record.
-    Those of a kind: ``kind``, ``when`` (a condition on registers), ``size``, ``word`` (bytes of its
-    first word, which holds the kind at its place), ``sets`` (registers), ``clears`` (tables),
-    ``keys`` (their order in JSON), ``name`` (or else the family's), ``section`` (of the format's
-    document). Attributes that are not of the file are ``attrs.field(…)``. A class that is
-    ``shared`` is the base of several families.
+    Those of a kind: ``kind``, ``when`` (a condition on registers), its ``size`` or ``most`` bytes,
+    ``word`` (bytes of its first word, which holds the kind at its place), ``sets`` (registers),
+    ``clears`` (tables), ``keys`` (their order in JSON), ``name`` (or else the family's),
+    ``section`` (of the format's document). Attributes that are not of the file are
+    ``attrs.field(…)``. A class that is ``shared`` is the base of several families.
     """
 
     layout: ClassVar[Layout]
@@ -651,6 +655,15 @@ class Record(LosslessRecord):
     def parse(cls, form: JsonFields) -> dict[str, Any]:
         """Return the fields as keyword arguments, from JSON."""
         return cls.layout.parse(form)
+
+    @classmethod
+    def fits(cls, data: memoryview, at: int) -> bool:  # noqa: ARG003 (for others)
+        """Return whether damage may end at byte ``at``; a family may have its own.
+
+        It is asked of places where a record of a known kind and a possible size lies that another
+        one follows. By default all of them do.
+        """
+        return True
 
     def pack(self, state: State | None = None) -> bytes:
         """Return the bytes of the fields, in a state of the tables; ``raw`` is not used.

@@ -84,7 +84,10 @@ class Walk:
 
     def lost(self, number: int) -> tuple[LosslessRecord, list[Note]]:
         """Return the bytes up to the next place where a record fits as a damaged stretch."""
-        return self.damaged(int(self.framing.find(self.at + 1)) - self.at, number)
+        place, fits = self.at, self.format.base.fits
+        while place == self.at or (place < self.source.size and not fits(self.data, place)):
+            place = int(self.framing.find(place + 1, self.at))
+        return self.damaged(place - self.at, number)
 
     def next(self) -> tuple[LosslessRecord, list[Note]]:
         """Return the record at ``at``, and go behind it."""

@@ -265,7 +265,8 @@ class Writer(Source):
         outer, self.of = self.of, field
         beyond = field.beyond
         if field.role == "size":
-            self.put(f"{name} = {self.let(layout.family.units_of)}({self.place(SIZE)})")
+            units_of = self.let(layout.family.units_of)
+            self.put(f"{name} = {units_of}({self.place(SIZE)}, {layout.most})")
         elif field.equals is not None:
             mask = U64_MAX if field.nbits == 64 and not field.signed else -1
             self.put(f"{name} = {self.known(field.equals)} & {mask}")
