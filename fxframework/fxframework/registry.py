@@ -345,6 +345,8 @@ class Writer:
     lossless: bool = False
     """Whether the records of any capture, written unchanged and with the options of that capture,
     give its bytes. Such a conversion is a copy of the file."""
+    derived: Callable[[], frozenset[str]] = frozenset
+    """Returns the keys of record JSON that follow from others, so that they are not written."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 

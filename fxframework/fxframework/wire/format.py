@@ -121,6 +121,21 @@ class Format:
         self.opened: Any = None
         """The class of captures, once one was opened."""
 
+    def layouts(self) -> Iterator[Layout]:
+        """Yield the layouts of all records, and of the parts in them."""
+        header = [] if self.header is None else [self.header]
+        return every_layout(cls.layout for cls in (*self.classes, *header))
+
+    @functools.cached_property
+    def derived(self) -> frozenset[str]:
+        """The keys of record JSON that follow from others."""
+        return frozenset(
+            field.key
+            for layout in self.layouts()
+            for field in layout.public
+            if layout.derives(field)
+        )
+
     def _state(self) -> tuple[list[Register], list[TextTable]]:
         """Return the registers and tables that the records use."""
         registers: dict[Register, None] = {}
@@ -129,10 +144,7 @@ class Format:
         def take(each: Expression) -> None:
             registers.update((leaf, None) for leaf in each.leaves() if isinstance(leaf, Register))
 
-        layouts = [cls.layout for cls in self.classes]
-        if self.header is not None:
-            layouts.append(self.header.layout)
-        for layout in every_layout(layouts):
+        for layout in self.layouts():
             for field in layout.fields:
                 for each in field.expressions():
                     take(each)

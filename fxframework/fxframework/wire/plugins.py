@@ -98,7 +98,12 @@ def writer(
 
         return extract(load(), capture, selection, sink)
 
-    given = {"title": title or name, "suffixes": suffixes or (f".{name}",), "extract": extract}
+    given = {
+        "title": title or name,
+        "suffixes": suffixes or (f".{name}",),
+        "extract": extract,
+        "derived": lambda: load().derived,
+    }
     return Writer(format=name, open=open_, **{"lossless": True, **given, **options})
 
 

@@ -101,7 +101,8 @@ class WriterContract(Sessions, RoundTrips):
 
     noun: ClassVar[str] = "writer"
     derived: ClassVar[frozenset[str]] = frozenset({"offset", "nbytes", "refs", "raw"})
-    """Keys of record JSON that are derived from others or from the offset, and not compared."""
+    """Keys of record JSON that are derived from others or from the offset, and not compared, beside
+    those that the writer names."""
     held: ClassVar[int] = 2 << 20
     """Bytes of memory that a writer may use, independent of the size of the output."""
     salvage_leaves: ClassVar[frozenset[str]] = frozenset()
@@ -166,11 +167,15 @@ class WriterContract(Sessions, RoundTrips):
         assert streams, "give samples(), or records() where nothing reads the format"
         return [attrs.evolve(stream, records=stream.shown) for stream in streams]
 
+    @property
+    def _derived(self) -> frozenset[str]:
+        return self.derived | self.writer.derived()
+
     def _plain(self, shown: Any) -> Any:
         """Return record JSON without derived keys, at any depth."""
         if isinstance(shown, Mapping):
             kept = {key: self._plain(value) for key, value in shown.items()}
-            return {key: value for key, value in kept.items() if key not in self.derived}
+            return {key: value for key, value in kept.items() if key not in self._derived}
         if isinstance(shown, list | tuple):
             return [self._plain(value) for value in shown]
         return shown
@@ -445,7 +450,7 @@ class WriterContract(Sessions, RoundTrips):
         """Check that the last record of a file has the value, if that can be determined."""
         path, value = edit
         ignored = any(
-            key in {ADDED, *self.derived} or str(key).endswith(("_bytes_hex", "_bits"))
+            key in {ADDED, *self._derived} or str(key).endswith(("_bytes_hex", "_bits"))
             for key in path
         )
         if value is MISSING or ignored or self._reader_if_any() is None:
