@@ -198,7 +198,8 @@ def update_in_place(
 ) -> None:
     """Compile in place the kernels whose sources, or headers that they use, have changed.
 
-    ``build/kernels.json`` has what each module was compiled from, and a digest of the module.
+    ``build/kernels.json`` has what each module was compiled from, and a digest of the module; those
+    of kernels that are there no longer are removed.
     """
     sources = Sources(packages)
     record = root / RECORD
@@ -217,6 +218,11 @@ def update_in_place(
         file = place.with_name(known[1])
         if known[0] == sources.inputs[name] and file.is_file() and _digest(file) == known[2]:
             current[name] = known
+    for name in before.keys() - places.keys():
+        package, *parts = name.split(".")
+        if package in sources.packages:
+            gone = sources.packages[package].parent.joinpath(package, *parts)
+            gone.with_name(before[name][1]).unlink(missing_ok=True)
     changed = sorted(name for name in places if name not in current)
     if not changed:
         say(f"All {len(current)} compiled modules are up to date")
