@@ -335,7 +335,7 @@ def trace_bounds(data: bytes) -> None:
 def log_kernels(data: bytes) -> None:
     """Scan as a file of records, a packet, a file of packets or a ring."""
     from fx_log.format import RING_PAGE
-    from fx_log.read.scan_pass import enter_known, pass_over
+    from fx_log.read.first_pass import enter_known, pass_over
 
     way = _choice(data, 8)
     octets = _exact(data, "u1")
@@ -527,7 +527,7 @@ def _is_utf8(data: bytes) -> bool:
 def inspect_kernels(data: bytes) -> None:
     """Every kernel that reads a VMO; for one input in eight all tables."""
     from fx_inspect.format import layout_of
-    from fx_inspect.read.columns import RawColumns
+    from fx_inspect.read.first_pass import RawColumns
     from fx_inspect.read.record_lines import block_lines
 
     if _choice(data, 8) == 0:
@@ -543,7 +543,7 @@ def inspect_kernels(data: bytes) -> None:
 
 def xray_kernels(data: bytes) -> None:
     """Lines, scan and timeline; for one input in two the matching of calls."""
-    from fx_xray.read.calls import Matcher
+    from fx_xray.read.first_pass import Matcher
     from fx_xray.read.log import BasicLog, FdrLog
     from fx_xray.read.record_lines import program_of
     from fxframework.io.source import Source

@@ -10,10 +10,11 @@ import pytest
 
 from fx_xray.format import FileHeader
 from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture
-from fx_xray.read.columns import Events
-from fx_xray.write.extract import extract, salvage
+from fx_xray.read.events import Events
+from fx_xray.write.extract import extract
 from fx_xray.write.merge import open_merge, open_merge_basic
 from fx_xray.write.packer import RecorderPacker
+from fx_xray.write.salvage import salvage
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest

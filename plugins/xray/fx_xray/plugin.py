@@ -292,7 +292,7 @@ def fx_writers() -> Iterable[Writer]:
             accepts=frozenset({"slices"}),
             merge=lazy("fx_xray.write.merge:open_merge"),
             extract=lazy("fx_xray.write.extract:extract"),
-            salvage=lazy("fx_xray.write.extract:salvage"),
+            salvage=lazy("fx_xray.write.salvage:salvage"),
         ),
         Writer(
             format="xray-basic",
@@ -304,7 +304,7 @@ def fx_writers() -> Iterable[Writer]:
             accepts=frozenset({"slices"}),
             merge=lazy("fx_xray.write.merge:open_merge_basic"),
             extract=lazy("fx_xray.write.extract:extract"),
-            salvage=lazy("fx_xray.write.extract:salvage"),
+            salvage=lazy("fx_xray.write.salvage:salvage"),
         ),
     ]
 

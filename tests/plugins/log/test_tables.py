@@ -9,7 +9,7 @@ import pytest
 import fxframework as fxf
 from fx_log import format as wire
 from fx_log.read import capture as captures
-from fx_log.read import scan_pass
+from fx_log.read import first_pass
 from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
 from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
@@ -302,7 +302,7 @@ def test_many_records_come_in_batches(
         "log-legacy-stream": stream([packet(text, "tag") for text in texts]),
     }[format]
     monkeypatch.setattr(captures, "CHUNK_ROWS", 7)
-    monkeypatch.setattr(scan_pass, "ROOM", step)
+    monkeypatch.setattr(first_pass, "ROOM", step)
     capture = opened(data, OPEN[format])
     batches = list(capture.batches("logs", 5))
     assert max(map(len, batches)) <= 5

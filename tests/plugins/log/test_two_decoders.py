@@ -39,7 +39,7 @@ class Tools:
 
     def __init__(self) -> None:
         self.capture = importlib.import_module("fx_log.read.capture")
-        self.reading = importlib.import_module("fx_log.read.scan_pass")
+        self.reading = importlib.import_module("fx_log.read.first_pass")
         self.lines = importlib.import_module("fx_log.read.record_lines")
         self.walk = importlib.import_module("fx_log.read.decoder").LogWalk
         self.limits = importlib.import_module("fxframework.io.limits").Limits

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture
-from fx_xray.read.columns import Events
+from fx_xray.read.events import Events
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 

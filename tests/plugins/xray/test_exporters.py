@@ -21,7 +21,7 @@ from fx_xray import plugin
 from fx_xray.export.presentation import Batch, in_time, walk
 from fx_xray.export.text import _TextLines, duration, seconds
 from fx_xray.export.trace_event import microseconds
-from fx_xray.read.matching import CallMatch
+from fx_xray.read.stacks import CallMatch
 from fx_xray.read.views import Calls
 from fx_xray.read.yaml_text import quoted as scalar
 from fx_xray.sample import sample

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fx_xray import format as fx
 from fx_xray.read.capture import EventCapture
-from fx_xray.write.extract import extract, salvage
+from fx_xray.write.extract import extract
+from fx_xray.write.salvage import salvage
 from fxframework.errors import Severity
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_xray.read.columns import Events
+from fx_xray.read.events import Events
 from fxframework.errors import Severity
 from fxframework.testing.kernels import plain_kernels
 

@@ -16,7 +16,7 @@ import yaml
 
 from fx_xray import format as fx
 from fx_xray.read.capture import BasicCapture, EventCapture, FdrCapture
-from fx_xray.read.columns import Events
+from fx_xray.read.events import Events
 from fx_xray.read.log import GivenLog
 from fx_xray.sample import THREADS, sample
 from fxframework.errors import LimitError, StrictError

@@ -1,4 +1,4 @@
-"""Capture: opens a VMO. Records come from ``decoder.py``, tables from kernels.
+"""Capture: opens a VMO. Records come from ``decoder.py``, tables from ``batches.py``.
 
 ``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
 If links are followed, their trees are read in the same way and joined (``links.py``).
@@ -15,10 +15,10 @@ import numpy as np
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read import tables
-from fx_inspect.read.columns import RawColumns, record_scan
+from fx_inspect.read.batches import TreeRows
+from fx_inspect.read.first_pass import RawColumns, record_scan
 from fx_inspect.read.links import JoinedRows, join_linked_trees
 from fx_inspect.read.record_lines import block_lines
-from fx_inspect.read.rows import TreeRows
 from fx_inspect.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source

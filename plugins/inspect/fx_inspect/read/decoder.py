@@ -10,7 +10,7 @@ import numpy as np
 
 from fx_inspect import format as wire
 from fx_inspect import rules
-from fx_inspect.read.columns import record_scan
+from fx_inspect.read.first_pass import record_scan
 from fx_inspect.read.records import Damaged, InspectRecord, Padding, block_of
 from fx_inspect.rules import RULES
 from fxframework.io.limits import Limits

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from fx_inspect import rules
 from fx_inspect.format import CHILD, INLINE
 from fx_inspect.read import tables
-from fx_inspect.read.columns import RawColumns, arranged, tree_order
+from fx_inspect.read.batches import TreeRows, paths
+from fx_inspect.read.first_pass import RawColumns, arranged, tree_order
 from fx_inspect.read.order import TreeOrder
-from fx_inspect.read.rows import TreeRows, paths
 from fxframework.errors import FxError
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest

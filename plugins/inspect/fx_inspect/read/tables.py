@@ -1,4 +1,7 @@
-"""The tables of an Inspect capture: the standard `nodes` and `properties`, slots, and links."""
+"""Schemas of the tables of a VMO; their columns are made in ``batches.py``.
+
+They are the standard `nodes` and `properties`, slots, and links.
+"""
 
 from __future__ import annotations
 

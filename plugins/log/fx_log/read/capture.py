@@ -1,11 +1,11 @@
-"""Capture: opens log files. Records come from ``decoder.py``, tables from the scans.
+"""Capture: opens log files. Records come from ``decoder.py``, tables from ``batches.py``.
 
 ``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,39 +13,18 @@ from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
-from fx_log.format import ArgType
+from fx_log.read.batches import batch_of
+from fx_log.read.first_pass import Chunk, ScanPass, enter_known, framed, pass_over
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.record_lines import LINES, lines_of
 from fx_log.read.ring import Ring
-from fx_log.read.scan_pass import Chunk, ScanPass, enter_known, framed, pass_over
-from fx_log.read.tables import (
-    GIVEN_LINE,
-    GIVEN_MESSAGE,
-    GIVEN_PID,
-    GIVEN_TID,
-    IS_PRINTF,
-    LOG_TAGS,
-    LOGS,
-    RARE_DROPPED,
-    RARE_ROLLED_OUT,
-    RARE_VERBOSITY,
-    WELL_KNOWN,
-)
+from fx_log.read.tables import LOG_TAGS, LOGS
 from fx_log.rules import RULES
-from fx_log.severity import LEVELS, Level
 from fxframework.io.source import Source
-from fxframework.io.words import U64_MAX
 from fxframework.kernels.notes import Notes
-from fxframework.kit.scanned import (
-    Batch,
-    Columns,
-    Note,
-    ScannedCapture,
-    value_columns,
-)
+from fxframework.kit.scanned import Batch, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
-from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.schema import STANDARD_TABLES, TableSchema
 
 __all__ = [
     "LegacyCapture",
@@ -189,8 +168,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
         return self._last.shown(note.rule, note.value)
 
     def _batch(self, name: str, passed: ScanPass, part: Chunk) -> Batch:  # noqa: ARG002
-        count, columns = _TABLES[name](part)
-        return Batch(part.first[name], count, columns)
+        return batch_of(name, part)
 
     def _facts(self, passed: ScanPass) -> dict[str, Any]:
         totals = passed.totals
@@ -279,121 +257,3 @@ def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
                 ("suffixed", frames.suffixed),
             )
         }
-
-
-# --- Columns of the tables ------------------------------------------------------------------------
-
-_LEVEL_CODES = np.array([len(WELL_KNOWN) + list(Level).index(level) for level in LEVELS], np.int32)
-"""Code of the level's name, by severity byte."""
-_SHOWN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID | GIVEN_LINE
-
-
-def _logs(chunk: Chunk) -> tuple[int, Columns]:
-    logs = chunk.logs
-    rows = int(logs["ns"].size)
-
-    def rare(column: int) -> I64:
-        picked = chunk.rare["column"] == column
-        if not picked.any():
-            return np.broadcast_to(np.int64(0), rows)
-        values = np.zeros(rows, np.int64)
-        values[chunk.rare["row"][picked] - chunk.first["logs"]] = chunk.rare["value"][picked]
-        return values
-
-    return rows, {
-        "offset": logs["offset"],
-        "ts": logs["ns"],
-        "ticks": logs["ns"].view(np.uint64),
-        "severity": logs["severity"],
-        "severity_name": lambda: _LEVEL_CODES[logs["severity"]],
-        "pid": logs["pid"].view(np.uint64),
-        "tid": logs["tid"].view(np.uint64),
-        "tags": logs["tags"],
-        "component": logs["component"],
-        "message": lambda: _messages(chunk),
-        "file": logs["file"],
-        "line": logs["line"],
-        "dropped": lambda: rare(RARE_DROPPED).view(np.uint64),
-        "log_url": logs["url"],
-        "log_tag": logs["tag"].view(np.uint64),
-        "log_rolled_out": lambda: rare(RARE_ROLLED_OUT).view(np.uint64),
-        "log_verbosity": lambda: rare(RARE_VERBOSITY),
-        "log_given": lambda: logs["given"] & np.uint8(_SHOWN),
-    }
-
-
-def _messages(chunk: Chunk) -> TextColumn:
-    """Return the messages, with structured printfs rendered."""
-    logs = chunk.logs
-    plain = TextColumn.gather(chunk.data, logs["start"], logs["length"])
-    rows = np.flatnonzero(logs["given"] & (IS_PRINTF | GIVEN_MESSAGE) == _RENDERED)
-    if not rows.size:
-        return plain
-    from fx_log.read.entries import render_printf
-
-    values = chunk.positional
-    first = np.searchsorted(values["parent"], rows + chunk.first["logs"])
-    last = np.searchsorted(values["parent"], rows + chunk.first["logs"], side="right")
-    rendered = TextColumn.of(
-        render_printf(
-            plain.bytes_of(row), [_value(chunk.pool, values, at) for at in range(*bounds)]
-        )
-        for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
-    )
-    starts, lengths = plain.offsets[:-1].copy(), np.diff(plain.offsets)
-    starts[rows] = plain.data.size + rendered.offsets[:-1]
-    lengths[rows] = np.diff(rendered.offsets)
-    return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
-
-
-_RENDERED = IS_PRINTF | GIVEN_MESSAGE
-
-
-def _value(pool: StringPool, values: Mapping[str, NDArray[Any]], at: int) -> Any:
-    """Return the value of a positional argument."""
-    kind, value = int(values["type"][at]), int(values["value"][at])
-    if kind == ArgType.NULL:
-        return None
-    if kind == ArgType.INT64:
-        return value
-    if kind == ArgType.UINT64:
-        return value & U64_MAX
-    if kind == ArgType.DOUBLE:
-        return float(values["value"][at : at + 1].view(np.float64)[0])
-    if kind == ArgType.BOOL:
-        return bool(value)
-    return pool.bytes_of(value)
-
-
-def _args(chunk: Chunk) -> tuple[int, Columns]:
-    args = chunk.args
-    rows = int(args["type"].size)
-    return rows, {
-        "offset": args["offset"],
-        "table": np.broadcast_to(np.uint8(TABLE_CODES["logs"]), rows),
-        "parent": args["parent"],
-        "name": args["name"],
-        "type": args["type"],
-        **value_columns(args["type"], args["value"], chunk.types_seen, _TEXTS, _INTEGERS),
-    }
-
-
-_INTEGERS = 1 << ArgType.INT64 | 1 << ArgType.UINT64 | 1 << ArgType.BOOL
-_TEXTS = 0xFFFF & ~_INTEGERS & ~(1 << ArgType.DOUBLE | 1 << ArgType.NULL)
-"""Types with values in the string pool, which include undefined types, kept as bytes."""
-
-
-def _log_tags(chunk: Chunk) -> tuple[int, Columns]:
-    tags = chunk.tags
-    return int(tags["name"].size), {
-        "offset": tags["offset"],
-        "parent": tags["parent"],
-        "name": tags["name"],
-    }
-
-
-_TABLES: Mapping[str, Callable[[Chunk], tuple[int, Columns]]] = {
-    "logs": _logs,
-    "args": _args,
-    "log_tags": _log_tags,
-}

@@ -16,10 +16,10 @@ import numpy as np
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
+from fx_log.read.first_pass import ScanPass, enter_known, framed, pass_over, words_of
 from fx_log.read.framing import FRAME, NextFrame, RingFramer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.read.ring import Ring
-from fx_log.read.scan_pass import ScanPass, enter_known, framed, pass_over, words_of
 from fx_log.rules import RULES
 from fxframework.errors import Rule
 from fxframework.io.limits import Limits

@@ -8,9 +8,9 @@ from __future__ import annotations
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.read import tables
-from fx_log.read.columns import Totals
 from fx_log.read.framing import PacketFramer
 from fx_log.read.row_scan import RowScan
+from fx_log.read.rows import Totals
 from fx_log.severity import legacy_level
 from fxframework.kernels.annotations import Array, Bytes, Fallible, flag, i64, status, u8
 from fxframework.kernels.buffers import full

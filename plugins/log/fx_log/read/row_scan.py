@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fx_log import rules
 from fx_log.read import tables
-from fx_log.read.columns import (
+from fx_log.read.framing import Framer
+from fx_log.read.rows import (
     ArgColumns,
     LogColumns,
     PositionalColumns,
@@ -12,7 +13,6 @@ from fx_log.read.columns import (
     TagColumns,
     Totals,
 )
-from fx_log.read.framing import Framer
 from fxframework.kernels.annotations import Array, Fallible, flag, i64, status, u8
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel

@@ -9,9 +9,9 @@ from __future__ import annotations
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.read import tables
-from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
 from fx_log.read.row_scan import RowScan
+from fx_log.read.rows import Totals
 from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, status
 from fxframework.kernels.buffers import room
 from fxframework.kernels.maps import PairMap

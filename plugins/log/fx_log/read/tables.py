@@ -1,4 +1,7 @@
-"""The tables of a log capture: the standard `logs` and `args`, and those of logs only."""
+"""Schemas of the tables of logs, and numbers that scans share; columns are made in ``batches.py``.
+
+The tables are the standard `logs` and `args`, and `log_tags`.
+"""
 
 from __future__ import annotations
 

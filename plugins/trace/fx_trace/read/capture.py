@@ -1,4 +1,4 @@
-"""Capture: opens a trace archive."""
+"""Capture: opens a trace archive. Records come from ``decoder.py``, tables from ``batches.py``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import OVERRUN_NEED, OVERRUN_WORDS
+from fx_trace.read.batches import batch_of, small_columns
 from fx_trace.read.first_pass import CountingPass, TracePass
 from fx_trace.read.scanner import Scanner, TimedChunk, Times
-from fx_trace.read.tables import SCHEMAS, STREAMED, small_columns, stretch_of
+from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
@@ -230,7 +231,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
     # --- Tables and summary ----------------------------------------------------------------------
 
     def _batch(self, name: str, passed: TracePass, part: TimedChunk) -> Batch:
-        return stretch_of(name, passed, part, self.strings, self.source.data)
+        return batch_of(name, passed, part, self.strings, self.source.data)
 
     def _small(self, name: str, passed: TracePass) -> Columns:
         return small_columns(name, passed, self.strings)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import FunctionKind
-from fx_xray.read.columns import Events
+from fx_xray.read.events import Events
 from fx_xray.read.views import Bools, Calls, Matched, whole_of
 from fxframework.errors import WriteRefusedError
 from fxframework.io.words import U64_MAX

@@ -1,15 +1,15 @@
-"""Readers: bytes of XRay traces to Captures. Records come from ``decoder.py``, tables from events.
+"""Capture: opens traces. Records come from ``decoder.py``, tables from ``batches.py``.
 
 A trace is scanned once (``log.Log``), which finds threads and damage. One pass over its events
-(``CallPass``) finds how long calls are and what a summary says; ``fxframework.kit.scanned`` says
-what is done with it. Each column is made when it is first asked for.
+(``first_pass.py``) finds how long calls are and what a summary says; ``fxframework.kit.scanned``
+says what is done with it. Each column is made when it is first asked for.
 """
 
 from __future__ import annotations
 
 import abc
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -18,50 +18,26 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import (
-    ARGUMENT,
-    CUSTOM,
-    DATA,
-    EVENT_TYPE,
-    TYPED,
-    Dialect,
-    FileHeader,
-)
-from fx_xray.read.calls import Matcher, Rows
-from fx_xray.read.columns import EVENT, Events, distinct, to_ns, to_spans
+from fx_xray.format import Dialect, FileHeader
+from fx_xray.read.batches import batch_of, small_columns
 from fx_xray.read.decoder import RecordDecoder
+from fx_xray.read.events import EVENT, Events
+from fx_xray.read.first_pass import CallPass, Matcher, Rows
 from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
 from fx_xray.read.record_lines import lines_of
-from fx_xray.read.symbols import Symbols
-from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
-from fx_xray.read.ticks import Pick
+from fx_xray.read.symbols import FunctionNames, Symbols
+from fx_xray.read.tables import SCHEMAS
 from fx_xray.rules import RULES
-from fxframework.io import arena
-from fxframework.io.limits import Limits
 from fxframework.io.source import Source
-from fxframework.kernels.buffers import view
-from fxframework.kernels.notes import Notes
-from fxframework.kit.scanned import (
-    Batch,
-    Columns,
-    FirstPass,
-    Note,
-    ScannedCapture,
-    Timeline,
-    busiest,
-    listed_notes,
-    sketch,
-)
+from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture, listed_notes
 from fxframework.model.capture import CallColumns, OpenRequest, Record
-from fxframework.model.clock import NS_MAX, NS_PER_SECOND
+from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
-from fxframework.model.schema import TABLE_CODES, TableSchema
-from fxframework.model.strings import StringPool
+from fxframework.model.schema import TableSchema
 
 __all__ = [
     "BasicCapture",
-    "CallPass",
     "EventCapture",
     "FdrCapture",
     "FileCapture",
@@ -69,111 +45,8 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-FEW = 1 << 16
-"""Numbers that are gathered, or looked up, at once."""
-NUMBERED = 1 << 20
-"""Function ids below this, or four times as many as there are, are looked up in a table."""
-_ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10
-"""Of `args`: uint64, uint32, blob."""
-_CALL_KIND = 3
-"""Of `slices`."""
 MODES = ("flight data recorder", "basic")
 """Names of the modes, by whether it is basic mode."""
-
-
-class CallPass(FirstPass[Rows]):
-    """What one pass over all events found."""
-
-    def __init__(self, log: Log, frequency: int, limits: Limits, *, whole: bool) -> None:
-        self.log = log
-        self.frequency = frequency
-        """Ticks per second; 0 not known."""
-        self.matcher = matcher = Matcher(log, limits)
-        self.outside: tuple[int, int] | None = None
-        """Offset of the first row whose time is beyond int64 nanoseconds, and how many are."""
-        frequency = frequency or NS_PER_SECOND
-        bound = ((NS_MAX + 1) * frequency - 1) // NS_PER_SECOND
-        if whole:
-            matcher.add_all()
-            exited = [self._settle(bound)]
-            self.whole = matcher.take()
-        else:
-            exited = [np.zeros(0, np.int64)]
-            for events in log.chunks():
-                matcher.add(events)
-                exited.append(self._settle(bound))
-                if sum(map(len, exited[1:])) > max(len(exited[0]), FEW):
-                    exited = [distinct(*exited)]
-                matcher.forget()
-        ids, calls, offsets = matcher.end()
-        self.open_calls = int(offsets.size)
-        most = limits.max_findings or self.open_calls
-        self.first_open = offsets[:most].copy()
-        """The first byte offsets of calls that are open at the end, as many as may be reported."""
-        del offsets
-        every = distinct(ids, *exited)
-        counts = np.zeros(every.size, np.int64)
-        counts[np.searchsorted(every, ids)] = calls
-        self.functions: tuple[I64, I64] = every, counts
-        """Ids of all functions, ascending, and how often each was entered."""
-
-    def _settle(self, bound: int) -> I64:
-        """Look at the rows that there are now; return the functions with unmatched exits."""
-        beyond = self.matcher.beyond(bound)
-        if beyond is not None:
-            offset, times = self.outside or (beyond[0], 0)
-            self.outside = min(offset, beyond[0]), times + beyond[1]
-        return self.matcher.exited()
-
-    @property
-    def notes(self) -> list[Notes]:
-        """Those of the scan and of the match."""
-        return [each for each in (self.log.notes, self.matcher.notes) if each is not None]
-
-    @property
-    def records(self) -> int:
-        """Records in the file."""
-        return self.log.records
-
-    @property
-    def kinds(self) -> dict[str, int]:
-        """Records of each kind, by the names of record JSON."""
-        return self.log.kinds
-
-    @property
-    def rows(self) -> dict[str, int]:
-        """Rows of each table."""
-        log = self.log
-        return {
-            "processes": int(np.unique(log.pids).size),
-            "threads": int(log.pids.size),
-            **self.matcher.counted,
-            "xray_buffers": 0 if log.buffers is None else log.buffers["offset"].size,
-            "xray_functions": int(self.functions[0].size),
-        }
-
-    @property
-    def range(self) -> tuple[int | None, int | None]:
-        """The first and the last time of the capture in nanoseconds; None where it has none."""
-        if self.matcher.range is None:
-            return None, None
-        frequency = self.frequency or NS_PER_SECOND
-        start, end = (
-            min(ticks * NS_PER_SECOND // frequency, NS_MAX) for ticks in self.matcher.range
-        )
-        return start, end
-
-    @property
-    def timeline(self) -> Timeline:
-        """Calls per stretch of time, for the busiest threads."""
-        if self.whole is None or self.matcher.range is None:
-            return ()
-        slices, log = self.whole.slices, self.log
-        labels = [
-            (thread, f"{int(log.pids[thread])}/{int(log.tids[thread])}")
-            for thread in busiest(slices.thread)
-        ]
-        return sketch(slices.ticks.view(np.uint64), slices.thread, self.matcher.range, labels)
 
 
 class EventCapture(ScannedCapture[CallPass, Rows]):
@@ -262,7 +135,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     def events(self) -> Iterator[Events]:
         """Return all events, threads merged by time, some thousands at once.
 
-        See ``columns.Events``.
+        See ``events.Events``.
         """
         return self.log.events()
 
@@ -284,7 +157,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             yield matcher.take()
 
     def _batch(self, name: str, passed: CallPass, part: Rows) -> Batch:
-        return _BATCHES[name](passed, self._names, part)
+        return batch_of(name, passed, self._names, part)
 
     def _report(self, passed: CallPass) -> None:
         self.diagnostics.report(self._heading(), 0)
@@ -336,67 +209,7 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
     # --- Tables ----------------------------------------------------------------------------------
 
     def _small(self, name: str, passed: CallPass) -> Columns:
-        """Return the columns of a table that has few rows."""
-        if name == "processes":
-            return self._processes()
-        if name == "threads":
-            return self._threads()
-        if name == "xray_buffers":
-            return self._buffers()
-        return self._functions(passed)
-
-    def _processes(self) -> Columns:
-        pids, first = np.unique(self.log.pids, return_index=True)
-        order = np.argsort(first, kind="stable")
-        return {
-            "offset": self.log.thread_offsets[first[order]],
-            "pid": pids[order],
-            "name": np.full(pids.size, -1, np.int32),
-        }
-
-    def _threads(self) -> Columns:
-        log = self.log
-        return {
-            "offset": log.thread_offsets,
-            "id": np.arange(log.pids.size, dtype=np.int32),
-            "pid": log.pids,
-            "tid": log.tids,
-            "name": np.full(log.pids.size, -1, np.int32),
-        }
-
-    def _buffers(self) -> Columns:
-        if self.log.buffers is not None:
-            return {**self.log.buffers}
-        empty = np.zeros(0, np.int64)
-        return {column.name: empty.astype(column.kind) for column in _BUFFER_COLUMNS}
-
-    def _functions(self, passed: CallPass) -> Columns:
-        ids, calls = passed.functions
-        names, log, symbols, strings = self._names, self.log, self.symbols, self.strings
-
-        def column(dtype: type, of: Callable[[int], int], otherwise: Any) -> Any:
-            """Return what the maps say of each function; nothing is asked where there is no map."""
-            if not symbols:
-                return np.broadcast_to(np.asarray(otherwise, dtype), ids.shape)
-            return np.fromiter(map(of, map(int, ids)), dtype, ids.size)
-
-        def codes(of: Callable[[int], str | None]) -> NDArray[np.int32]:
-            found: NDArray[np.int32] = column(np.int32, lambda id: _code(of(id), strings), -1)
-            return found
-
-        objects = ids >> wire.OBJECT_SHIFT
-        return {
-            "offset": lambda: _first_offsets(log, ids),
-            "id": ids.astype(np.uint32),
-            "object": lambda: column(
-                np.uint8, lambda id: symbols.object(id) & wire.MAX_OBJECT, objects
-            ),
-            "name": names.codes,
-            "linkage_name": lambda: codes(symbols.linkage_name),
-            "source": lambda: codes(symbols.source),
-            "address": lambda: column(np.uint64, symbols.address, 0),
-            "calls": calls,
-        }
+        return small_columns(name, passed, self._names)
 
     def _facts(self, passed: CallPass) -> dict[str, Any]:
         log, blocks = self.log, self.log.buffers
@@ -529,213 +342,3 @@ def _nothing(data: U8) -> Log:
     none = np.zeros(0, np.uint64)
     kinds = {"damaged": damaged} if damaged else {}
     return GivenLog(Events.of(np.zeros(0, EVENT)), none, none, data, records=damaged, kinds=kinds)
-
-
-def _code(text: str | None, strings: StringPool) -> int:
-    """Return the code of a text; -1 of none."""
-    return -1 if text is None else strings.intern(text.encode(errors="surrogateescape"))
-
-
-class FunctionNames:
-    """Codes of the names of functions."""
-
-    def __init__(self, options: Mapping[str, Any], strings: StringPool) -> None:
-        self._options = options
-        self.strings = strings
-        self.given: Mapping[int, str] | None = None
-        """The names that the trace itself has, once it is scanned; None if it cannot have any."""
-        self.functions: I64 = np.zeros(0, np.int64)
-        """Ids of all functions of the trace, ascending."""
-
-    @cached_property
-    def symbols(self) -> Symbols:
-        """What the maps say that the options name."""
-        return Symbols.of(self._options, self.given)
-
-    @cached_property
-    def named(self) -> NDArray[np.bool_]:
-        """By place in ``functions``: whether it has a name."""
-        symbols = self.symbols
-        if not (symbols or symbols.given):
-            return np.zeros(self.functions.size, np.bool_)
-        known = (symbols.name(id) is not None for id in map(int, self.functions))
-        return np.fromiter(known, np.bool_, self.functions.size)
-
-    @cached_property
-    def codes(self) -> NDArray[np.int32]:
-        """By place in ``functions``: the code of the name, or of the number."""
-        codes = np.empty(self.functions.size, np.int32)
-        symbols, named = self.symbols, self.named
-        for place in map(int, np.flatnonzero(named)):
-            codes[place] = _code(symbols.name(int(self.functions[place])), self.strings)
-        codes[~named] = self.strings.intern_numbers(self.functions[~named])
-        return codes
-
-    def of(self, functions: NDArray[np.uint32]) -> NDArray[np.int32]:
-        """Return the codes of the names of functions, by their ids; same shape."""
-        ids, codes = self.functions, self.codes
-        out: NDArray[np.int32] = arena.empty(functions.size, np.int32)
-        if not ids.size:
-            return out
-        if int(ids[-1]) < max(NUMBERED, 4 * ids.size):
-            table = np.full(int(ids[-1]) + 1, -1, np.int32)
-            table[ids] = codes
-            Pick(view(table, np.int32), view(functions, np.uint32), out.data).run()
-            return out
-        for start in range(0, functions.size, FEW):
-            some = slice(start, start + FEW)
-            out[some] = codes[np.searchsorted(ids, functions[some])]
-        return out
-
-
-# --- Columns of the tables ------------------------------------------------------------------------
-
-_BUFFER_COLUMNS = tuple(
-    column for column in SCHEMAS["xray_buffers"].all_columns if column.name != "row"
-)
-
-
-def _first_offsets(log: Log, ids: I64) -> I64:
-    """Byte offsets of the first events of functions, whose ids are ascending; same shape."""
-    first: I64 = np.full(ids.size, -1, np.int64)
-    for events in log.events():
-        of_calls = events.kind <= wire.FunctionKind.ENTER_ARG
-        places = np.searchsorted(ids, events.function[of_calls])[::-1]
-        found: I64 = np.full(ids.size, -1, np.int64)
-        found[places] = events.offset[of_calls][::-1]  # the last that is stored is the first
-        first = np.where(first < 0, found, first)
-        if first.size and int(first.min()) >= 0:
-            break
-    return first
-
-
-def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
-    slices, spans = rows.slices, passed.matcher.spans
-    count = int(slices.offset.size)
-    first = rows.first["slices"]
-    mine = slice(first, first + count)
-    frequency = passed.frequency
-    made: list[tuple[I64, I64]] = []
-
-    def spans_in_ns() -> tuple[I64, I64]:
-        if not made:
-            made.append(to_spans(slices.ticks, spans.ticks[mine], frequency))
-        return made[0]
-
-    columns: Columns = {
-        "offset": slices.offset,
-        "ts": lambda: spans_in_ns()[0],
-        "ticks": slices.ticks.view(np.uint64),
-        "dur": lambda: spans_in_ns()[1],
-        "thread": slices.thread,
-        "category": np.broadcast_to(np.int32(-1), count),
-        "name": lambda: names.of(slices.function),
-        "depth": slices.depth,
-        "parent": slices.parent,
-        "kind": np.broadcast_to(np.uint8(_CALL_KIND), count),
-        "id": np.broadcast_to(np.uint64(0), count),
-        "xray_function": slices.function,
-        "xray_ticks": spans.ticks[mine],
-        "xray_cpu": slices.cpu,
-        "xray_exit": spans.exit[mine],
-        "xray_entry": slices.entry,
-    }
-    return Batch(rows.first["slices"], count, columns)
-
-
-def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
-    instants = rows.instants
-    count = int(instants.offset.size)
-    frequency = passed.frequency
-
-    strings = names.strings
-
-    def categories() -> NDArray[np.int32]:
-        codes = np.zeros(8, np.int32)
-        codes[:] = strings.intern(UNMATCHED_EXIT.encode())
-        codes[CUSTOM] = strings.intern(CUSTOM_EVENT.encode())
-        codes[TYPED] = strings.intern(TYPED_EVENT.encode())
-        found: NDArray[np.int32] = codes[instants.kind]
-        return found
-
-    def shown() -> NDArray[np.int32]:
-        codes = categories()
-        exits = instants.kind < ARGUMENT
-        codes[exits] = names.of(instants.function[exits])
-        return codes
-
-    columns: Columns = {
-        "offset": instants.offset,
-        "ts": lambda: to_ns(instants.ticks, frequency),
-        "ticks": instants.ticks.view(np.uint64),
-        "thread": instants.thread,
-        "category": categories,
-        "name": shown,
-        "scope": np.broadcast_to(np.uint8(0), count),
-        "id": np.broadcast_to(np.uint64(0), count),
-        "xray_cpu": instants.cpu,
-        "xray_event_type": lambda: np.where(instants.kind == TYPED, instants.function, 0).astype(
-            np.uint16
-        ),
-    }
-    return Batch(rows.first["instants"], count, columns)
-
-
-def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
-    args = rows.args
-    count = int(args.offset.size)
-    strings = names.strings
-    tables = np.array([TABLE_CODES["slices"], TABLE_CODES["instants"]], np.uint8)
-
-    def shown() -> NDArray[np.int32]:
-        numbers, inverse = np.unique(args.name, return_inverse=True)
-        special = {DATA: "data", EVENT_TYPE: "event_type"}
-        codes = [
-            strings.intern(special.get(number, f"arg{number}").encode())
-            for number in numbers.tolist()
-        ]
-        return np.array(codes, np.int32)[inverse.reshape(-1)]
-
-    def types() -> U8:
-        kinds = np.full(count, _ARGUMENT_TYPE, np.uint8)
-        kinds[args.name == DATA] = _DATA_TYPE
-        kinds[args.name == EVENT_TYPE] = _EVENT_TYPE
-        return kinds
-
-    def values() -> I64:
-        data = args.name == DATA
-        return np.where(data, 0, args.value) if data.any() else args.value
-
-    def payloads() -> NDArray[np.int32]:
-        picked = np.flatnonzero(args.name == DATA)
-        if not picked.size:
-            return np.broadcast_to(np.int32(-1), count)
-        codes = np.full(count, -1, np.int32)
-        data = passed.log.payloads
-        codes[picked] = [
-            strings.intern(data[at : at + size].tobytes())
-            for at, size in zip(
-                args.value[picked].tolist(), args.size[picked].tolist(), strict=True
-            )
-        ]
-        return codes
-
-    columns: Columns = {
-        "offset": args.offset,
-        "table": lambda: tables[args.of_instant],
-        "parent": args.parent,
-        "name": shown,
-        "type": types,
-        "int": values,
-        "uint": lambda: values().view(np.uint64),
-        "float": np.broadcast_to(np.float64(0), count),
-        "str": payloads,
-    }
-    return Batch(rows.first["args"], count, columns)
-
-
-_BATCHES: Mapping[str, Callable[[CallPass, FunctionNames, Rows], Batch]] = {
-    "slices": _slices,
-    "instants": _instants,
-    "args": _args,
-}

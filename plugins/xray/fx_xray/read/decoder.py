@@ -26,8 +26,8 @@ from fx_xray.format import (
     Unknown,
     XrayRecord,
 )
-from fx_xray.read.blocks import SPACE, FrameList
-from fx_xray.read.columns import array
+from fx_xray.read.events import array
+from fx_xray.read.framing import SPACE, FrameList
 from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
 from fx_xray.read.scan import BasicScan, FdrScan
 from fx_xray.rules import RULES

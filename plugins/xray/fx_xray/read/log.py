@@ -24,8 +24,8 @@ from fx_xray.format import (
     TIMELESS,
     WALLED,
 )
-from fx_xray.read.blocks import Losses
-from fx_xray.read.columns import Events, array, backward, events_of, fill, merged_order
+from fx_xray.read.events import Events, array, backward, events_of, fill, merged_order
+from fx_xray.read.framing import Losses
 from fx_xray.read.normalise import Normalise
 from fx_xray.read.scan import BasicScan, FdrScan
 from fx_xray.read.timeline import BasicTimeline, EventBuffer, FdrTimeline, Stretches

@@ -1,4 +1,7 @@
-"""The match: which exit ends which entry, and the rows of the tables that come of it."""
+"""The match: which exit ends which entry, and the rows of `slices`, `instants` and `args`.
+
+What exporters and parts ask of a call is in ``stacks.py``.
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from fx_xray.format import (
     FileHeader,
     XrayRecord,
 )
-from fx_xray.read.blocks import FrameList
 from fx_xray.read.decoder import RecordDecoder, Walk
+from fx_xray.read.framing import FrameList
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.io.words import view_of

@@ -91,7 +91,7 @@ from fx_xray.format import (
     WALLED,
     WRAP_TSC_AT,
 )
-from fx_xray.read.blocks import Blocks, Scan
+from fx_xray.read.framing import Blocks, Scan
 from fxframework.io.words import BYTE_1, BYTE_2, BYTE_3, BYTE_4, BYTE_5, BYTE_6, BYTE_7, HIGH_HALF
 from fxframework.kernels.annotations import (
     Fallible,

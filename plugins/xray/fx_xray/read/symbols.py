@@ -1,5 +1,7 @@
 """Names of functions: from the maps that the reader's options name, by the ids of a trace.
 
+Texts become codes of the string pool here (``code_of``, ``FunctionNames``).
+
 With -fxray-shared (LLVM 20) an id has the number of its object in the upper bits, so each object
 has a map of its own; the flight data recorder keeps four bits of that number.
 """
@@ -8,21 +10,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from fx_xray.format import MAX_FUNCTION_ID, OBJECT_SHIFT
 from fx_xray.read.demangling import demangle
 from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
+from fx_xray.read.ticks import Pick
 from fxframework.errors import UsageError
+from fxframework.io import arena
+from fxframework.kernels.buffers import view
+from fxframework.model.strings import StringPool
 
-__all__ = ["Symbols"]
+__all__ = ["FunctionNames", "Symbols", "code_of"]
+
+I64 = NDArray[np.int64]
 
 KEPT_OBJECTS: Final = 16
 """Numbers of objects that the flight data recorder tells apart."""
 MOST_OBJECTS: Final = 256
+FEW: Final = 1 << 16
+"""Functions that are looked up at once."""
+NUMBERED: Final = 1 << 20
+"""Function ids below this, or four times as many as there are, are looked up in a table."""
 _FUNCTION_MASK: Final = (1 << OBJECT_SHIFT) - 1
 NO_FUNCTIONS: Final = Functions({})
 _NUMBERED: Final = re.compile(r"(\d{1,9})=(.*)", re.DOTALL)
@@ -112,6 +127,66 @@ class Symbols:
             return [(kept, own)]
         alike = [number for number in self.maps if number % KEPT_OBJECTS == kept]
         return [(number, own) for number in alike] or [(kept, own)]
+
+
+def code_of(text: str | None, strings: StringPool) -> int:
+    """Return the code of a text; -1 of none."""
+    return -1 if text is None else strings.intern(text.encode(errors="surrogateescape"))
+
+
+class FunctionNames:
+    """Codes of the names of functions."""
+
+    def __init__(self, options: Mapping[str, Any], strings: StringPool) -> None:
+        self._options = options
+        self.strings = strings
+        self.given: Mapping[int, str] | None = None
+        """The names that the trace itself has, once it is scanned; None if it cannot have any."""
+        self.functions: I64 = np.zeros(0, np.int64)
+        """Ids of all functions of the trace, ascending."""
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """What the maps say that the options name."""
+        return Symbols.of(self._options, self.given)
+
+    @cached_property
+    def named(self) -> NDArray[np.bool_]:
+        """By place in ``functions``: whether it has a name."""
+        symbols = self.symbols
+        if not (symbols or symbols.given):
+            return np.zeros(self.functions.size, np.bool_)
+        known = (symbols.name(id) is not None for id in map(int, self.functions))
+        return np.fromiter(known, np.bool_, self.functions.size)
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """By place in ``functions``: the code of the name, or of the number."""
+        codes = np.empty(self.functions.size, np.int32)
+        symbols, named = self.symbols, self.named
+        for place in map(int, np.flatnonzero(named)):
+            codes[place] = code_of(symbols.name(int(self.functions[place])), self.strings)
+        codes[~named] = self.strings.intern_numbers(self.functions[~named])
+        return codes
+
+    def of(self, functions: NDArray[np.uint32]) -> NDArray[np.int32]:
+        """Return the codes of the names of functions, by their ids; same shape."""
+        ids, codes = self.functions, self.codes
+        out: NDArray[np.int32] = arena.empty(functions.size, np.int32)
+        if not ids.size:
+            return out
+        if int(ids[-1]) < max(NUMBERED, 4 * ids.size):
+            table = np.full(int(ids[-1]) + 1, -1, np.int32)
+            table[ids] = codes
+            Pick(view(table, np.int32), view(functions, np.uint32), out.data).run()
+            return out
+        for start in range(0, functions.size, FEW):
+            some = slice(start, start + FEW)
+            out[some] = codes[np.searchsorted(ids, functions[some])]
+        return out
+
+
+# --- Options --------------------------------------------------------------------------------------
 
 
 def _files(text: str) -> dict[int, str]:

@@ -1,4 +1,7 @@
-"""Schemas of the tables that XRay traces fill: the standard ones, some extended, and two more."""
+"""Schemas of the tables of an XRay trace; their columns are made in ``batches.py``.
+
+They are the standard ones, some extended, and two more.
+"""
 
 from __future__ import annotations
 

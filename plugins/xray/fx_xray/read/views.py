@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.read.capture import EventCapture
-from fx_xray.read.columns import Events
-from fx_xray.read.matching import NO_STACKS, CallMatch
+from fx_xray.read.events import Events
+from fx_xray.read.stacks import NO_STACKS, CallMatch
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture, View
 from fxframework.model.rows import RowMarks

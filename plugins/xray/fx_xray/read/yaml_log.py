@@ -18,7 +18,7 @@ from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import ARGUMENT, CUSTOM, TYPED
 from fx_xray.read.capture import MODES, EventCapture
-from fx_xray.read.columns import EVENT, Events
+from fx_xray.read.events import EVENT, Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
 from fx_xray.read.log import GivenLog
@@ -245,7 +245,7 @@ class YamlLog(GivenLog):
     def _events_of(
         self, shown: Mapping[str, Any], placed: tuple[int, ...], payloads: bytearray
     ) -> list[tuple[int, ...]]:
-        """Return the events of a record, as in ``columns.Events``."""
+        """Return the events of a record, as in ``events.Events``."""
         if shown["record"] == "function":
             id, args = shown["function_id"], shown.get("args", ())
             if "function" in shown:

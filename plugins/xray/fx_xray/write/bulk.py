@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
-from fx_xray.read.columns import Events
+from fx_xray.read.events import Events
 from fx_xray.write.unfold import Unfold
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture

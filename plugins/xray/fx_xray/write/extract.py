@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -11,8 +11,8 @@ import numpy as np
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import ARGUMENT, LATEST, LOW64, NS_PER_SECOND, FileHeader
-from fx_xray.read.columns import Events
+from fx_xray.format import LATEST, LOW64, NS_PER_SECOND, FileHeader
+from fx_xray.read.events import Events
 from fx_xray.read.header import asked_order, read_header
 from fx_xray.read.views import chosen_events, picked, whole_of
 from fx_xray.write.merge import (
@@ -24,12 +24,11 @@ from fx_xray.write.merge import (
 )
 from fxframework.errors import Severity, UsageError, refusal
 from fxframework.io.sink import Sink
-from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
 
-__all__ = ["extract", "salvage"]
+__all__ = ["check_names", "copy", "extract", "findings_to_repair", "header_of", "pack"]
 
 REPAIRED: Final = (0, 1, 2, 4)
 """Hundreds of the numbers of rules about the file, its records and their order."""
@@ -49,8 +48,8 @@ def extract(
     the rows left out, by table (an ``Omitted``, whose ``dropped`` counts what the version cannot
     hold).
     """
-    _check_names(options)
-    header = _header_of(capture)
+    check_names(options)
+    header = header_of(capture)
     if header is None:
         raise refusal(rules.NO_SUCH_NAME, "a trace without a file header")
     view = capture.select(selection)
@@ -63,53 +62,18 @@ def extract(
     kinds = capture.summary().kinds
     left_out["damaged stretches"] = kinds.get("damaged", 0) + kinds.get("unknown", 0)
     if not +left_out and _is_fit(capture, header, options):
-        _copy(capture, sink)
+        copy(capture, sink)
         return Omitted({}, {})
-    return Omitted(+left_out, _pack(view, header, sink, options))
+    return Omitted(+left_out, pack(view, header, sink, options))
 
 
-def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
-    """Write all sound records. Yield each loss (``fxframework.registry.Writer``).
-
-    A sound trace is copied. Any other is rewritten from its events, so that extents, preambles and
-    times are right; a repair is a loss of 0 bytes.
-    """
-    _check_names(options)
-    header = _header_of(capture)
-    found = _findings_to_repair(capture)
-    if not found and (
-        header is None or asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
-    ):
-        _copy(capture, sink)
-        return
-    if header is None:
-        yield from map(lost, capture.checked_records())
-        return
-    shown = {rules.TIME_OVERFLOW.code}
-    found_lost = whole_of(capture).log.losses.filled()
-    for start, stop, number in zip(*(each.tolist() for each in found_lost.values()), strict=True):
-        rule = rules.RULES.numbered(number)
-        shown.add(rule.code)
-        what = "unknown" if rule == rules.UNKNOWN_METADATA else "damaged"
-        message = f"{stop - start} bytes are not a record; left out"
-        yield Loss(start, stop - start, what, message, rule.code)
-    for finding in found:
-        if finding.code not in shown:
-            message = f"{finding.message}; repaired"
-            yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
-    timeless: list[Events] = []
-    for what, count in _pack(capture, header, sink, options, timeless).items():
-        yield Loss(0, 0, "event", f"{count} {what}: left out or changed")
-    for events in timeless:
-        yield from _timeless(events, capture.format)
-
-
-def _check_names(options: Mapping[str, Any]) -> None:
+def check_names(options: Mapping[str, Any]) -> None:
+    """Check that no names are asked for. Raises UsageError."""
     if options.get("names"):
         raise UsageError(NAMES_REFUSED, remedy="leave it out: the functions keep their numbers")
 
 
-def _findings_to_repair(capture: Capture) -> list[Diagnostic]:
+def findings_to_repair(capture: Capture) -> list[Diagnostic]:
     """Return the findings of a trace that rewriting repairs."""
     capture.scan()
     return [
@@ -128,36 +92,23 @@ def _is_fit(capture: Capture, header: FileHeader, options: Mapping[str, Any]) ->
         int(options.get("version") or 0) in {0, header.version}
         and int(options.get("buffer_size") or 0) in {0, header.buffer_size}
         and asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
-        and not _findings_to_repair(capture)
+        and not findings_to_repair(capture)
     )
 
 
-def _copy(capture: Capture, sink: Sink) -> None:
+def copy(capture: Capture, sink: Sink) -> None:
+    """Write a trace as it is."""
     for piece in capture.source.pieces():
         sink.write(piece)
 
 
-def _header_of(capture: Capture) -> FileHeader | None:
+def header_of(capture: Capture) -> FileHeader | None:
+    """Return the header of a trace; None where it is too short for one."""
     head = capture.source.read(0, min(capture.source.size, wire.HEADER_BYTES + 1))
     return read_header(head, capture.format, asked_order(capture.request.options))
 
 
-def _timeless(events: Events, form: str) -> Iterator[Loss]:
-    """Yield the losses of events whose times nanoseconds cannot hold."""
-    for kind, offset, size in zip(
-        events.kind.tolist(), events.offset.tolist(), events.size.tolist(), strict=True
-    ):
-        nbytes = wire.METADATA_BYTES + max(size, 0)
-        if form == "xray-basic":
-            nbytes = wire.BASIC_BYTES
-        elif kind < ARGUMENT:
-            nbytes = wire.FUNCTION_BYTES
-        what = "call_argument" if kind == ARGUMENT else "function" if kind < ARGUMENT else "event"
-        message = f"{nbytes} bytes at a time that nanoseconds cannot hold; left out"
-        yield Loss(offset, nbytes, what, message, rules.TIME_OVERFLOW.code)
-
-
-def _pack(
+def pack(
     view: Capture,
     given: FileHeader,
     sink: Sink,

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from fx_xray import format as wire
 from fx_xray import rules
 from fx_xray.format import ARGUMENT, FileHeader
-from fx_xray.read.columns import Events
 from fx_xray.read.decoder import RecordDecoder
+from fx_xray.read.events import Events
 from fx_xray.read.header import asked_order
 from fx_xray.read.views import chosen_events, has_events, picked, whole_of
 from fx_xray.write.bulk import Calls

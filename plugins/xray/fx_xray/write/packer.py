@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray.format import FLUSH, GROW, LATEST, FileHeader
-from fx_xray.read.columns import Events
+from fx_xray.read.events import Events
 from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, ThreadBuffers
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view

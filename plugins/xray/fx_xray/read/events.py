@@ -1,4 +1,4 @@
-"""Arrays of numbers: events and buffers as numpy columns, out of what the kernels fill."""
+"""Events as numpy columns, out of what the kernels fill; and their ticks as nanoseconds."""
 
 from __future__ import annotations
 

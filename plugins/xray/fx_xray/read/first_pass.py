@@ -1,4 +1,4 @@
-"""Calls: the events of a log matched, a part at a time, and what is known when all are."""
+"""The first pass over a trace: its events matched, a part at a time, and what was found of all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.format import ARGUMENT, SIGN
-from fx_xray.read.columns import array, distinct
+from fx_xray.read.events import array, distinct
 from fx_xray.read.log import Log
 from fx_xray.read.match import Match, OpenCalls
 from fx_xray.read.timeline import EventBuffer
@@ -19,12 +19,16 @@ from fxframework.io.limits import Limits
 from fxframework.io.temporary import TemporaryFile, reserve
 from fxframework.kernels.maps import CountMap
 from fxframework.kernels.notes import Notes
+from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
+from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 
-__all__ = ["ArgRows", "InstantRows", "Matcher", "Rows", "SliceRows", "Spans"]
+__all__ = ["ArgRows", "CallPass", "InstantRows", "Matcher", "Rows", "SliceRows", "Spans"]
 
 I64 = NDArray[np.int64]
 COUNTED = 1 << 17
 """Function ids below this are counted in a table, others in a map."""
+FEW = 1 << 16
+"""Ids of functions that are gathered at once."""
 IN_MEMORY = 1 << 30
 """Bytes of one column that stay in memory; a longer one goes to a file."""
 
@@ -212,6 +216,101 @@ class Matcher:
         far, far_counts = match.far_counts.items()
         match.far_counts = CountMap()
         return np.concatenate((ids, far)), np.concatenate((counts[ids], far_counts)), offsets
+
+
+class CallPass(FirstPass[Rows]):
+    """What one pass over all events found."""
+
+    def __init__(self, log: Log, frequency: int, limits: Limits, *, whole: bool) -> None:
+        self.log = log
+        self.frequency = frequency
+        """Ticks per second; 0 not known."""
+        self.matcher = matcher = Matcher(log, limits)
+        self.outside: tuple[int, int] | None = None
+        """Offset of the first row whose time is beyond int64 nanoseconds, and how many are."""
+        frequency = frequency or NS_PER_SECOND
+        bound = ((NS_MAX + 1) * frequency - 1) // NS_PER_SECOND
+        if whole:
+            matcher.add_all()
+            exited = [self._settle(bound)]
+            self.whole = matcher.take()
+        else:
+            exited = [np.zeros(0, np.int64)]
+            for events in log.chunks():
+                matcher.add(events)
+                exited.append(self._settle(bound))
+                if sum(map(len, exited[1:])) > max(len(exited[0]), FEW):
+                    exited = [distinct(*exited)]
+                matcher.forget()
+        ids, calls, offsets = matcher.end()
+        self.open_calls = int(offsets.size)
+        most = limits.max_findings or self.open_calls
+        self.first_open = offsets[:most].copy()
+        """The first byte offsets of calls that are open at the end, as many as may be reported."""
+        del offsets
+        every = distinct(ids, *exited)
+        counts = np.zeros(every.size, np.int64)
+        counts[np.searchsorted(every, ids)] = calls
+        self.functions: tuple[I64, I64] = every, counts
+        """Ids of all functions, ascending, and how often each was entered."""
+
+    def _settle(self, bound: int) -> I64:
+        """Look at the rows that there are now; return the functions with unmatched exits."""
+        beyond = self.matcher.beyond(bound)
+        if beyond is not None:
+            offset, times = self.outside or (beyond[0], 0)
+            self.outside = min(offset, beyond[0]), times + beyond[1]
+        return self.matcher.exited()
+
+    @property
+    def notes(self) -> list[Notes]:
+        """Those of the scan and of the match."""
+        return [each for each in (self.log.notes, self.matcher.notes) if each is not None]
+
+    @property
+    def records(self) -> int:
+        """Records in the file."""
+        return self.log.records
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind, by the names of record JSON."""
+        return self.log.kinds
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table."""
+        log = self.log
+        return {
+            "processes": int(np.unique(log.pids).size),
+            "threads": int(log.pids.size),
+            **self.matcher.counted,
+            "xray_buffers": 0 if log.buffers is None else log.buffers["offset"].size,
+            "xray_functions": int(self.functions[0].size),
+        }
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The first and the last time of the capture in nanoseconds; None where it has none."""
+        if self.matcher.range is None:
+            return None, None
+        frequency = self.frequency or NS_PER_SECOND
+        start, end = (
+            min(ticks * NS_PER_SECOND // frequency, NS_MAX) for ticks in self.matcher.range
+        )
+        return start, end
+
+    @property
+    def timeline(self) -> Timeline:
+        """Calls per stretch of time, for the busiest threads."""
+        if self.whole is None or self.matcher.range is None:
+            return ()
+        slices, log = self.whole.slices, self.log
+        labels = [
+            (thread, f"{int(log.pids[thread])}/{int(log.tids[thread])}")
+            for thread in busiest(slices.thread)
+        ]
+        return sketch(slices.ticks.view(np.uint64), slices.thread, self.matcher.range, labels)
 
 
 def _spilled(size: int, dtype: type) -> NDArray[Any]:

@@ -1,4 +1,7 @@
-"""The matching of events in batches: which exit ends which call, how deep, on which stack."""
+"""Stacks: which call each event of a batch is of, how deep it is, and on which stack.
+
+For exporters and parts (``views.py``); the rows of tables are made in ``match.py``.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ class CallMatch(Kernel):
         self.all_shown = True
 
     def load(self, batch: Any, marks: tuple[memoryview, memoryview] | None) -> None:
-        """Set the events to match: ``columns.Events``, or a ``Batch`` without arguments.
+        """Set the events to match: ``events.Events``, or a ``Batch`` without arguments.
 
         ``marks`` (uint8) say which of their calls, and which of their other events and of the
         exits without a call, belong to the view; None: all.

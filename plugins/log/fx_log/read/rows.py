@@ -1,4 +1,4 @@
-"""Raw columns: the arrays that the scans fill, and their counts."""
+"""Raw rows: the columns that the scans fill, one class a table; and the counts of a capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass of a scan over a file, whole or in chunks."""
+"""The first pass over a file: runs its scan, whole or in chunks, and counts what it finds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from fx_log import rules
 from fx_log.format import KINDS, RING_PAGE, STREAM_HEADER, StreamHeader
-from fx_log.read.columns import Totals
 from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
 from fx_log.read.packets import PacketScan
 from fx_log.read.ring import Ring
+from fx_log.read.rows import Totals
 from fx_log.read.scan import LogScan
 from fx_log.read.tables import LEVEL_NAMES, WELL_KNOWN
 from fx_log.rules import RULES
@@ -53,7 +53,7 @@ ABOUT_NAMES: Final = (
 
 @attrs.frozen
 class Chunk:
-    """Raw rows of consecutive records, by the names of the columns in ``columns.py``."""
+    """Raw rows of consecutive records, by the names of the columns in ``rows.py``."""
 
     logs: Columns
     rare: Columns

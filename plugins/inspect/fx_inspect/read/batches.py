@@ -1,4 +1,4 @@
-"""Rows: raw columns of one VMO, in the order of its tree, as columns of tables."""
+"""Batches: the columns of a batch of rows of each table, made of raw columns (``RawColumns``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fx_inspect import format as wire
 from fx_inspect.read import tables
-from fx_inspect.read.columns import RawColumns, taken
+from fx_inspect.read.first_pass import RawColumns, taken
 from fx_inspect.read.order import Paths
 from fx_inspect.read.slots import PLACES, SlotColumns
 from fx_inspect.read.texts import TextColumnFill, TextCopy

@@ -1,4 +1,4 @@
-"""Raw columns of one VMO, as the kernels produce them, and their order in the tree."""
+"""The first pass over a VMO: runs all kernels, which fill its raw columns, and orders its tree."""
 
 from __future__ import annotations
 

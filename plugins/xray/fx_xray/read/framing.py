@@ -1,4 +1,7 @@
-"""What scans have in common: what they find, and the records that they step over."""
+"""Framing: the base of the scans, which finds where records end, and the list of their frames.
+
+The sizes of records are checked in ``scan.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,342 @@
+"""Batches: the columns of a batch of rows of each table, made of raw rows (``rows.py``)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import format as wire
+from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
+from fx_trace.read.match import Durations
+from fx_trace.read.scanner import TimedChunk
+from fxframework.io import arena
+from fxframework.kernels.buffers import gathered, view
+from fxframework.kit.scanned import Batch, Columns, value_columns
+from fxframework.model.strings import StringPool, TextColumn
+
+__all__ = ["batch_of", "small_columns"]
+
+I64 = NDArray[np.int64]
+SCOPE_ASYNC = 255
+"""Scope of an asynchronous instant."""
+_SLICE_KINDS = (wire.EVENT_DURATION_BEGIN, wire.EVENT_DURATION_COMPLETE, wire.EVENT_ASYNC_BEGIN)
+_SLICE_KIND = np.zeros(256, np.uint8)
+_SLICE_KIND[list(_SLICE_KINDS)] = (0, 1, 2)
+_INSTANT_KINDS = (wire.EVENT_INSTANT, wire.EVENT_ASYNC_INSTANT)
+_IS_INSTANT = np.zeros(256, np.bool_)
+_IS_INSTANT[list(_INSTANT_KINDS)] = True
+_FLOW_KINDS = tuple(range(wire.EVENT_FLOW_BEGIN, wire.EVENT_FLOW_END + 1))
+
+
+class _Picked:
+    """Rows picked by a mask or by indices; all of them are taken as they are, without copying."""
+
+    def __init__(self, rows: NDArray[Any]) -> None:
+        if rows.dtype == np.bool_:
+            self.count = rows.size if rows.strides == (0,) else int(np.count_nonzero(rows))
+            self._index = None if self.count == rows.size else np.flatnonzero(rows)
+        else:
+            self.count = int(rows.size)
+            self._index = rows
+
+    def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column if self._index is None else gathered(column, self._index)
+
+
+class _Maker:
+    """Makes the columns of a part, each when it is asked for. It does not refer to the capture."""
+
+    def __init__(
+        self, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
+    ) -> None:
+        self.passed = passed
+        self.chunk = part.chunk
+        self.times = part.times
+        self.pool = pool
+        self.data = data
+
+    def events_where(self, mask: NDArray[np.bool_], kinds: tuple[int, ...]) -> _Picked:
+        """Return the rows of events of these types, of which ``mask`` has the same by number."""
+        kind = self.chunk.events.kind
+        seen = self.passed.scanner.seen
+        if not seen(*kinds):
+            return _Picked(np.zeros(0, np.int64))
+        if seen(*kinds) == seen(*range(wire.EVENT_FLOW_END + 1)):
+            return _Picked(np.broadcast_to(np.True_, kind.size))
+        return _Picked(mask[kind])
+
+    def common(self, picked: _Picked) -> Columns:
+        """Return the columns that every event has."""
+        events, times = self.chunk.events, self.times
+        return {
+            "offset": lambda: picked(events.offset),
+            "ts": lambda: picked(times.events),
+            "ticks": lambda: picked(events.ticks).view(np.uint64),
+            "thread": lambda: picked(events.thread),
+            "category": lambda: picked(events.category),
+            "name": lambda: picked(events.name),
+        }
+
+    def slices(self) -> tuple[int, Columns]:
+        """Durations and asynchronous operations."""
+        events, times, spans = self.chunk.events, self.times, self.passed.spans
+        seen = self.passed.scanner.seen
+        picked = self.events_where(IS_SLICE, _SLICE_KINDS)
+        first = self.chunk.first["slices"]
+        mine = slice(first, first + picked.count)
+
+        def ids() -> NDArray[np.uint64]:
+            if not seen(wire.EVENT_ASYNC_BEGIN):
+                return np.broadcast_to(np.uint64(0), picked.count)
+            kind = picked(events.kind)
+            return np.where(kind == wire.EVENT_ASYNC_BEGIN, picked(events.word), 0).view(np.uint64)
+
+        def kinds() -> NDArray[np.uint8]:
+            for kind in _SLICE_KINDS:
+                if seen(kind) == seen(*_SLICE_KINDS):
+                    return np.broadcast_to(_SLICE_KIND[kind], picked.count)
+            of_each: NDArray[np.uint8] = _SLICE_KIND[picked(events.kind)]
+            return of_each
+
+        @functools.cache
+        def ts() -> I64:
+            return np.ascontiguousarray(picked(times.events))
+
+        def durations() -> I64:
+            out: I64 = arena.empty(picked.count, np.int64)
+            Durations(view(ts(), "i8"), view(spans.end[mine], "i8"), out).run()
+            return out
+
+        return picked.count, {
+            **self.common(picked),
+            "ts": ts,
+            "dur": durations,
+            "depth": lambda: spans.depth[mine],
+            "parent": lambda: spans.parent[mine],
+            "kind": kinds,
+            "id": ids,
+        }
+
+    def instants(self) -> tuple[int, Columns]:
+        """Points in time."""
+        events = self.chunk.events
+        picked = self.events_where(_IS_INSTANT, _INSTANT_KINDS)
+
+        def scopes() -> NDArray[np.uint8]:
+            scope = picked(events.word).astype(np.uint8)
+            if self.passed.scanner.seen(wire.EVENT_ASYNC_INSTANT):
+                scope[picked(events.kind) == wire.EVENT_ASYNC_INSTANT] = SCOPE_ASYNC
+            return scope
+
+        def ids() -> NDArray[np.uint64]:
+            if not self.passed.scanner.seen(wire.EVENT_ASYNC_INSTANT):
+                return np.broadcast_to(np.uint64(0), picked.count)
+            plain = picked(events.kind) == wire.EVENT_INSTANT
+            return np.where(plain, 0, picked(events.word)).view(np.uint64)
+
+        return picked.count, {**self.common(picked), "scope": scopes, "id": ids}
+
+    def flows(self) -> tuple[int, Columns]:
+        """Points of flows."""
+        events, spans = self.chunk.events, self.passed.spans
+        picked = self.events_where(IS_FLOW, _FLOW_KINDS)
+        first = self.chunk.first["flows"]
+        return picked.count, {
+            **self.common(picked),
+            "id": lambda: picked(events.word).view(np.uint64),
+            "phase": lambda: (picked(events.kind) - wire.EVENT_FLOW_BEGIN).astype(np.uint8),
+            "slice": lambda: spans.flows[first : first + picked.count],
+        }
+
+    def counters(self) -> tuple[int, Columns]:
+        """Values of counters."""
+        counters, events, args = self.chunk.counters, self.chunk.events, self.chunk.args
+        picked = _Picked(counters.event)
+        arg = counters.arg
+        kind, value = args.type[arg], args.value[arg]
+        is_double = kind == wire.ARG_DOUBLE
+
+        def values() -> NDArray[np.float64]:
+            unsigned = (kind == wire.ARG_UINT64) & (value < 0)
+            out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
+            return np.asarray(np.where(is_double, value.view(np.float64), out))
+
+        return picked.count, {
+            **self.common(picked),
+            "id": lambda: picked(events.word).view(np.uint64),
+            "series": lambda: args.name[arg],
+            "value": values,
+            "value_int": lambda: np.where(is_double, 0, value),
+            "is_int": lambda: ~is_double,
+        }
+
+    def sched(self) -> tuple[int, Columns]:
+        """Context switches and wakeups."""
+        sched, passed = self.chunk.sched, self.passed
+        legacy = sched.kind == wire.SCHED_LEGACY_SWITCH
+
+        def threads(column: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
+            return np.where(legacy, column, passed.tasks.threads_of(column, rows)).astype(np.int32)
+
+        return int(sched.kind.size), {
+            "offset": sched.offset,
+            "ts": self.times.sched,
+            "ticks": sched.ticks.view(np.uint64),
+            "cpu": lambda: sched.cpu.astype(np.uint16),
+            "kind": sched.kind,
+            "prev": lambda: threads(sched.prev, sched.kind == wire.SCHED_SWITCH),
+            "next": lambda: threads(sched.next, ~legacy),
+            "prev_state": sched.state,
+            "prev_priority": sched.prev_priority,
+            "next_priority": sched.next_priority,
+        }
+
+    def logs(self) -> tuple[int, Columns]:
+        """Log records."""
+        logs, passed, data = self.chunk.logs, self.passed, self.data
+        rows = int(logs.thread.size)
+        none = np.broadcast_to(np.int32(-1), rows)
+        return rows, {
+            "offset": logs.offset,
+            "ts": self.times.logs,
+            "ticks": logs.ticks.view(np.uint64),
+            "severity": np.broadcast_to(np.uint8(0), rows),
+            "severity_name": none,
+            "pid": lambda: passed.tasks.pids[logs.thread],
+            "tid": lambda: passed.tasks.tids[logs.thread],
+            "tags": none,
+            "component": none,
+            "message": lambda: TextColumn.gather(data, logs.start, logs.length),
+            "file": none,
+            "line": np.broadcast_to(np.uint32(0), rows),
+            "dropped": np.broadcast_to(np.uint64(0), rows),
+        }
+
+    def blobs(self) -> tuple[int, Columns]:
+        """Return the columns of `blobs`, and how many rows they have."""
+        blobs = self.chunk.blobs
+        return int(blobs.type.size), {
+            "offset": blobs.offset,
+            "name": blobs.name,
+            "type": blobs.type,
+            "size": lambda: blobs.length.view(np.uint64),
+            "data": lambda: np.column_stack((blobs.start, blobs.length)),
+        }
+
+    def objects(self) -> tuple[int, Columns]:
+        """Annotations of objects."""
+        objects = self.chunk.objects
+        return int(objects.kind.size), {
+            "offset": objects.offset,
+            "kind": objects.kind,
+            "type": objects.type,
+            "id": objects.value.view(np.uint64),
+            "pid": objects.pid.view(np.uint64),
+            "name": objects.name,
+        }
+
+    def profiler(self) -> tuple[int, Columns]:
+        """Modules, mappings and backtraces."""
+        rows, pool = self.chunk.profiler, self.pool
+
+        def build_ids() -> NDArray[np.int32]:
+            codes, inverse = np.unique(rows.build_id, return_inverse=True)
+            as_hex = [
+                -1 if code < 0 else pool.intern(pool.bytes_of(code).hex().encode())
+                for code in codes.tolist()
+            ]
+            return np.array(as_hex, np.int32)[inverse]
+
+        return int(rows.kind.size), {
+            "offset": rows.offset,
+            "ts": self.times.profiler,
+            "ticks": rows.ticks.view(np.uint64),
+            "kind": rows.kind,
+            "thread": rows.thread,
+            "pid": rows.pid.view(np.uint64),
+            "module": rows.module,
+            "name": rows.name,
+            "build_id": build_ids,
+            "flags": rows.flags.view(np.uint32),
+            "address": rows.address.view(np.uint64),
+            "size": rows.size.view(np.uint64),
+            "vaddr": rows.vaddr.view(np.uint64),
+            "frames": lambda: np.column_stack((rows.start, rows.length)),
+        }
+
+    def args(self) -> tuple[int, Columns]:
+        """Arguments."""
+        args, annotations, passed = self.chunk.args, self.chunk.annotations, self.passed
+        rows = int(args.type.size)
+
+        def parents() -> I64:
+            if not passed.scanner.scan.end_args:
+                return np.asarray(args.parent)
+            later = np.flatnonzero(args.parent <= wire.PARENT_END)
+            parent = args.parent.copy()
+            parent[later] = passed.spans.ends[wire.PARENT_END - parent[later]]
+            return np.asarray(parent)
+
+        def annotated() -> NDArray[np.int32]:
+            if not annotations.arg.size:
+                return np.broadcast_to(np.int32(-1), rows)
+            names = np.full(rows, -1, np.int32)
+            names[annotations.arg] = annotations.name
+            return names
+
+        return rows, {
+            "offset": args.offset,
+            "table": args.table,
+            "parent": parents,
+            "name": args.name,
+            "type": args.type,
+            **value_columns(args.type, args.value, passed.scanner.scan.types_seen),
+            "trace_annotation": annotated,
+        }
+
+
+_MAKERS: dict[str, Callable[[_Maker], tuple[int, Columns]]] = {
+    "slices": _Maker.slices,
+    "instants": _Maker.instants,
+    "counters": _Maker.counters,
+    "flows": _Maker.flows,
+    "sched": _Maker.sched,
+    "logs": _Maker.logs,
+    "args": _Maker.args,
+    "blobs": _Maker.blobs,
+    "trace_objects": _Maker.objects,
+    "trace_profiler": _Maker.profiler,
+}
+
+
+def batch_of(
+    name: str, passed: TracePass, part: TimedChunk, pool: StringPool, data: NDArray[np.uint8]
+) -> Batch:
+    """Return the rows of a streamed table that a part holds."""
+    rows, columns = _MAKERS[name](_Maker(passed, part, pool, data))
+    return Batch(part.chunk.first[name], rows, columns)
+
+
+def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:
+    """Return the columns of `threads` or `processes`, but ``row``."""
+    tasks = passed.tasks
+    if name == "threads":
+        names = tasks.names.copy()
+        for thread in np.flatnonzero(tasks.gone).tolist():
+            names[thread] = pool.intern(f"<thr#{int(tasks.gone[thread]) - 1}>".encode())
+        return {
+            "offset": tasks.offsets,
+            "id": np.arange(tasks.pids.size, dtype=np.int32),
+            "pid": tasks.pids,
+            "tid": tasks.tids,
+            "name": names,
+        }
+    return {
+        "offset": tasks.process_offsets,
+        "pid": tasks.processes,
+        "name": tasks.process_names,
+    }

@@ -1,0 +1,252 @@
+"""Batches: the columns of a batch of rows of each table, made of raw rows (``first_pass.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import format as wire
+from fx_xray.format import ARGUMENT, CUSTOM, DATA, EVENT_TYPE, TYPED
+from fx_xray.read.events import to_ns, to_spans
+from fx_xray.read.first_pass import CallPass, Rows
+from fx_xray.read.log import Log
+from fx_xray.read.symbols import FunctionNames, code_of
+from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
+from fxframework.kit.scanned import Batch, Columns
+from fxframework.model.schema import TABLE_CODES
+
+__all__ = ["batch_of", "small_columns"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+_ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10
+"""Of `args`: uint64, uint32, blob."""
+_CALL_KIND = 3
+"""Of `slices`."""
+_BUFFER_COLUMNS = tuple(
+    column for column in SCHEMAS["xray_buffers"].all_columns if column.name != "row"
+)
+
+
+def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
+    slices, spans = rows.slices, passed.matcher.spans
+    count = int(slices.offset.size)
+    first = rows.first["slices"]
+    mine = slice(first, first + count)
+    frequency = passed.frequency
+    made: list[tuple[I64, I64]] = []
+
+    def spans_in_ns() -> tuple[I64, I64]:
+        if not made:
+            made.append(to_spans(slices.ticks, spans.ticks[mine], frequency))
+        return made[0]
+
+    columns: Columns = {
+        "offset": slices.offset,
+        "ts": lambda: spans_in_ns()[0],
+        "ticks": slices.ticks.view(np.uint64),
+        "dur": lambda: spans_in_ns()[1],
+        "thread": slices.thread,
+        "category": np.broadcast_to(np.int32(-1), count),
+        "name": lambda: names.of(slices.function),
+        "depth": slices.depth,
+        "parent": slices.parent,
+        "kind": np.broadcast_to(np.uint8(_CALL_KIND), count),
+        "id": np.broadcast_to(np.uint64(0), count),
+        "xray_function": slices.function,
+        "xray_ticks": spans.ticks[mine],
+        "xray_cpu": slices.cpu,
+        "xray_exit": spans.exit[mine],
+        "xray_entry": slices.entry,
+    }
+    return Batch(rows.first["slices"], count, columns)
+
+
+def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
+    instants = rows.instants
+    count = int(instants.offset.size)
+    frequency = passed.frequency
+
+    strings = names.strings
+
+    def categories() -> NDArray[np.int32]:
+        codes = np.zeros(8, np.int32)
+        codes[:] = strings.intern(UNMATCHED_EXIT.encode())
+        codes[CUSTOM] = strings.intern(CUSTOM_EVENT.encode())
+        codes[TYPED] = strings.intern(TYPED_EVENT.encode())
+        found: NDArray[np.int32] = codes[instants.kind]
+        return found
+
+    def shown() -> NDArray[np.int32]:
+        codes = categories()
+        exits = instants.kind < ARGUMENT
+        codes[exits] = names.of(instants.function[exits])
+        return codes
+
+    columns: Columns = {
+        "offset": instants.offset,
+        "ts": lambda: to_ns(instants.ticks, frequency),
+        "ticks": instants.ticks.view(np.uint64),
+        "thread": instants.thread,
+        "category": categories,
+        "name": shown,
+        "scope": np.broadcast_to(np.uint8(0), count),
+        "id": np.broadcast_to(np.uint64(0), count),
+        "xray_cpu": instants.cpu,
+        "xray_event_type": lambda: np.where(instants.kind == TYPED, instants.function, 0).astype(
+            np.uint16
+        ),
+    }
+    return Batch(rows.first["instants"], count, columns)
+
+
+def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
+    args = rows.args
+    count = int(args.offset.size)
+    strings = names.strings
+    tables = np.array([TABLE_CODES["slices"], TABLE_CODES["instants"]], np.uint8)
+
+    def shown() -> NDArray[np.int32]:
+        numbers, inverse = np.unique(args.name, return_inverse=True)
+        special = {DATA: "data", EVENT_TYPE: "event_type"}
+        codes = [
+            strings.intern(special.get(number, f"arg{number}").encode())
+            for number in numbers.tolist()
+        ]
+        return np.array(codes, np.int32)[inverse.reshape(-1)]
+
+    def types() -> U8:
+        kinds = np.full(count, _ARGUMENT_TYPE, np.uint8)
+        kinds[args.name == DATA] = _DATA_TYPE
+        kinds[args.name == EVENT_TYPE] = _EVENT_TYPE
+        return kinds
+
+    def values() -> I64:
+        data = args.name == DATA
+        return np.where(data, 0, args.value) if data.any() else args.value
+
+    def payloads() -> NDArray[np.int32]:
+        picked = np.flatnonzero(args.name == DATA)
+        if not picked.size:
+            return np.broadcast_to(np.int32(-1), count)
+        codes = np.full(count, -1, np.int32)
+        data = passed.log.payloads
+        codes[picked] = [
+            strings.intern(data[at : at + size].tobytes())
+            for at, size in zip(
+                args.value[picked].tolist(), args.size[picked].tolist(), strict=True
+            )
+        ]
+        return codes
+
+    columns: Columns = {
+        "offset": args.offset,
+        "table": lambda: tables[args.of_instant],
+        "parent": args.parent,
+        "name": shown,
+        "type": types,
+        "int": values,
+        "uint": lambda: values().view(np.uint64),
+        "float": np.broadcast_to(np.float64(0), count),
+        "str": payloads,
+    }
+    return Batch(rows.first["args"], count, columns)
+
+
+_MAKERS: Mapping[str, Callable[[CallPass, FunctionNames, Rows], Batch]] = {
+    "slices": _slices,
+    "instants": _instants,
+    "args": _args,
+}
+
+
+def batch_of(name: str, passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
+    """Return the rows of a streamed table that a part holds."""
+    return _MAKERS[name](passed, names, rows)
+
+
+# --- Tables of few rows ---------------------------------------------------------------------------
+
+
+def small_columns(name: str, passed: CallPass, names: FunctionNames) -> Columns:
+    """Return the columns of a table that has few rows, except `row`."""
+    if name == "processes":
+        return _processes(passed.log)
+    if name == "threads":
+        return _threads(passed.log)
+    if name == "xray_buffers":
+        return _buffers(passed.log)
+    return _functions(passed, names)
+
+
+def _processes(log: Log) -> Columns:
+    pids, first = np.unique(log.pids, return_index=True)
+    order = np.argsort(first, kind="stable")
+    return {
+        "offset": log.thread_offsets[first[order]],
+        "pid": pids[order],
+        "name": np.full(pids.size, -1, np.int32),
+    }
+
+
+def _threads(log: Log) -> Columns:
+    return {
+        "offset": log.thread_offsets,
+        "id": np.arange(log.pids.size, dtype=np.int32),
+        "pid": log.pids,
+        "tid": log.tids,
+        "name": np.full(log.pids.size, -1, np.int32),
+    }
+
+
+def _buffers(log: Log) -> Columns:
+    if log.buffers is not None:
+        return {**log.buffers}
+    empty = np.zeros(0, np.int64)
+    return {column.name: empty.astype(column.kind) for column in _BUFFER_COLUMNS}
+
+
+def _functions(passed: CallPass, names: FunctionNames) -> Columns:
+    ids, calls = passed.functions
+    log, symbols, strings = passed.log, names.symbols, names.strings
+
+    def column(dtype: type, of: Callable[[int], int], otherwise: Any) -> Any:
+        """Return what the maps say of each function; nothing is asked where there is no map."""
+        if not symbols:
+            return np.broadcast_to(np.asarray(otherwise, dtype), ids.shape)
+        return np.fromiter(map(of, map(int, ids)), dtype, ids.size)
+
+    def codes(of: Callable[[int], str | None]) -> NDArray[np.int32]:
+        found: NDArray[np.int32] = column(np.int32, lambda id: code_of(of(id), strings), -1)
+        return found
+
+    objects = ids >> wire.OBJECT_SHIFT
+    return {
+        "offset": lambda: _first_offsets(log, ids),
+        "id": ids.astype(np.uint32),
+        "object": lambda: column(
+            np.uint8, lambda id: symbols.object(id) & wire.MAX_OBJECT, objects
+        ),
+        "name": names.codes,
+        "linkage_name": lambda: codes(symbols.linkage_name),
+        "source": lambda: codes(symbols.source),
+        "address": lambda: column(np.uint64, symbols.address, 0),
+        "calls": calls,
+    }
+
+
+def _first_offsets(log: Log, ids: I64) -> I64:
+    """Byte offsets of the first events of functions, whose ids are ascending; same shape."""
+    first: I64 = np.full(ids.size, -1, np.int64)
+    for events in log.events():
+        of_calls = events.kind <= wire.FunctionKind.ENTER_ARG
+        places = np.searchsorted(ids, events.function[of_calls])[::-1]
+        found: I64 = np.full(ids.size, -1, np.int64)
+        found[places] = events.offset[of_calls][::-1]  # the last that is stored is the first
+        first = np.where(first < 0, found, first)
+        if first.size and int(first.min()) >= 0:
+            break
+    return first

@@ -1,0 +1,71 @@
+"""Salvage of traces: a sound one is copied, any other is written again from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fx_xray import format as wire
+from fx_xray import rules
+from fx_xray.format import ARGUMENT
+from fx_xray.read.events import Events
+from fx_xray.read.header import asked_order
+from fx_xray.read.views import whole_of
+from fx_xray.write.extract import check_names, copy, findings_to_repair, header_of, pack
+from fx_xray.write.merge import WRITTEN_ORDER
+from fxframework.io.sink import Sink
+from fxframework.kit.salvage import Loss, lost
+from fxframework.model.capture import Capture
+
+__all__ = ["salvage"]
+
+
+def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """Write all sound records. Yield each loss (``fxframework.registry.Writer``).
+
+    A sound trace is copied. Any other is rewritten from its events, so that extents, preambles and
+    times are right; a repair is a loss of 0 bytes.
+    """
+    check_names(options)
+    header = header_of(capture)
+    found = findings_to_repair(capture)
+    if not found and (
+        header is None or asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
+    ):
+        copy(capture, sink)
+        return
+    if header is None:
+        yield from map(lost, capture.checked_records())
+        return
+    shown = {rules.TIME_OVERFLOW.code}
+    found_lost = whole_of(capture).log.losses.filled()
+    for start, stop, number in zip(*(each.tolist() for each in found_lost.values()), strict=True):
+        rule = rules.RULES.numbered(number)
+        shown.add(rule.code)
+        what = "unknown" if rule == rules.UNKNOWN_METADATA else "damaged"
+        message = f"{stop - start} bytes are not a record; left out"
+        yield Loss(start, stop - start, what, message, rule.code)
+    for finding in found:
+        if finding.code not in shown:
+            message = f"{finding.message}; repaired"
+            yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
+    timeless: list[Events] = []
+    for what, count in pack(capture, header, sink, options, timeless).items():
+        yield Loss(0, 0, "event", f"{count} {what}: left out or changed")
+    for events in timeless:
+        yield from _timeless(events, capture.format)
+
+
+def _timeless(events: Events, form: str) -> Iterator[Loss]:
+    """Yield the losses of events whose times nanoseconds cannot hold."""
+    for kind, offset, size in zip(
+        events.kind.tolist(), events.offset.tolist(), events.size.tolist(), strict=True
+    ):
+        nbytes = wire.METADATA_BYTES + max(size, 0)
+        if form == "xray-basic":
+            nbytes = wire.BASIC_BYTES
+        elif kind < ARGUMENT:
+            nbytes = wire.FUNCTION_BYTES
+        what = "call_argument" if kind == ARGUMENT else "function" if kind < ARGUMENT else "event"
+        message = f"{nbytes} bytes at a time that nanoseconds cannot hold; left out"
+        yield Loss(offset, nbytes, what, message, rules.TIME_OVERFLOW.code)
