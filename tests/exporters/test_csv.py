@@ -13,7 +13,7 @@ import pytest
 import toy
 
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.exporters.rows import Arguments, ArgumentStream
+from fxframework.exporters.rows import ArgumentStream
 from fxframework.host import Host, default_host
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture, Summary
@@ -23,6 +23,7 @@ from fxframework.model.table import Table
 from fxframework.registry import parse_options
 from fxframework.testing.kernels import plain_kernels
 
+from ..reference.arguments import Arguments
 from ..samples import samples
 
 

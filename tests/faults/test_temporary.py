@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import fxframework
-from fx_trace.export.events import Events, InTime
 from fx_xray.read import calls
 from fxframework.errors import ExitCode, TemporaryFileError
 from fxframework.exporters.perfetto import order
@@ -20,6 +19,7 @@ from fxframework.host import Host
 from fxframework.io import remote, source, spill
 from fxframework.io.temporary import TemporaryFile
 from fxframework.kit import runs
+from fxframework.kit.in_time import Events, InTime
 from fxframework.testing.cli import run_cli
 
 from .test_outputs import full_disk
@@ -95,7 +95,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (calls, "IN_MEMORY", 0),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr("fx_trace.export.events.WAITING", 16)
+    monkeypatch.setattr("fxframework.kit.in_time.WAITING", 16)
     return tmp_path
 
 

@@ -7,24 +7,32 @@ exact. Formats with their own JSON have their own exporter, which takes preceden
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.rows import Arguments, tasks
+from fxframework.exporters.rows import ArgumentMembers, Bounds, json_arguments, tasks
 from fxframework.io.sink import Sink
+from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export
+from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
-from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.schema import ASYNC, STANDARD_TABLES
 from fxframework.model.table import Table
 
 __all__ = ["TABLES", "ChromeExport"]
 
+I64 = NDArray[np.int64]
 TABLES = frozenset({"slices", "instants", "counters"})
 """Tables whose rows become events."""
-SCOPES = {"thread": "t", "process": "p", "global": "g"}
+SCOPES = {0: "t", 1: "p", 2: "g"}
+BETWEEN = b",\n"
+"""What is before each event but the first."""
 
 
 class ChromeExport(Export):
@@ -32,56 +40,41 @@ class ChromeExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._between = b'{"displayTimeUnit":"ns","traceEvents":[\n'
+        self._begun = False
 
     def write(self, capture: Capture) -> None:
         """Write a capture's events. Raises WriteRefusedError if it has none."""
-        events = 0
-        who = {number: (one.pid, one.tid) for number, one in tasks(capture).items()}
+        before = self._sink.written
+        events = _Events(capture)
         for name in ("slices", "instants", "counters"):
             if name in capture.schemas:
-                arguments = Arguments(capture, name)
-                for batch in capture.batches(name):
-                    events += self._lines(_EVENTS[name](_heads(who, batch), batch,
-                                                        _args(arguments, batch)))  # fmt: skip
-        if not events:
+                for text in events.of(capture, name):
+                    self._put(text)
+        if self._sink.written == before:
             raise WriteRefusedError(
                 "it has no slices, instants or counters",
                 path=capture.name,
                 remedy="`fxf info` shows what there is",
             )
-        self._lines(_names(capture))
+        self._put(b"".join(BETWEEN + event.encode() for event in _names(capture)))
         for name, rows in capture.row_counts().items():
             if rows and name not in {*TABLES, "args", "threads", "processes"}:
                 self._dropped[f"rows of {name}"] += rows
             for column in _unknown(capture, name) if rows and name in TABLES else ():
                 self._dropped[f"values of {name}.{column}"] += rows
 
-    def _lines(self, events: Iterable[str]) -> int:
-        lines = list(events)
-        if lines:
-            self._sink.write(self._between + ",\n".join(lines).encode("utf-8", "replace"))
-            self._between = b",\n"
-        return len(lines)
+    def _put(self, events: bytes) -> None:
+        if events and not self._begun:
+            self._begun = True
+            self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
+            events = events[len(BETWEEN) :]
+        self._sink.write(events)
 
     def close(self) -> Mapping[str, int]:
         """End the document; return the counts of what could not be written, by name."""
-        if not self._between.startswith(b"{"):
+        if self._begun:
             self._sink.write(b"\n]}\n")
         return super().close()
-
-
-def _heads(who: Mapping[int, tuple[int, int]], table: Table) -> Iterator[str]:
-    """Yield the members common to all events, without the closing brace."""
-    count = len(table)
-    threads = table.array("thread").tolist() if "thread" in table else [-1] * count
-    categories = table.texts("category") if "category" in table else [None] * count
-    for ts, thread, category, name in zip(
-        table.array("ts").tolist(), threads, categories, table.texts("name"), strict=True
-    ):
-        pid, tid = who.get(thread, (0, 0))
-        cat = f'"cat":{_json(category)},' if category else ""
-        yield f'{{{cat}"name":{_json(name or "")},"ts":{_us(ts)},"pid":{pid},"tid":{tid}'
 
 
 def _unknown(capture: Capture, table: str) -> list[str]:
@@ -90,59 +83,97 @@ def _unknown(capture: Capture, table: str) -> list[str]:
     return [c.name for c in capture.schemas[table].all_columns if c.name not in known]
 
 
-def _json(text: str) -> str:
-    return orjson.dumps(text.encode("utf-8", "replace").decode()).decode()
+def _json(text: str | None) -> str:
+    return orjson.dumps(text or "").decode()
 
 
-def _us(ns: int) -> str:
-    """Format nanoseconds as exact microseconds."""
-    whole, rest = divmod(abs(ns), 1000)
-    return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"
+class _Events:
+    """Renders rows of tables as events, each behind ``BETWEEN``."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._templates = templates = Templates(b"", b",", b"")
+        self._lines = Lines(templates)
+        pool = capture.strings
+        self._arguments = json_arguments(templates, pool, "{}:".format)
+        who = {number: (one.pid, one.tid) for number, one in tasks(capture).items()}
+
+        def numbered(make: Callable[[int], str]) -> Numbered:
+            return Numbered(templates, make, sparse=True)
+
+        def text(code: int) -> str:
+            return pool[code] if code >= 0 else ""
+
+        self._names = numbered(lambda code: _json(text(code)))
+        self._categories = numbered(
+            lambda code: f'"cat":{_json(text(code))},' if text(code) else ""
+        )
+        self._series = numbered(lambda code: _json(text(code) or "value"))
+        self._who = numbered(lambda thread: '"pid":{},"tid":{}'.format(*who.get(thread, (0, 0))))
+        self._scopes = numbered(lambda scope: SCOPES.get(scope, "t"))
+
+    def of(self, capture: Capture, name: str) -> Iterator[bytes]:
+        """Yield the events of a table."""
+        arguments = ArgumentMembers(capture, name, self._arguments)
+        makers = {"slices": self._slices, "instants": self._instants, "counters": self._counters}
+        for batch, bounds in arguments.parts(capture.batches(name)):
+            makers[name](batch, bounds)
+            yield self._lines.joined()[0].data.tobytes()
+
+    def _head(self, table: Table, rows: I64, ts: I64) -> list[Cell]:
+        """Return the parts for the members that all events have."""
+        return [
+            BETWEEN + b"{",
+            self._categories(table.array("category")[rows]),
+            b'"name":',
+            self._names(table.array("name")[rows]),
+            b',"ts":',
+            (MICROS, ts[rows]),
+            b",",
+            self._who(table.array("thread")[rows]),
+        ]
+
+    def _slices(self, table: Table, bounds: Bounds) -> None:
+        ts, dur, number = (table.array(name) for name in ("ts", "dur", "id"))
+        closed = dur >= 0
+        for group, rows in groups(2 * (table.array("kind") == ASYNC) + closed):
+            is_async, is_closed = divmod(group, 2)
+            event = self._head(table, rows, ts)
+            if is_async:
+                id: list[Cell] = [b',"id":"0x', (HEX, number[rows]), b'"']
+                event += [b',"ph":"b"', *id, *_args(bounds, rows)]
+                if is_closed:
+                    event += [*self._head(table, rows, ts + dur), b',"ph":"e"', *id, b"}"]
+            elif is_closed:
+                event += [b',"ph":"X","dur":', (MICROS, dur[rows]), *_args(bounds, rows)]
+            else:
+                event += [b',"ph":"B"', *_args(bounds, rows)]
+            self._lines.put(rows, *event)
+
+    def _instants(self, table: Table, bounds: Bounds) -> None:
+        rows = np.arange(len(table))
+        scope: list[Cell] = [b',"ph":"i","s":"', self._scopes(table.array("scope")), b'"']
+        head = self._head(table, rows, table.array("ts"))
+        self._lines.put(rows, *head, *scope, *_args(bounds, rows))
+
+    def _counters(self, table: Table, bounds: Bounds) -> None:
+        del bounds  # the series are the arguments
+        for is_int, rows in groups(table.array("is_int")):
+            value: Cell = (SIGNED, table.array("value_int")[rows])
+            if not is_int:
+                value = doubles(self._templates, table.array("value")[rows], _number)
+            series = self._series(table.array("series")[rows])
+            head = self._head(table, rows, table.array("ts"))
+            self._lines.put(rows, *head, b',"ph":"C","args":{', series, b":", value, b"}}")
 
 
-def _args(arguments: Arguments, table: Table) -> Iterator[str]:
-    """Yield the arguments of each row as a JSON object."""
-    for places in arguments.of(table.array("row")):
-        members = ",".join(f"{name}:{value}" for name, value in arguments.members(places))
-        yield f"{{{members}}}"
+def _args(bounds: Bounds, rows: I64) -> list[Cell]:
+    """Return the parts for the arguments of rows, and the end of an event."""
+    starts, stops = (bound[rows] for bound in bounds)
+    return [b',"args":{', (MEMBERS, starts), (MEMBERS_END, stops), b"}}"]
 
 
-def _slices(heads: Iterator[str], table: Table, args: Iterator[str]) -> Iterator[str]:
-    kinds = table.plain("kind") if "kind" in table else ["begin_end"] * len(table)
-    ids = table.array("id").tolist() if "id" in table else [0] * len(table)
-    rows = zip(heads, table.array("ts").tolist(), table.array("dur").tolist(), kinds, ids, args,
-               strict=True)  # fmt: skip
-    for head, ts, dur, kind, number, arg in rows:
-        if kind == "async":
-            yield f'{head},"ph":"b","id":"0x{number:x}","args":{arg}}}'
-            if dur >= 0:
-                # Repeat the members, with the time of the end.
-                end = head.replace(f'"ts":{_us(ts)},', f'"ts":{_us(ts + dur)},', 1)
-                yield f'{end},"ph":"e","id":"0x{number:x}"}}'
-        elif dur < 0:
-            yield f'{head},"ph":"B","args":{arg}}}'
-        else:
-            yield f'{head},"ph":"X","dur":{_us(dur)},"args":{arg}}}'
-
-
-def _instants(heads: Iterator[str], table: Table, args: Iterator[str]) -> Iterator[str]:
-    scopes = table.plain("scope") if "scope" in table else ["thread"] * len(table)
-    for head, scope, arg in zip(heads, scopes, args, strict=True):
-        yield f'{head},"ph":"i","s":"{SCOPES.get(scope, "t")}","args":{arg}}}'
-
-
-def _counters(heads: Iterator[str], table: Table, args: Iterator[str]) -> Iterator[str]:
-    del args  # the series are the arguments
-    values = table.array("value").tolist()
-    exact = table.array("value_int").tolist() if "value_int" in table else values
-    whole = table.array("is_int").tolist() if "is_int" in table else [False] * len(table)
-    series = table.texts("series") if "series" in table else ["value"] * len(table)
-    for head, name, value, integer, is_int in zip(heads, series, values, exact, whole, strict=True):
-        shown = str(integer) if is_int else orjson.dumps(value).decode()
-        yield f'{head},"ph":"C","args":{{{_json(name or "value")}:{shown}}}}}'
-
-
-_EVENTS = {"slices": _slices, "instants": _instants, "counters": _counters}
+def _number(value: float) -> str:
+    return orjson.dumps(value).decode()
 
 
 def _names(capture: Capture) -> Iterator[str]:

@@ -11,7 +11,7 @@ them as one JSON object, in the order of the capture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters.main_table import main_table
-from fxframework.exporters.rows import ArgumentStream
+from fxframework.exporters.rows import ArgumentMembers
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import (
     MEMBERS,
@@ -42,8 +42,8 @@ from fxframework.kit.row_texts import (
     value_forms,
 )
 from fxframework.model.capture import Capture
-from fxframework.model.schema import TABLE_CODES, THREAD_COLUMNS
-from fxframework.model.strings import TextColumn
+from fxframework.model.schema import THREAD_COLUMNS
+from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["CsvExport"]
@@ -88,18 +88,16 @@ class CsvExport(Export):
         makers = [_own_columns(cells)]
         if self._options["threads"] and "threads" in capture.schemas:
             makers.append(_ThreadColumns(capture, cells))
-        batches = capture.batches(name)
-        if self._options["args"] and "args" in capture.schemas and name in TABLE_CODES:
-            args = _ArgsColumn(capture, name, cells)
-            makers.append(args)
-            batches = args.parts(batches)
+        texts = _argument_texts(cells, capture.strings)
+        args = ArgumentMembers(capture, name if self._options["args"] else None, texts)
         between = self._delimiter.encode()
         rows = 0
-        for batch in batches:
-            templates.forget()
+        for batch, (starts, stops) in args.parts(capture.batches(name)):
             columns: dict[str, Column] = {}
             for make in makers:
                 columns.update(make(batch, columns.keys()))
+            if args.count:
+                columns.setdefault("args", ((MEMBERS, starts), (MEMBERS_END, stops)))
             if not rows and len(batch):
                 self._sink.write((self._delimiter.join(columns) + "\r\n").encode())
             parts = [part for column in columns.values() for part in (between, *column)]
@@ -307,51 +305,21 @@ class _ThreadColumns:
 # --- Arguments ---------------------------------------------------------------------------------
 
 
-class _ArgsColumn:
-    """Adds the arguments of each row as a JSON object."""
+def _argument_texts(cells: _CellMaker, pool: StringPool) -> ArgumentTexts:
+    """Return the texts of arguments, as members of a JSON object within a quoted field."""
 
-    def __init__(self, capture: Capture, table: str, cells: _CellMaker) -> None:
-        self._args = ArgumentStream(capture, table)
-        self._cells = cells
-        pool = capture.strings
+    def string(code: int) -> str:
+        text = cells.decoded(pool.bytes_of(code)) if code >= 0 else ""
+        return _in_quotes(orjson.dumps(text).decode())
 
-        def string(code: int) -> str:
-            text = cells.decoded(pool.bytes_of(code)) if code >= 0 else ""
-            return _in_quotes(orjson.dumps(text).decode())
-
-        def double(value: float) -> str:
-            return _in_quotes(json_double(value))
-
-        self._texts = ArgumentTexts(
-            cells.templates,
-            lambda code: f"{string(code)}:",
-            value_forms(
-                cells.templates,
-                string=string,
-                blob=lambda code: f'""{pool.bytes_of(code).hex()}""',
-                double=double,
-                shared=False,
-            ),
-            shared=False,
-        )
-
-    def parts(self, batches: Iterable[Table]) -> Iterator[Table]:
-        """Batches in parts that do not have too many arguments, each then the next to be made."""
-        for batch in batches:
-            if not self._args.count:
-                yield batch
-                continue
-            for some, found in self._args.pieces(batch.array("row")):
-                self._found = found
-                yield batch.select(some)
-
-    def __call__(self, _batch: Table, present: Iterable[str]) -> dict[str, Column]:
-        if not self._args.count or "args" in present:
-            return {}
-        starts, stops, columns = self._found
-        members = self._texts.of(columns, self._args.kinds(columns))
-        self._cells.templates.hold(*members)
-        return {"args": ((MEMBERS, starts), (MEMBERS_END, stops))}
+    forms = value_forms(
+        cells.templates,
+        string=string,
+        blob=lambda code: f'""{pool.bytes_of(code).hex()}""',
+        double=lambda value: _in_quotes(json_double(value)),
+        shared=False,
+    )
+    return ArgumentTexts(cells.templates, lambda code: f"{string(code)}:", forms, shared=False)
 
 
 def _in_quotes(text: str) -> str:

@@ -9,17 +9,28 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.kit.row_texts import BLOB, NULL, STRING, json_double
+from fxframework.kernels.templates import Templates
+from fxframework.kit.row_texts import BLOB, NULL, STRING, ArgumentTexts, value_forms
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, TABLE_CODES
+from fxframework.model.strings import StringPool
+from fxframework.model.table import Table
 
-__all__ = ["ArgumentStream", "Arguments", "Columns", "Task", "pieces", "tasks"]
+__all__ = [
+    "ArgumentMembers",
+    "ArgumentStream",
+    "Columns",
+    "Task",
+    "json_arguments",
+    "pieces",
+    "tasks",
+]
 
-INTEGERS = frozenset({"int32", "int64"})
-BITS = frozenset({"uint32", "uint64", "pointer", "koid"})
+Bounds = tuple[NDArray[np.int64], NDArray[np.int64]]
+KEPT = 16 << 20
+"""Most bytes of texts kept from one part of a table to the next."""
 PIECE = 1 << 20
 """Characters collected before they are written."""
-Decode = Callable[[bytes], str]
 
 
 class Task(NamedTuple):
@@ -70,71 +81,47 @@ def pieces(texts: Iterable[str]) -> Iterator[bytes]:
         yield "".join(some).encode("utf-8", "replace")
 
 
-class Arguments:
-    """The arguments of one table's rows, with names and values as JSON.
+def json_arguments(
+    templates: Templates, pool: StringPool, name: Callable[[str], str]
+) -> ArgumentTexts:
+    """Return the texts of arguments with values as JSON; ``name`` shows a name given as JSON."""
 
-    ``decode`` decodes strings; by default, invalid UTF-8 becomes U+FFFD.
-    """
+    def string(code: int) -> str:
+        return orjson.dumps(pool[code] if code >= 0 else "").decode()
 
-    def __init__(self, capture: Capture, table: str, decode: Decode | None = None) -> None:
-        self._decode = decode or (lambda data: data.decode("utf-8", "replace"))
-        self._pool = capture.strings
-        self._texts: dict[int, str] = {}
-        parts: dict[str, list[NDArray[Any]]] = {
-            name: [] for name in ("parent", "name", "type", "int", "uint", "float", "str")
-        }
-        if "args" in capture.schemas and table in TABLE_CODES:
-            self._types = capture.schemas["args"].column("type").values
-            for batch in capture.batches("args"):
-                mine = batch.array("table") == TABLE_CODES[table]
-                for name, some in parts.items():
-                    some.append(batch.array(name)[mine])
-        empty = np.zeros(0, np.int64)
-        whole = {name: np.concatenate(some) if some else empty for name, some in parts.items()}
-        order = np.argsort(whole["parent"], kind="stable")
-        self._columns = {name: column[order] for name, column in whole.items()}
-        self._parents = self._columns["parent"]
+    forms = value_forms(
+        templates, string=string, blob=lambda code: f'"{pool.bytes_of(code).hex()}"'
+    )
+    return ArgumentTexts(templates, lambda code: name(string(code)), forms)
 
-    def __len__(self) -> int:
-        return int(self._parents.size)
 
-    def of(self, rows: NDArray[np.int64]) -> list[range]:
-        """Return for each of these rows the range of its arguments, for ``members``."""
-        first = np.searchsorted(self._parents, rows, "left").tolist()
-        last = np.searchsorted(self._parents, rows, "right").tolist()
-        return [range(start, stop) for start, stop in zip(first, last, strict=True)]
+class ArgumentMembers:
+    """The arguments of the rows of a table as members of templates; none without a table."""
 
-    def members(self, places: range) -> list[tuple[str, str]]:
-        """Return names and values of arguments as JSON."""
-        names = self._columns["name"]
-        return [(self._text(int(names[at])), self._value(at)) for at in places]
+    def __init__(self, capture: Capture, table: str | None, texts: ArgumentTexts) -> None:
+        self._stream: ArgumentStream | None = None
+        if table is not None and table in TABLE_CODES and "args" in capture.schemas:
+            self._stream = ArgumentStream(capture, table)
+        self._texts = texts
+        self.count = self._stream.count if self._stream else 0
+        """Total number of arguments."""
 
-    def _text(self, code: int) -> str:
-        """Return a pooled string as JSON."""
-        text = self._texts.get(code)
-        if text is None:
-            text = orjson.dumps(self._decode(self._bytes(code))).decode()
-            self._texts[code] = text
-        return text
+    def parts(self, batches: Iterable[Table]) -> Iterator[tuple[Table, Bounds]]:
+        """Yield batches, in parts that do not have too many arguments, with the bounds of members.
 
-    def _bytes(self, code: int) -> bytes:
-        return self._pool.bytes_of(code) if code >= 0 else b""
-
-    def _value(self, at: int) -> str:
-        columns = self._columns
-        kind = self._types.get(int(columns["type"][at]), "")
-        code = int(columns["str"][at])
-        if code >= 0:  # a string or bytes, whatever the type
-            return self._text(code) if kind == "string" else f'"{self._bytes(code).hex()}"'
-        if kind in INTEGERS:
-            return str(int(columns["int"][at]))
-        if kind in BITS:
-            return str(int(columns["uint"][at]))
-        if kind == "bool":
-            return "true" if columns["int"][at] else "false"
-        if kind == "double":
-            return json_double(float(columns["float"][at]))
-        return "null"
+        The templates hold the members of a part, and have forgotten what was written before.
+        """
+        templates = self._texts.templates
+        for batch in batches:
+            if self._stream is None or not self.count:
+                templates.forget(KEPT)
+                none = np.zeros(len(batch), np.int64)
+                yield batch, (none, none)
+                continue
+            for some, (starts, stops, columns) in self._stream.pieces(batch.array("row")):
+                templates.forget(KEPT)
+                templates.hold(*self._texts.of(columns, self._stream.kinds(columns)))
+                yield batch.select(some), (starts, stops)
 
 
 COLUMNS = ("parent", "name", "type", "int", "uint", "float", "str")

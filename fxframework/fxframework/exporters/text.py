@@ -7,27 +7,32 @@ value as ``name=value``, and the row's arguments. Rows without a time come first
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.rows import Arguments, pieces, tasks
+from fxframework.exporters.rows import ArgumentMembers, json_arguments, tasks
+from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, SECONDS, SIGNED, TEXT
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export
+from fxframework.kit.in_time import Events, InTime
+from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MIN
+from fxframework.model.schema import Column
+from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["TextExport"]
 
-ROWS = 8192
-"""Lines made at a time."""
 SILENT = frozenset({"row", "offset", "ts", "ticks", "thread", "parent", "depth"})
 """Columns that are shown differently, or not at all."""
 BESIDE = frozenset({"args", "diagnostics"})
 """Tables that are not shown as rows."""
 SIDES = ("prev", "next")
-SECOND = 10**9
 
 
 class TextExport(Export):
@@ -35,96 +40,107 @@ class TextExport(Export):
 
     def write(self, capture: Capture) -> None:
         """Write a capture. Raises WriteRefusedError if no table has rows."""
+        before = self._sink.written
         lines = _Lines(capture)
-        written = 0
-        for some in pieces(lines):
-            self._sink.write(some)
-            written += len(some)
-        if not written:
+        names = [name for name in capture.schemas if name not in BESIDE]
+        timed = [name for name in names if lines.has_times(name)]
+        for name in names:
+            if name not in timed:
+                for events in lines.of(name):
+                    self._emit(events)
+        with InTime(self._emit) as ordered:
+            for name in timed:
+                for events in lines.of(name):
+                    ordered.add(events, NS_MIN)
+        if self._sink.written == before:
             raise WriteRefusedError(
                 "no table has any rows", path=capture.name, remedy="`fxf info` shows what there is"
             )
 
+    def _emit(self, events: Events) -> None:
+        self._sink.write(events.text().data.data)
+
 
 class _Lines:
-    """Iterates over the lines of a capture."""
+    """Renders the rows of a capture's tables as lines."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
-        self._tasks = tasks(capture)
+        self._templates = Templates(b" {", b", ", b"}", width=1)
+        self._arguments = json_arguments(
+            self._templates, capture.strings, lambda name: f"{_bare(name)}="
+        )
         self._labels = {
             number: f"{who.process or who.pid}/{who.thread or who.tid}"
-            for number, who in self._tasks.items()
+            for number, who in tasks(capture).items()
         }
+        self._shown: dict[str, Numbered] = {}
 
-    def __iter__(self) -> Iterator[str]:
-        names = [name for name in self._capture.schemas if name not in BESIDE]
-        timed = [name for name in names if self._has(name, "ts")]
-        for name in names:
-            if name not in timed:
-                for batch in self._capture.batches(name, ROWS):
-                    for line in self._table_lines(batch):
-                        yield f"{line}\n"
-        yield from self._by_time(timed)
+    def has_times(self, table: str) -> bool:
+        """Return whether the rows of a table have times."""
+        return any(one.name == "ts" for one in self._capture.schemas[table].columns)
 
-    def _has(self, table: str, column: str) -> bool:
-        return any(one.name == column for one in self._capture.schemas[table].columns)
+    def of(self, name: str) -> Iterator[Events]:
+        """Yield the lines of a table, in the order of its rows."""
+        self._shown = {}
+        timed = self.has_times(name)
+        arguments = ArgumentMembers(self._capture, name, self._arguments)
+        for batch, (starts, stops) in arguments.parts(self._capture.batches(name)):
+            ts = batch.array("ts") if timed else np.zeros(len(batch), np.int64)
+            lines = Lines(self._templates)
+            never = batch.array("dur") == -1 if "dur" in batch else np.zeros(len(batch), np.bool_)
+            for without, rows in groups(never):
+                hidden = {*SILENT, "dur"} if without else SILENT
+                some = batch.select(rows)
+                parts: list[Cell] = [b"[", (SECONDS, ts[rows]), b"] "] if timed else []
+                parts.append(name.encode())
+                if "thread" in batch and self._labels:
+                    parts.append(self._text("", some.array("thread"), self._label))
+                for column in batch.schema.all_columns:
+                    if column.name not in hidden:
+                        parts += self._cells(some, column)
+                members: list[Cell] = [(MEMBERS, starts[rows]), (MEMBERS_END, stops[rows])]
+                lines.put(rows, *parts, *members, b"\n")
+            text, _ = lines.joined()
+            sizes = np.diff(text.offsets)
+            yield Events(ts, text.data, text.offsets[:-1], sizes, np.zeros((0, ts.size), np.int64))
 
-    def _by_time(self, names: list[str]) -> Iterator[str]:
-        """Yield rows of several tables by time; rows of equal time by table and row."""
-        tables = [self._capture.table(name) for name in names]
-        if not tables:
-            return
-        times = np.concatenate([table.array("ts") for table in tables])
-        sizes = [len(table) for table in tables]
-        owner = np.repeat(np.arange(len(tables)), sizes)
-        place = np.concatenate([np.arange(size) for size in sizes])
-        order = np.argsort(times, kind="stable")
-        arguments = [Arguments(self._capture, name) for name in names]
-        for start in range(0, order.size, ROWS):
-            some = order[start : start + ROWS]
-            # Each table has an iterator of its lines, advanced as they are needed.
-            lines = [
-                self._table_lines(
-                    table.select(place[some[owner[some] == number]]), arguments[number]
-                )
-                for number, table in enumerate(tables)
+    def _text(self, name: str, numbers: NDArray[Any], make: Callable[[int], str]) -> Cell:
+        """Return the texts of a column of numbers, each made once."""
+        known = self._shown.get(name)
+        if known is None:
+            known = self._shown[name] = Numbered(self._templates, make, sparse=True)
+        return known(numbers)
+
+    def _label(self, thread: int) -> str:
+        label = self._labels.get(thread)
+        return f" {label}" if label else ""
+
+    def _cells(self, table: Table, column: Column) -> list[Cell]:
+        """Return the parts of a column: a blank, its name and its value, if it has a meaning."""
+        name, values = column.name, table[column.name]
+        if isinstance(values, TextColumn):
+            texts = [_shown(name, text).encode() for text in values]
+            return [(TEXT, self._templates.texts(texts))]
+        if column.kind == "code":
+            pool = table.pool
+            return [
+                self._text(name, values, lambda code: _shown(name, pool[code] if code >= 0 else ""))
             ]
-            for ts, number in zip(times[some].tolist(), owner[some].tolist(), strict=True):
-                yield f"[{_seconds(ts)}] {next(lines[number])}\n"
-
-    def _table_lines(self, table: Table, arguments: Arguments | None = None) -> Iterator[str]:
-        parts: list[Iterable[str]] = [[table.name] * len(table)]
-        if "thread" in table and self._tasks:
-            threads = table.array("thread").tolist()
-            parts.append([self._labels.get(number, "") for number in threads])
-        for column in table.columns:
-            if column in SILENT:
-                continue
-            values = table.plain(column)
-            if column in SIDES and self._tasks:
-                values = [self._labels.get(number) for number in values]
-            parts.append(_each_shown(column, values))
-        if arguments is not None and len(arguments):
-            places = arguments.of(table.array("row"))
-            parts.append(_members(arguments, each) for each in places)
-        return (" ".join(filter(None, cells)) for cells in zip(*parts, strict=True))
-
-
-def _each_shown(column: str, values: Iterable[Any]) -> Iterator[str]:
-    """Yield ``_shown`` of each value, computed once for repeated values."""
-    last: Any = None
-    shown = ""
-    for value in values:
-        if value is not last:
-            shown = _shown(column, value)
-            last = value
-        yield shown
-
-
-def _members(arguments: Arguments, places: range) -> str:
-    members = (f"{_bare(name)}={value}" for name, value in arguments.members(places))
-    return f"{{{', '.join(members)}}}" if places else ""
+        if name in SIDES and self._labels:
+            return [self._text(name, values, lambda thread: _shown(name, self._labels.get(thread)))]
+        if column.values:
+            return [self._text(name, values, lambda at: _shown(name, column.values.get(at, at)))]
+        lead = f" {name}=".encode()
+        if values.ndim > 1:
+            return [lead, (SIGNED, values[:, 0]), b"+", (SIGNED, values[:, 1])]
+        if values.dtype.kind == "b":
+            return [
+                self._text(name, values.view(np.uint8), lambda true: f" {name}" if true else "")
+            ]
+        if values.dtype.kind == "f":
+            return [lead, doubles(self._templates, values, repr)]
+        return [lead, (NATURAL if values.dtype == np.uint64 else SIGNED, values)]
 
 
 def _bare(name: str) -> str:
@@ -132,25 +148,13 @@ def _bare(name: str) -> str:
     return name[1:-1] if name[1:-1].replace("_", "").isalnum() else name
 
 
-def _shown(column: str, value: Any) -> str:
-    """Return ``column=value``; empty for a value without meaning."""
-    if value is None or value is False or value == "" or (value == -1 and column == "dur"):
+def _shown(column: str, value: str | int | None) -> str:
+    """Return a blank and ``column=value``; nothing for an empty text."""
+    if value is None or value == "":
         return ""
-    if isinstance(value, str):
-        text = value.translate(_ESCAPES)
-        return f"{column}={text!r}" if " " in text or not text else f"{column}={text}"
-    if isinstance(value, tuple):
-        return f"{column}={'+'.join(map(str, value))}"
-    if value is True:
-        return column
-    return f"{column}={value}"
+    text = str(value).translate(_ESCAPES)
+    return f" {column}={text!r}" if " " in text or not text else f" {column}={text}"
 
 
 _ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _ESCAPES |= {9: "\\t", 10: "\\n", 13: "\\r"}
-
-
-def _seconds(ns: int) -> str:
-    """Format nanoseconds as exact seconds."""
-    whole, rest = divmod(abs(ns), SECOND)
-    return f"{'-' if ns < 0 else ''}{whole}.{rest:09d}"

@@ -63,8 +63,6 @@ LETTER_M = 0x6D
 LETTER_N = 0x6E
 LETTER_S = 0x73
 LETTER_U = 0x75
-WIDTH = 6
-"""Minimum width of whole seconds, padded with blanks."""
 LOW64 = 0xFFFFFFFFFFFFFFFF
 SPECIAL = 1
 FORMULA = 2
@@ -80,7 +78,7 @@ class Templates(Kernel):
     ``before``, ``between`` and ``behind`` surround the members of a row, if there are any. Numbers
     of texts (``text``) are valid until ``forget`` changes ``version``. A text of the kind QUOTED is
     quoted if it is empty or has a byte of ``special``; one that begins with a byte of ``formulas``
-    gets an apostrophe.
+    gets an apostrophe. Whole seconds are padded with blanks to ``width`` characters.
     """
 
     out: Output
@@ -108,6 +106,7 @@ class Templates(Kernel):
     row: i64
     rows: i64
     most: i64
+    width: i64
 
     def __init__(
         self,
@@ -117,6 +116,7 @@ class Templates(Kernel):
         *,
         special: bytes = b"",
         formulas: bytes = b"",
+        width: int = 6,
     ) -> None:
         self._braces = [before, between, behind]
         self.out = Output(self._braces, memoryview(bytes(8)))
@@ -147,6 +147,7 @@ class Templates(Kernel):
         self.row = 0
         self.rows = 0
         self.most = ENDLESS
+        self.width = width
 
     # --- Interface for Python --------------------------------------------------------------------
 
@@ -442,7 +443,7 @@ class Templates(Kernel):
         while left:
             letters += 1
             left //= 10
-        while letters < WIDTH:
+        while letters < self.width:
             self.letter(BLANK)
             letters += 1
         if ns < 0:

@@ -308,7 +308,7 @@ class ArgumentTexts:
         *,
         shared: bool = True,
     ) -> None:
-        self._templates = templates
+        self.templates = templates
         self.forms = forms
 
         def named(before: str) -> Numbered:
@@ -323,9 +323,9 @@ class ArgumentTexts:
         for kind, rows in groups(kinds):
             form = self.forms[kind]
             cell = form.value(args, rows)
-            part, value = (TEXT, self._templates.text(cell)) if isinstance(cell, bytes) else cell
+            part, value = (TEXT, self.templates.text(cell)) if isinstance(cell, bytes) else cell
             befores[rows] = self._names[form.before](codes[rows])[1]
             parts[rows] = part
             values[rows] = signed(np.asarray(value))
-            behinds[rows] = self._templates.text(form.behind.encode())
+            behinds[rows] = self.templates.text(form.behind.encode())
         return [befores, parts, values, behinds]

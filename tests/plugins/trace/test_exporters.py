@@ -24,6 +24,7 @@ from fx_trace.export import events as events_of
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit import in_time
 from fxframework.model.capture import Capture
 from fxframework.testing.kernels import plain_kernels
 
@@ -442,10 +443,10 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
     expected = export(which, data)
     monkeypatch.setattr(windows, "ROWS", 7)
     assert export(which, data) == expected
-    monkeypatch.setattr(events_of, "WAITING", 20)
+    monkeypatch.setattr(in_time, "WAITING", 20)
     for events, nbytes in ((7, 1 << 18), (1 << 12, 150)):
-        monkeypatch.setattr(events_of, "PIECE", events)
-        monkeypatch.setattr(events_of, "PIECE_BYTES", nbytes)
+        monkeypatch.setattr(in_time, "PIECE", events)
+        monkeypatch.setattr(in_time, "PIECE_BYTES", nbytes)
         assert export(which, data) == expected
     monkeypatch.setattr(chrome_json, "PIECE", 100)
     monkeypatch.setattr(events_of, "KEPT", 50)

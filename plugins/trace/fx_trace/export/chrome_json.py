@@ -22,8 +22,6 @@ from fx_trace.export.events import (
     NEVER,
     WAKEUP,
     EventMaker,
-    Events,
-    InTime,
     Made,
     firsts,
 )
@@ -42,6 +40,7 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SIGNED, TEXT
 from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
+from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.memo import Memo
 from fxframework.kit.row_texts import Form, Members, groups, json_string, repeated, value_forms
 from fxframework.model.capture import Capture

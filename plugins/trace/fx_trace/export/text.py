@@ -12,8 +12,6 @@ from fx_trace.export.events import (
     NEVER,
     WAKEUP,
     EventMaker,
-    Events,
-    InTime,
     Made,
 )
 from fx_trace.export.first_pass import (
@@ -29,6 +27,7 @@ from fx_trace.format import ArgType
 from fxframework.kernels.parts import HEX, LENGTH, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell
 from fxframework.kit.export import Export
+from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import Form, Members, groups, json_string, value_forms
 from fxframework.model.capture import Capture
 from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
