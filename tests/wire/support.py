@@ -43,6 +43,13 @@ def check(format: Format, data: bytes) -> tuple[list[LosslessRecord], DeclaredCa
     return records, by_rows
 
 
+def value_of(record: LosslessRecord, item: Any, name: str) -> Any:
+    """The value of a column by the name of a field, which may be one of an item."""
+    name, _, of_item = name.partition(".")
+    value = getattr(record, name)
+    return getattr(item, of_item) if of_item else item if isinstance(value, tuple) else value
+
+
 def check_rows(format: Format, records: list[LosslessRecord], capture: DeclaredCapture) -> None:
     """Columns that are fields have the values of the objects."""
     for name in {rows.table for rows in format.tables}:
@@ -51,8 +58,10 @@ def check_rows(format: Format, records: list[LosslessRecord], capture: DeclaredC
             for rows in format.tables:
                 if rows.table == name and type(record) is rows.record:
                     given = {c: f for c, f in rows.given.items() if isinstance(f, str)}
-                    values = {c: getattr(record, f) for c, f in given.items()}
-                    made.append((record.offset, values))
+                    items = [None] if rows.items is None else getattr(record, rows.items.name)
+                    for item in items or ():
+                        values = {c: value_of(record, item, f) for c, f in given.items()}
+                        made.append((record.offset, values))
         table = capture.table(name)
         assert table.array("offset").tolist() == [offset for offset, _ in made]
         columns = {c for _, values in made for c in values}

@@ -24,7 +24,7 @@ from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.expressions import Expression, wrapped
-from fxframework.wire.fields import Number, Span
+from fxframework.wire.fields import Field, Number, Span
 from fxframework.wire.format import Format
 from fxframework.wire.operations import Compiled
 from fxframework.wire.programs import (
@@ -40,6 +40,8 @@ from fxframework.wire.walk import Walk
 __all__ = ["DeclaredCapture", "ProgramState", "capture_class"]
 
 I64 = NDArray[np.int64]
+Numbers = Mapping[Any, int]
+Spans = Mapping[Any, tuple[int, int]]
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
 LINES = ("/lines",)
@@ -105,6 +107,8 @@ class Run:
         self.context = capture.begin()
         self.header = b""
         """The bytes before the first record, if they are sound."""
+        self.waiting: Iterator[tuple[str, list[int]]] = iter(())
+        """Rows of the record that was handed over: table and cells."""
 
     def head(self) -> LosslessRecord | None:
         """Read what is before the first record; None if there is nothing."""
@@ -151,25 +155,33 @@ class Run:
         if isinstance(record, self.capture.watch):
             self.capture.seen(self.context, record)
         if not self.compiled.lines:
-            self._add_rows(record, walk)
+            self.waiting = self._rows_of(record, walk)
         return record
 
-    def _add_rows(self, record: LosslessRecord, walk: Walk) -> None:
-        """Add the rows of a record that was handed over."""
+    def _rows_of(self, record: LosslessRecord, walk: Walk) -> Iterator[tuple[str, list[int]]]:
+        """Yield table and cells of each row of a record that was handed over."""
         if COPIES in self.compiled.columns:
             if type(record) in self.compiled.copied:
-                self.program.add_row(0, 0, [record.offset, record.nbytes])
+                yield COPIES, [record.offset, record.nbytes]
             return
         for rows in self.compiled.format.tables:
             if rows.table in self.compiled.columns and type(record) is rows.record:
-                known = {**walk.last.known, **walk.state.registers}
-                cells = self._cells_of(rows, record, known, walk)
-                self.program.add_row(self.table(rows.table), self.first(rows.table), cells)
+                c = walk.last
+                known = {**c.known, **walk.state.registers}
+                for item, own, spans in rows.items_of(record, c):
+                    numbers, places = {**known, **own}, {**c.spans, **spans}
+                    yield rows.table, self._cells_of(rows, record, item, numbers, places)
 
     def _cells_of(
-        self, rows: Rows, record: LosslessRecord, known: Mapping[Any, int], walk: Walk
+        self, rows: Rows, record: LosslessRecord, item: Any, known: Numbers, spans: Spans
     ) -> list[int]:
-        strings = self.capture.strings
+        """Return the cells of a row of a record, or of an item of it."""
+
+        def code_of(field: Field) -> int:
+            text = getattr(item if field in rows.inside else record, field.name)
+            data = (text or "").encode(errors="surrogateescape")
+            return -1 if text is None else self.capture.strings.intern(data)
+
         cells: list[int] = []
         for name in self.compiled.columns[rows.table]:
             source = rows.sources.get(name)
@@ -178,17 +190,10 @@ class Run:
             elif name.endswith("/length"):
                 continue
             elif isinstance(source, Span):
-                place = walk.last.spans.get(source, (0, 0))
-                if rows.known[name].kind == "code":
-                    text = getattr(record, source.name)
-                    data = (text or "").encode(errors="surrogateescape")
-                    cells.append(-1 if text is None else strings.intern(data))
-                else:
-                    cells += place
+                code = rows.known[name].kind == "code"
+                cells += [code_of(source)] if code else spans.get(source, (0, 0))
             elif isinstance(source, Number) and source.refers is not None:
-                text = getattr(record, source.name)
-                data = (text or "").encode(errors="surrogateescape")
-                cells.append(-1 if text is None else strings.intern(data))
+                cells.append(code_of(source))
             elif source is not None:
                 cells.append(wrapped(source.value(known)))
             else:
@@ -230,15 +235,25 @@ class Run:
             status = self.run()
             if status == HANDED_OVER:
                 self.hand_over()
+                for table, cells in self.waiting:
+                    number = self.table(table)
+                    if program.rows[number] == program.room:
+                        yield self._batch()
+                    program.add_row(number, self.first(table), cells)
                 continue
-            rows = np.asarray(program.rows).tolist()
-            if any(rows):
-                yield {name: self._taken(name, rows) for name in self.compiled.columns}
-                program.clear_rows()
+            if any(np.asarray(program.rows).tolist()):
+                yield self._batch()
             elif status != AT_END:
                 program.make_room(2 * int(program.room))
             if status == AT_END:
                 return
+
+    def _batch(self) -> dict[str, Cells]:
+        """Return the columns of all tables, and empty them."""
+        rows = np.asarray(self.program.rows).tolist()
+        made = {name: self._taken(name, rows) for name in self.compiled.columns}
+        self.program.clear_rows()
+        return made
 
     def _taken(self, name: str, rows: list[int]) -> Cells:
         """Return the columns of a table, in the types of its schema, for the rows so far."""
@@ -553,7 +568,9 @@ def capture_class(format: Format) -> type[DeclaredCapture]:
         schemas[rows.table] = rows.schema(schemas.get(rows.table))
     base = format.capture or DeclaredCapture
     have_rows = {rows.record.record for rows in format.tables}
-    row_table = format.tables[0].table if len({each.table for each in format.tables}) == 1 else None
+    tables = {each.table for each in format.tables}
+    plain = len(tables) == 1 and all(each.items is None for each in format.tables)
+    row_table = format.tables[0].table if plain else None
     timed = any(rows.time is not None for rows in format.tables)
     return type(
         f"{base.__name__}Of{format.name.title().replace('-', '')}",

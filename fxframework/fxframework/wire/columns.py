@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fxframework.errors import PluginError, did_you_mean
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.beside import Computed, Spare
+from fxframework.wire.cursor import Cursor
 from fxframework.wire.expressions import Calculation, Constant, Expression, Named, expression
-from fxframework.wire.fields import Field, Float, Number, Octets, Span, Text
+from fxframework.wire.families import Fields
+from fxframework.wire.fields import Field, Float, Integer, Number, Octets, Span, Text
 from fxframework.wire.lists import Listed
 
 __all__ = ["WHICH", "Always", "Rows", "bind_all", "differing"]
@@ -26,7 +28,7 @@ class Always:
 
 
 class Rows:
-    """A row of a table for every record of a class. See ``wire.rows``."""
+    """A row of a table for every record of a class, or for every item. See ``wire.rows``."""
 
     def __init__(
         self, table: str, record: Any, columns: dict[str, Any], doc: str, own: tuple[Column, ...]
@@ -40,8 +42,12 @@ class Rows:
         """Field or expression of each column; not in it: constant columns."""
         self.constants: dict[str, Any] = {}
         self.known: dict[str, Column] = {}
+        self.items: Listed | None = None
+        """The list that has a row for each item; None: the record has one row."""
+        self.inside = Fields()
+        """The fields of an item; a number of a list of numbers is its own field."""
         self.time: Expression | None = None
-        """What gives the time in nanoseconds."""
+        """What gives the time of a record in nanoseconds; None if each row has its own."""
         self.number = 0
         """Its place among the rows of its table."""
 
@@ -59,12 +65,20 @@ class Rows:
             raise PluginError(f"{where}: {record.__qualname__} is not a record of the format")
 
         def found(name: str) -> Field:
-            if name not in fields:
+            of_record, _, of_item = name.partition(".")
+            known, cls = fields, record
+            if of_item and isinstance(fields.get(of_record), Listed):
+                self.take_items(fields[of_record], where)
+                known, cls = {field.name: field for field in self.inside}, fields[of_record].item
+                name = of_item
+            if name not in known:
                 raise PluginError(
-                    f"{where}: {record.__qualname__} has no field {name!r}"
-                    f"{did_you_mean(name, fields)}"
+                    f"{where}: {cls.__qualname__} has no field {name!r}{did_you_mean(name, known)}"
                 )
-            field: Field = fields[name]
+            field: Field = known[name]
+            if isinstance(field, Listed) and isinstance(field.item, Integer):
+                self.take_items(field, where)
+                return field.item
             return field
 
         def resolved(given: Any) -> Any:
@@ -99,7 +113,7 @@ class Rows:
                     )
                 known[name] = column_of(name, source)
             if isinstance(source, Listed | Spare):
-                what = "a list" if isinstance(source, Listed) else "spare bytes"
+                what = "a list of parts" if isinstance(source, Listed) else "spare bytes"
                 raise PluginError(f"{where}: {name} is {what}, which no column holds")
             if source is not None:
                 kind = known[name].kind
@@ -115,8 +129,26 @@ class Rows:
                     )
                 self.sources[name] = source
         time = self.sources.get("ts")
-        self.time = None if time is None else expression(time)
+        if time is not None and not any(leaf in self.inside for leaf in expression(time).leaves()):
+            self.time = expression(time)
         self.known = known
+
+    def take_items(self, field: Listed, where: str) -> None:
+        """Make a row for each item of a list. Raises PluginError for a second list."""
+        if self.items is not None and self.items is not field:
+            raise PluginError(f"{where}: rows are of the items of one list, not of two")
+        self.items, field.in_rows = field, True
+        integer = isinstance(field.item, Integer)
+        self.inside = Fields([field.item] if integer else field.item.layout.fields)
+
+    def items_of(self, record: Any, c: Cursor) -> Iterable[tuple[Any, ...]]:
+        """Return what makes a row each, with numbers and places of its own fields."""
+        if self.items is None:
+            return [(record, {}, {})]
+        if isinstance(self.items.item, Integer):
+            numbers = getattr(record, self.items.name) or ()
+            return ((number, {self.items.item: number}, {}) for number in numbers)
+        return c.items.get(self.items, ())
 
     def default(self, name: str) -> int:
         """Return the number in a column that the record does not fill."""

@@ -82,6 +82,8 @@ class Cursor:
         """Place and size of spans of bytes that were read."""
         self.spare: dict[Any, bytes] = {}
         """Bytes without a meaning that were read, with those before them."""
+        self.items: dict[Any, list[tuple[Any, ...]]] = {}
+        """Of lists that rows are made of, each item with numbers and places of its fields."""
         self.views = views
         return self
 

@@ -294,6 +294,8 @@ def rows(
     """A row of ``table`` for every record of a class: columns by name, given as names of fields.
 
     A column may also be an expression of fields and registers, a number, or ``always("a text")``.
+    ``"samples.level"`` is a field of the items of a list, and each item is a row of its own; so is
+    each number of a list of numbers.
     Columns that the standard table does not have begin with a prefix of the format; ``own``
     describes those that are not fields. ``doc`` says what a row of an own table is.
     """

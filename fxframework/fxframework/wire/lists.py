@@ -22,6 +22,8 @@ class Listed(Field):
         super().__init__(**common)
         self.item = item
         self.count = None if count is None else expression(count)
+        self.in_rows = False
+        """Whether columns are made of the items."""
         if not isinstance(item, Integer) and not hasattr(item, "layout"):
             raise PluginError(f"a list has parts or integers, not {item!r}")
         if self.least_item() < 1:
@@ -51,6 +53,12 @@ class Listed(Field):
                 c.stretch(f"{self.name}[{len(found) - 1}]", at, str(found[-1]))
             else:
                 found.append(self.item.layout.read_part(c))
+                if self.in_rows and c.views is not None:
+                    of_item = (
+                        {each: known[each] for each in self.item.layout.fields if each in known}
+                        for known in (c.known, c.spans)
+                    )
+                    c.items.setdefault(self, []).append((found[-1], *of_item))
         values[self.name] = tuple(found)
 
     def packed(self, items: Iterable[Any], state: State | None, big: bool, at: int) -> bytes:

@@ -101,6 +101,9 @@ class Compiler:
             out.op(ops.HANDOVER)
             return
         rows = [each for each in out.rows if each.record is cls]
+        if any(each.items is not None for each in rows):
+            out.op(ops.HANDOVER)
+            return
         self.sinks = self._sinks(rows)
         self.tables = [self._table(each) for each in rows] if len(rows) > 1 else []
         self.needed = self._needed(cls.layout, rows)
