@@ -36,6 +36,21 @@ OWN_TABLES = 128
 Records = Sequence[Record]
 
 
+def check_agreement(capture: Capture) -> None:
+    """Check that records, rows, findings and summary of a capture agree."""
+    capture.scan()
+    records = list(capture.records())
+    check_row_offsets(capture, records)
+    check_record_times(capture, records)
+    check_finding_places(capture, records)
+    check_summary(capture, records)
+    for check in (
+        check_references, check_nesting, check_arguments, check_names, check_enumerations,
+        check_threads,
+    ):  # fmt: skip
+        check(capture)
+
+
 def _tables(capture: Capture, *names: str) -> Iterator[Table]:
     """Yield the tables of a capture that have rows: all, or those of some names."""
     for name in capture.schemas:
@@ -75,20 +90,20 @@ def check_row_offsets(capture: Capture, records: Records) -> None:
 
 def check_record_times(capture: Capture, records: Records) -> None:
     """Check that the ``ns`` of a record is the ``ts`` of its rows."""
-    times = {r.offset: ns for r in records if (ns := getattr(r, "ns", None)) is not None}
+    times = {record.offset: getattr(record, "ns", None) for record in records}
     for offset, ns in times.items():
         whole = isinstance(ns, int | np.integer) and not isinstance(ns, bool)
-        assert whole, f"ns of the record at byte {offset} is {ns!r}, not an integer"
-    begins = {record.offset for record in records}
+        assert ns is None or whole, f"ns of the record at byte {offset} is {ns!r}, not an integer"
     for table in event_tables(capture):
         for row, (offset, found) in enumerate(table.tuples("offset", "ts")):
-            if offset not in begins:
+            if offset not in times:
                 continue  # reported by another check
-            assert times.get(offset, found) == found, (
-                f"record time: the record at byte {offset} has ns {times[offset]}, its row "
-                f"{row} in {table.name} has ts {found}"
+            ns = times[offset]
+            assert ns in {None, found}, (
+                f"record time: the record at byte {offset} has ns {ns}, its row {row} in "
+                f"{table.name} has ts {found}"
             )
-            untimed = capture.timed_records and offset not in times
+            untimed = capture.timed_records and ns is None
             assert not (untimed and NS_MIN < found < NS_MAX), (
                 f"record time: {table.name} row {row} has ts {found}, but its record at byte "
                 f"{offset} has no ns, although timed_records says that all have"
@@ -148,7 +163,7 @@ def check_summary(capture: Capture, records: Records) -> None:
     )
 
 
-def check_references(capture: Capture, _records: Records) -> None:
+def check_references(capture: Capture) -> None:
     """Check that what rows refer to, such as threads and enclosing slices, exists."""
     for table in _tables(capture):
         for column in table.schema.columns:
@@ -161,7 +176,7 @@ def check_references(capture: Capture, _records: Records) -> None:
                 _refuse(~np.isin(given, [-1, *there]), fault, place=place, given=given, of=of)
 
 
-def check_nesting(capture: Capture, _records: Records) -> None:
+def check_nesting(capture: Capture) -> None:
     """Check that a slice is one deeper than its parent, which encloses it on the same thread.
 
     Times are compared only if the capture has no findings, such as a clock that goes back.
@@ -196,7 +211,7 @@ def check_nesting(capture: Capture, _records: Records) -> None:
         _refuse(other, fault, parent=parent, own=thread, its=thread[parent])
 
 
-def check_arguments(capture: Capture, _records: Records) -> None:
+def check_arguments(capture: Capture) -> None:
     """Check that ``int`` and ``uint`` of an argument are the same 64 bits, and check its row."""
     names = {code: name for name, code in TABLE_CODES.items()}
     for args in _tables(capture, "args"):
@@ -232,7 +247,7 @@ def _check_owners(owners: Table, args: Table) -> None:
         _refuse(wrong, fault, its=own[parents], **shown)
 
 
-def check_names(capture: Capture, _records: Records) -> None:
+def check_names(capture: Capture) -> None:
     """Check that rows have names, and that these are not the ``repr`` of bytes.
 
     Names may be missing in a capture with findings.
@@ -252,7 +267,7 @@ def check_names(capture: Capture, _records: Records) -> None:
                 )
 
 
-def check_enumerations(capture: Capture, _records: Records) -> None:
+def check_enumerations(capture: Capture) -> None:
     """Check that enumeration columns contain only named values."""
     for table in _tables(capture):
         for column in table.schema.all_columns:
@@ -271,7 +286,7 @@ def check_enumerations(capture: Capture, _records: Records) -> None:
         _refuse(counters.array("is_int") & differ, fault, value=value, exact=exact)
 
 
-def check_threads(capture: Capture, _records: Records) -> None:
+def check_threads(capture: Capture) -> None:
     """Check that threads and processes are unique, except threads with unknown ids (0/0)."""
     for name, columns in UNIQUE:
         for table in _tables(capture, name):

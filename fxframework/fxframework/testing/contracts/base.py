@@ -16,24 +16,14 @@ from hypothesis import strategies as st
 
 from fxframework.errors import Catalogue, FxError
 from fxframework.host import Host
-from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
-from fxframework.model.diagnostics import Diagnostics
-from fxframework.registry import Reader, RecordWriter, Writer, parse_options
-from fxframework.testing.contracts.checks import (
-    check_same,
-    lacking,
-    limited,
-    skip,
-    through_json,
-    tolerating,
-)
+from fxframework.registry import Reader
+from fxframework.testing.contracts.checks import lacking, limited, skip, tolerating
 from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
-__all__ = ["BATCH_SIZES", "Captures", "Contract", "RoundTrips", "descriptors",
-           "open_bytes"]  # fmt: skip
+__all__ = ["BATCH_SIZES", "Captures", "Contract", "descriptors", "open_bytes"]
 
 BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
 HOOKS = {"reader": "fx_readers", "writer": "fx_writers", "exporter": "fx_exporters",
@@ -282,60 +272,3 @@ class Captures(Contract):
             check(made)
 
         run()
-
-
-class RoundTrips(Captures):
-    """Contract of a reader together with the writer of its format."""
-
-    @property
-    def writer(self) -> Writer | None:
-        """The writer of the same format; None if the plugin has none."""
-        found = descriptors(self.plugin, "writer", self.format)
-        return found[0] if found else None
-
-    def test_records_round_trip(self) -> None:
-        """Records written again, as objects and as JSON, give the same bytes."""
-        self._need_writer()
-        for sample in self.samples():
-            for as_json in (False, True):
-                form = "as JSON" if as_json else "as they are"
-                found = self._rewritten(sample.data, as_json=as_json)
-                check_same(found, sample.data, f"{sample.name}, its records written {form}")
-
-    def test_damaged_records_round_trip(self) -> None:
-        """Records of damaged inputs written again give the same bytes."""
-        self._need_writer()
-
-        def check(data: bytes) -> None:
-            found = self._rewritten(data, as_json=True)
-            check_same(found, data, "a damaged sample, its records written as JSON")
-
-        self._try_damaged(check)
-
-    def _need_writer(self) -> None:
-        """Skip the test if the format has no writer or no reader."""
-        if self.writer is None or self._reader_if_any() is None:
-            skip(f"{self._plugin_name} does not read and write {self.format}")
-
-    def _rewritten(self, data: bytes, *, as_json: bool) -> bytes:
-        """Write the records of ``data`` with the capture's writer options; return the bytes."""
-        with self._open(data) as capture:
-            records = (through_json(r.to_json()) if as_json else r for r in capture.records())
-            return self._bytes_of(records, self._options(capture.writer_options))
-
-    def _options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        assert self.writer is not None
-        return parse_options(given, self.writer.options, whose=f"writer {self.format}")
-
-    def _start(self, sink: Sink, options: Mapping[str, Any]) -> RecordWriter:
-        assert self.writer is not None
-        return self.writer.open(sink, options, Diagnostics(self.rules))
-
-    def _bytes_of(self, records: Iterable[Any], options: Mapping[str, Any]) -> bytes:
-        """Write records; return the bytes of the file."""
-        sink = Sink.memory()
-        writer = self._start(sink, options)
-        for record in records:
-            writer.write(record)
-        writer.close()
-        return sink.getvalue()

@@ -67,11 +67,13 @@ def some(items: Iterable[T], reason: str) -> Iterator[T]:
 
 
 @contextlib.contextmanager
-def raising(wanted: type[FxError], what: str) -> Iterator[None]:
-    """Check that an error of a type is raised."""
+def raising(wanted: type[FxError], what: str) -> Iterator[list[FxError]]:
+    """Check that an error of a type is raised; add it to the list that is yielded."""
+    raised: list[FxError] = []
     try:
-        yield
-    except wanted:
+        yield raised
+    except wanted as error:
+        raised.append(error)
         return
     except Exception as error:
         raise AssertionError(

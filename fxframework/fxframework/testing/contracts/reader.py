@@ -8,19 +8,19 @@ import itertools
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fxframework.errors import FxError, Severity, StrictError
 from fxframework.host import Host
 from fxframework.io.source import Source
-from fxframework.model.capture import Capture, Record, kind_of
+from fxframework.model.capture import Capture, kind_of
 from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe, Reader
 from fxframework.rules import RULES as FRAMEWORK_RULES
-from fxframework.testing.contracts import agreement
+from fxframework.testing.contracts.agreement import check_agreement, event_tables
 from fxframework.testing.contracts.base import BATCH_SIZES
 from fxframework.testing.contracts.checks import (
     check_cover,
@@ -39,7 +39,7 @@ from fxframework.testing.contracts.checks import (
 from fxframework.testing.contracts.choosing import Choosing
 from fxframework.testing.contracts.expectation import check_capture, check_golden
 from fxframework.testing.contracts.repetition import peak_of, read_all
-from fxframework.testing.contracts.requests import Requests, loses
+from fxframework.testing.contracts.requests import MAKE_DIAGNOSTICS, Requests, loses
 from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
@@ -68,29 +68,6 @@ FOREIGN: Mapping[str, bytes] = {
     "counting bytes": bytes(range(256)) * 4,
 }
 """Inputs that are not telemetry."""
-
-
-def _agrees(check: Callable[[Capture, Sequence[Record]], None]) -> Callable[..., None]:
-    """Return a test that applies a check of ``agreement`` to samples, whole and cut short."""
-
-    def test(self: ReaderContract) -> None:
-        whole = [(sample.name, sample.data) for sample in self.samples()]
-        cut = [
-            (f"{sample.name} cut at {end}", sample.data[:end])
-            for sample in self._small()
-            for end in (len(sample.data) * 2 // 3, len(sample.data) - 1)
-        ]
-        for number, (name, data) in enumerate((*whole, *cut)):
-            errors = () if number < len(whole) else (FxError,)
-            try:
-                with tolerating(*errors), self._open(data) as capture:
-                    capture.scan()
-                    check(capture, list(capture.records()))
-            except AssertionError as error:
-                raise AssertionError(f"{error} ({name})") from None
-
-    test.__doc__ = check.__doc__
-    return test
 
 
 class ReaderContract(Requests, Choosing):
@@ -197,10 +174,14 @@ class ReaderContract(Requests, Choosing):
 
     # --- Records ---------------------------------------------------------------------------
 
-    def test_records_cover_the_file(self) -> None:
-        """``offset`` and ``nbytes`` of all records tile the input without gap or overlap."""
-        for sample, capture in self._opened():
-            check_cover([(r.offset, r.nbytes) for r in capture.records()], sample.data)
+    def test_samples_hold_together(self) -> None:
+        """Records cover the file without gap or overlap; tables and findings are well formed.
+
+        Columns have the types of the schema and equal lengths, and offsets lie in the file.
+        Findings have catalogued codes, offsets within the file, and messages.
+        """
+        for sample in self.samples():
+            self._hold_together(sample.data)
 
     def test_records_are_json(self) -> None:
         """Each record is a JSON object with its kind and place."""
@@ -215,11 +196,6 @@ class ReaderContract(Requests, Choosing):
                 check_json(shown, where)
 
     # --- Tables ----------------------------------------------------------------------------
-
-    def test_tables_match_their_schemas(self) -> None:
-        """Columns have the types of the schema and equal lengths; offsets lie in the file."""
-        for sample, capture in self._opened():
-            check_tables(capture, len(sample.data))
 
     def test_batches_are_the_table(self) -> None:
         """Batches of any size have the rows of the table in order, and at most that many rows."""
@@ -255,28 +231,21 @@ class ReaderContract(Requests, Choosing):
                 )
                 check_same(found, {name: wanted[name] for name in found}, what)
 
-    # --- Agreement of records, rows and findings ---------------------------------------------
-
-    test_rows_begin_records = _agrees(agreement.check_row_offsets)
-    """The ``offset`` of each row is that of a record, or in the file for details."""
-    test_records_have_the_times_of_their_rows = _agrees(agreement.check_record_times)
-    """The ``ns`` of a record is the ``ts`` of its rows."""
-    test_findings_lie_in_their_records = _agrees(agreement.check_finding_places)
-    """The record of a finding exists and contains its offset."""
-    test_references_between_tables_hold = _agrees(agreement.check_references)
-    """What rows refer to, such as threads and enclosing slices, exists."""
-    test_summary_has_the_times_of_the_rows = _agrees(agreement.check_summary)
-    """Start, end and rows of the summary are those of the tables."""
-    test_slices_nest = _agrees(agreement.check_nesting)
-    """A slice is one deeper than its parent, which encloses it on the same thread."""
-    test_arguments_hold_their_values = _agrees(agreement.check_arguments)
-    """``int`` and ``uint`` of an argument are the same 64 bits, of a row that exists."""
-    test_rows_have_names = _agrees(agreement.check_names)
-    """Rows have names, which are not the ``repr`` of bytes."""
-    test_enumerations_are_named = _agrees(agreement.check_enumerations)
-    """Columns of enumerations contain only named values."""
-    test_threads_are_there_once = _agrees(agreement.check_threads)
-    """Threads and processes are unique, except threads with unknown ids (0/0)."""
+    def test_records_rows_and_findings_agree(self) -> None:
+        """Records, rows, findings and summary agree, in samples that are whole and cut short."""
+        whole = [(sample.name, sample.data) for sample in self.samples()]
+        cut = [
+            (f"{sample.name} cut at {end}", sample.data[:end])
+            for sample in self._small()
+            for end in (len(sample.data) * 2 // 3, len(sample.data) - 1)
+        ]
+        for number, (name, data) in enumerate((*whole, *cut)):
+            errors = () if number < len(whole) else (FxError,)
+            try:
+                with tolerating(*errors), self._open(data) as capture:
+                    check_agreement(capture)
+            except AssertionError as error:
+                raise AssertionError(f"{error} ({name})") from None
 
     def test_samples_are_what_is_expected(self) -> None:
         """Samples match ``Sample.expected`` and their golden files."""
@@ -292,18 +261,6 @@ class ReaderContract(Requests, Choosing):
                     check_golden(capture, Path(self.golden) / f"{sample.name}.json")
 
     # --- Findings and summary --------------------------------------------------------------
-
-    def test_findings_are_catalogued_and_placed(self) -> None:
-        """Findings have catalogued codes, offsets within the file, and messages."""
-
-        def check(data: bytes) -> None:
-            with self._open(data) as capture:
-                capture.scan()
-                check_findings(capture, self.rules)
-
-        for sample in self.samples():
-            check(sample.data)
-        self._try_flipped(check)
 
     def test_sound_samples_have_no_findings(self) -> None:
         """Sound samples have no finding of WARNING or worse."""
@@ -328,7 +285,10 @@ class ReaderContract(Requests, Choosing):
                     )
 
     def test_strict_stops_at_a_loss(self) -> None:
-        """Strict reading raises StrictError where lenient reading reports DATA_LOSS."""
+        """Strict reading raises StrictError where lenient reading reports DATA_LOSS.
+
+        The error has the path of the input and a catalogued code.
+        """
         lost = 0
         for sample in self._small():
             for data in itertools.islice(every_truncation(sample.data), 1, 200, 4):
@@ -336,9 +296,18 @@ class ReaderContract(Requests, Choosing):
                     lossy = loses(capture)
                 lost += lossy
                 what = f"a loss at strict reading ({len(data)} bytes of {sample.name})"
-                refused = raising(StrictError, what) if lossy else contextlib.nullcontext()
-                with refused, self._open(data, strict=True) as capture:
+                none: list[FxError] = []
+                stops = raising(StrictError, what) if lossy else contextlib.nullcontext(none)
+                with stops as errors, self._open(data, strict=True, name=sample.name) as capture:
                     capture.scan()
+                for error in errors:
+                    assert error.path == sample.name, (
+                        f"path: the error of a strict reading names {error.path!r}, not the "
+                        f"input: {MAKE_DIAGNOSTICS}"
+                    )
+                    assert error.code in self.rules or error.code in FRAMEWORK_RULES, (
+                        f"the error of a strict reading has the code {error.code}, of no catalogue"
+                    )
         assert lost, (
             "findings: no small sample that is cut short has one of DATA_LOSS: a record that is "
             "cut off must be reported"
@@ -424,26 +393,29 @@ class ReaderContract(Requests, Choosing):
             )
 
     def test_bit_flips_are_survived(self) -> None:
-        """With flipped bits, records cover the file, tables match, and time is bounded."""
-        self._try_flipped(self._survive)
+        """Samples with flipped bits hold together, and time is bounded."""
+        self._try_flipped(self._hold_together)
 
     def test_any_bytes_are_survived(self) -> None:
         """Any bytes give a result or a coded error."""
-        self._try(byte_strings(self._small_data), tolerating(FxError)(self._survive))
+        self._try(byte_strings(self._small_data), tolerating(FxError)(self._hold_together))
 
     def _shown(self, data: bytes) -> list[dict[str, Any]]:
         """Return all records as JSON."""
         with self._open(data) as capture:
             return [record.to_json() for record in capture.records()]
 
-    def _survive(self, data: bytes) -> None:
+    def _hold_together(self, data: bytes) -> None:
+        """Check what holds for any bytes that can be read, and that reading them takes no time."""
         start = time.process_time()
         with self._open(data) as capture:
             check_cover([(r.offset, r.nbytes) for r in capture.records()], data)
             check_tables(capture, len(data))
             capture.summary()
+            capture.scan()
+            check_findings(capture, self.rules)
         spent = time.process_time() - start
-        assert spent < self.seconds, f"time: {len(data)} damaged bytes took {spent:.1f} s"
+        assert spent < self.seconds, f"time: {len(data)} bytes took {spent:.1f} s"
 
     def test_memory_follows_the_input(self) -> None:
         """Memory for a damaged file is bounded by its size, whatever sizes it declares."""
@@ -527,7 +499,5 @@ class ReaderContract(Requests, Choosing):
 
 def _event_places(capture: Capture) -> list[tuple[int, int]]:
     """Return begin and end of the records that have rows with times."""
-    begins = {
-        at for table in agreement.event_tables(capture) for at in table.array("offset").tolist()
-    }
+    begins = {at for table in event_tables(capture) for at in table.array("offset").tolist()}
     return [(r.offset, r.offset + r.nbytes) for r in capture.records() if r.offset in begins]

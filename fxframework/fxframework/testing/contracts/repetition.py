@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.testing.contracts.base import RoundTrips, descriptors, open_bytes
+from fxframework.testing.contracts.base import Captures, descriptors, open_bytes
 from fxframework.testing.contracts.checks import check_same, rows_of, skip
 
 __all__ = [
@@ -174,7 +174,7 @@ def ask(wanted: Mapping[str, Any], what: str, **asked: Any) -> None:
     )
 
 
-class Repetition(RoundTrips):
+class Repetition(Captures):
     """Contract of repeated reading: in other orders, threads and processes, and of larger files."""
 
     slower: ClassVar[float] = SLOWER

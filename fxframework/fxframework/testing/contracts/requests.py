@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fxframework import hookimpl
-from fxframework.errors import FxError, Severity, StrictError
+from fxframework.errors import FxError, Severity
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.kit.salvage import UNSOUND
@@ -26,6 +26,8 @@ __all__ = ["Requests", "loses"]
 
 DAMAGES = 60
 """Damaged samples to search for one with several findings of a code."""
+MAKE_DIAGNOSTICS = "make diagnostics with request.diagnostics(rules, source)"
+"""The remedy for findings that are not made as requested."""
 RECORD = 8
 """Records of up to this many bytes are not tested: no sensible limit is smaller."""
 
@@ -63,21 +65,25 @@ class Requests(Repetition):
                 if counts:
                     yield data, counts
 
-    def test_max_findings_is_honoured(self) -> None:
-        """At most ``max_findings`` findings of a code are kept, and all are counted."""
-        repeated = [one for one in self._with_findings() if max(one[1].values()) > 1]
-        if not repeated:
-            skip("no small sample, damaged or not, has two findings of one code")
-        data, counts = max(repeated, key=lambda one: max(one[1].values()))
-        with self._open(data, options={"max_findings": 1}) as capture:
-            found = self._own(capture)
+    def test_findings_are_made_as_requested(self) -> None:
+        """At most ``max_findings`` findings of a code are kept, and all are counted.
+
+        ``request.observer`` is called for each.
+        """
+        found = some(self._with_findings(), "no small sample, damaged or not, has a finding")
+        data, counts = max(found, key=lambda one: max(one[1].values()))
+        observer = _Observer()
+        host = Host(discover=False)
+        host.register(observer, name="observer")
+        options = {"max_findings": 1}
+        with host.read(Source.open(data), self.reader, options=options) as capture:
+            made = self._own(capture)
         kept = Counter(one.code for one in capture.diagnostics)
         over = {code: n for code, n in kept.items() if n > 1}
-        assert not over, (
-            f"max_findings=1 is ignored: {over} are kept; make diagnostics with "
-            "request.diagnostics(rules, source)"
-        )
-        assert found == counts, f"max_findings=1 changes the counts: {found} in place of {counts}"
+        assert not over, f"max_findings=1 is ignored: {over} are kept; {MAKE_DIAGNOSTICS}"
+        assert made == counts, f"max_findings=1 changes the counts: {made} in place of {counts}"
+        missed = sorted(code for code in counts if not observer.seen[code])
+        assert not missed, f"the observer is not called for {', '.join(missed)}: {MAKE_DIAGNOSTICS}"
 
     def test_max_record_is_honoured(self) -> None:
         """A record longer than ``max_record`` is reported, or kept as another kind.
@@ -111,44 +117,6 @@ class Requests(Repetition):
             for kind, found in sizes.items():
                 if kind not in UNSOUND and max(found)[0] > max(min(found)[0], RECORD):
                     yield sample, kind, *max(found)
-
-    def test_observers_see_every_finding(self) -> None:
-        """``request.observer`` is called once for each finding."""
-        found = some(self._with_findings(), "no small sample, damaged or not, has a finding")
-        data, counts = next(found)
-        observer = _Observer()
-        host = Host(discover=False)
-        host.register(observer, name="observer")
-        with host.read(Source.open(data), self.reader) as capture:
-            made = self._own(capture)
-        assert made == counts, f"observed, it has other findings: {made} in place of {counts}"
-        missed = sorted(code for code in counts if not observer.seen[code])
-        assert not missed, (
-            f"the observer is not called for {', '.join(missed)}: make diagnostics with "
-            "request.diagnostics(rules, source)"
-        )
-
-    def test_errors_name_the_input(self) -> None:
-        """A StrictError has the path of the input and a catalogued code."""
-        for data, _ in self._with_findings():
-            with self._open(data) as capture:
-                if not loses(capture):
-                    continue
-            try:
-                with self._open(data, strict=True, name="input.bin") as capture:
-                    capture.scan()
-            except StrictError as error:
-                assert error.path == "input.bin", (
-                    f"path: the error of a strict reading names {error.path!r}, not the input: "
-                    "make diagnostics with request.diagnostics(rules, source)"
-                )
-                assert error.code in self.rules or error.code.startswith("FXF"), (
-                    f"the error of a strict reading has the code {error.code}, of no catalogue"
-                )
-                return
-            except FxError:
-                continue
-        skip("no small sample, damaged or not, loses data")
 
     # --- Following ---------------------------------------------------------------------------
 
@@ -187,27 +155,24 @@ class Requests(Repetition):
 
     # --- Side effects ------------------------------------------------------------------------
 
-    def test_sniffing_opens_nothing(self, tmp_path: Path) -> None:
-        """The sniffer opens no file, not the one that it is asked about either, and no process."""
+    def test_reading_has_no_side_effects(self, tmp_path: Path) -> None:
+        """The sniffer opens no file, not the one that it is asked about either, and no process.
+
+        Sniffing and reading print nothing and write no file.
+        """
         for sample in self._small():
             path = tmp_path / sample.name
             path.write_bytes(sample.data)
             probe = Probe(head=sample.data[:HEAD], size=len(sample.data), name=str(path))
-            self.reader.sniff(probe)  # trigger imports before watching
-            with watched() as events:
-                self.reader.sniff(probe)
-            assert not events, (
-                f"the sniffer of {self.format} does more than read the probe: {events[0]}"
-            )
-
-    def test_sniffing_prints_nothing(self) -> None:
-        """Sniffing and reading print nothing and write no file."""
-        for sample in self._small()[:2]:
-            probe = Probe(head=sample.data, size=len(sample.data), name=sample.name)
             with watched(streams=True) as first:
                 self.reader.sniff(probe)
                 self._digest(sample.data)
-            with watched() as again:  # without imports, which may write files
+            with watched() as sniffed:  # without imports, which open and write files
+                self.reader.sniff(probe)
+            assert not sniffed, (
+                f"the sniffer of {self.format} does more than read the probe: {sniffed[0]}"
+            )
+            with watched() as again:
                 self._digest(sample.data)
             found = [event for event in first if event.startswith("prints")]
             found += [event for event in again if event.startswith("writes")]
