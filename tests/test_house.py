@@ -261,6 +261,26 @@ def test_plugins_have_one_plan(plugin: str) -> None:
     assert len([name for name in found if not name.endswith("__init__.py")]) <= MODULES[plugin]
 
 
+DEFINED = ast.ClassDef | ast.FunctionDef
+
+
+@pytest.mark.parametrize("plugin", MODULES)
+def test_places_that_read_names_exist(plugin: str) -> None:
+    """The docstring of ``read`` says where each step of reading is."""
+    package = ROOT / "plugins" / plugin / f"fx_{plugin}"
+    names = {path.stem for path in (package / "read").glob("*.py")}
+    names |= {f"{package.name}.{path.stem}" for path in package.glob("*.py")}
+    for path in (package / "read").glob("*.py"):
+        for node in parsed(path.relative_to(ROOT).as_posix()).body:
+            if isinstance(node, DEFINED):
+                inside = [each.name for each in node.body if isinstance(each, DEFINED)]
+                names |= {node.name, *inside, *(f"{node.name}.{name}" for name in inside)}
+    text = ast.get_docstring(parsed((package / "read/__init__.py").relative_to(ROOT).as_posix()))
+    named = set(re.findall("``(.+?)``", text or ""))
+    assert len(named) > 8
+    assert sorted(named - names) == []
+
+
 # --- Words that are no longer used ----------------------------------------------------------------
 
 GONE = {

@@ -140,7 +140,10 @@ def fx_readers() -> Iterable[Reader]:
 
 @hookimpl
 def fx_writers() -> Iterable[Writer]:
-    """Inspect VMOs, block by block."""
+    """Inspect VMOs, block by block.
+
+    There is no ``extract``: a VMO is one tree without times, and its blocks refer to each other.
+    """
     return [
         Writer(
             format="inspect",

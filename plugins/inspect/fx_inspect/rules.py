@@ -1,5 +1,7 @@
 """The catalogue of findings of Inspect VMOs, from which docs and `fxf explain` are made.
 
+The second value of a rule is the severity of its findings.
+
 "Inspect VMO format" is the public document on version 2; docs/formats/inspect.md corrects it.
 """
 

@@ -1,4 +1,7 @@
-"""Severities: names of severity bytes in both eras, and the equivalents of other log systems."""
+"""Severities of logs: names of their bytes in both eras, and equivalents of other log systems.
+
+The severity of a finding is in ``rules.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The catalogue of findings of the trace format, from which docs and `fxf explain` are made."""
+"""The catalogue of findings of the trace format, from which docs and `fxf explain` are made.
+
+The second value of a rule is the severity of its findings.
+"""
 
 from __future__ import annotations
 

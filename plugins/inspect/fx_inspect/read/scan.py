@@ -1,7 +1,7 @@
 """The scan: the bytes of a VMO to blocks, and to the stretches between them.
 
-Objects, record JSON and tables take them from here. Words are int64, with their bits as they are in
-the file.
+Objects, record JSON and tables take them from here; ``Scan.record`` checks their sizes. Words are
+int64, with their bits as they are in the file.
 """
 
 from __future__ import annotations

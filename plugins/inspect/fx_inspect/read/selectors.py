@@ -1,7 +1,8 @@
 """Selectors of ffx: parsing, matching over columns, and the selected parts of a capture.
 
 ``COMPONENT:TREE/NODE/PATH:PROPERTY``. A file is one tree of one component, so COMPONENT and the
-filter of trees may be left out, and match anything (docs/formats/inspect.md).
+filter of trees may be left out, and match anything (docs/formats/inspect.md). Selected parts are
+views, for exporters and queries; no VMO of a part is written.
 """
 
 from __future__ import annotations

@@ -1,1 +1,12 @@
-"""Reading: bytes to records, and to the columns of tables."""
+"""Reading: bytes to records, and to the columns of tables.
+
+- Sizes of records are checked in ``framing`` (``LogFramer.fault``, ``RingFramer.entry``,
+  ``PacketFramer.fault``), for tables and objects.
+- Strings become codes in ``scan`` (``LogScan.text``, ``name_code``), those of packets in
+  ``packets`` (``PacketScan.tag``).
+- Rows are added in ``row_scan`` (``RowScan.row``), of arguments in ``scan`` (``LogScan.key``);
+  ``rows`` has their classes.
+- Columns of tables are made of rows in ``batches``; their schemas are in ``tables``.
+- Findings, with their severity, are in ``fx_log.rules``; ``fx_log.severity`` is about the
+  severities of logs.
+"""

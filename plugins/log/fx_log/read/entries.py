@@ -1,7 +1,7 @@
 """Entries: the meaning of log records, such as well-known arguments and the component that logged.
 
-This is the plain reference of the tables, one record at a time; the kernels compute the same in
-bulk.
+Conversion, redaction and merging use it for one record at a time. Tables do not come from here: the
+scans compute the same in bulk, and tests compare the two.
 """
 
 from __future__ import annotations

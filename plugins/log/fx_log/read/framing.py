@@ -1,8 +1,8 @@
-"""Framing: where the records of a file begin and end, for the scan.
+"""Framing: where the records of a file begin and end, for scans, the decoder and salvage.
 
 A framer moves over one stretch (a record, padding or damage) each time ``next`` is called, and to
-the next record with ``advance``. It counts kinds of records and reports damage. Its fields then
-describe the record it found. Positions are words, of packets bytes.
+the next record with ``advance``. It checks the sizes of records (``fault``), counts their kinds and
+reports damage. Its fields then describe the record it found. Positions are words, of packets bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scan of legacy packets: decodes their bytes into raw columns.
+"""The scan of legacy packets: decodes their bytes into raw rows, which ``row_scan.py`` adds.
 
 It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare the results.
 """

@@ -1,4 +1,6 @@
-"""The scan: structured records to raw columns.
+"""The scan: structured records to raw rows, which ``row_scan.py`` adds.
+
+``framing.py`` checks the sizes of records; here strings become codes (``LogScan.text``).
 
 It decodes the same bytes as ``decoder.py`` and ``entries.py``, which are written for clarity, and
 shares only numbers with them; tests compare the results. Words are signed 64-bit integers.

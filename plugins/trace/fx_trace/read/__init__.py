@@ -1,1 +1,11 @@
-"""Reading: bytes to records, and to the columns of tables."""
+"""Reading: bytes to records, and to the columns of tables.
+
+- Sizes of records are checked in ``scan`` (``Scan.read_record``, by the bounds of
+  ``record_bounds``), for objects in ``framing`` (``Framer.frame``).
+- Strings become codes in ``fields`` (``FieldReader.text``, ``string``), those of frequent records
+  in ``scan`` (``Scan.inline_string``, ``plain_string``).
+- Rows are added in ``scan`` (``Scan.plain_events``, ``event``), of records beside events in
+  ``other_records``; ``rows`` has their classes. ``match`` nests slices, and adds none.
+- Columns of tables are made of rows in ``batches``; their schemas are in ``tables``.
+- Findings, with their severity, are in ``fx_trace.rules``.
+"""

@@ -1,4 +1,7 @@
-"""Framing: where records begin and end, and how many words the contents of each form need."""
+"""Framing: where records begin and end, and how many words the contents of each form need.
+
+``Framer`` checks sizes for objects; the scan of tables does so itself (``Scan.read_record``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Slices: which begin an end closes, what encloses what, and how deep it is."""
+"""The match: which begin an end closes, what encloses a slice, and how deep it is.
+
+Rows of slices are added by the scan (``scan.py``); this says how they nest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where records begin and end, for scans: sizes, stretches of zero words, and the end of damage."""
+"""Where records begin and end, for scans: sizes, stretches of zero words, and the end of damage.
+
+Nothing is reported here; ``Scan.read_record`` reports what it finds by these bounds.
+"""
 
 from __future__ import annotations
 

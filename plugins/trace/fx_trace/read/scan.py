@@ -1,5 +1,6 @@
 """The scan: trace bytes to raw rows, in one pass that can stop and go on at any record.
 
+``read_record`` checks the sizes of records, ``event`` and ``plain_events`` add the rows of events.
 It shares nothing with ``records``, which decodes the same bytes for clarity, but the numbers of
 the format; tests hold the two against each other. Words are int64, their bits as they are.
 """

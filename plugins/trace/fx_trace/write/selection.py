@@ -1,4 +1,4 @@
-"""The selection of a part of a trace: its events, and the copy of the kept records."""
+"""Kernels of ``extract.py``, which writes a part: they choose its events, and copy kept records."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The scan: the bytes of a trace to its sound stretches, its buffers and its findings.
 
-Every record is looked at once. A scan stops at any record and goes on from there: the caller sets
+Every record is looked at once, and its size checked (``FdrScan.cross``, ``event``;
+``BasicScan.next_record``). A scan stops at any record and goes on from there: the caller sets
 ``until`` and calls ``run()``. What comes behind it (``timeline``) reads sound records only and
 need not check them; ``decoder.py`` lets it step from record to record.
 """
