@@ -129,23 +129,21 @@ class TraceCursor(Cursor):
 
     def text(self, table: Any, index: int, field: Any) -> str:  # noqa: ARG002 (one table)
         """Return the string at an index, or what stands for one that is not there."""
-        text = self.state.current.strings.get(index)
+        text = self.state.string(index)
         if text is None:
-            text = self.state.default.strings.get(index)
-            if text is None:
-                self.find(rules.STRING_NOT_REGISTERED, index)
-                return string_marker(index)
+            self.find(rules.STRING_NOT_REGISTERED, index)
+            return string_marker(index)
+        if index not in self.state.current.strings:
             self.find(rules.OF_DEFAULT_PROVIDER, index)
         return text
 
     def thread(self, index: int) -> Koids:
         """Return the thread at an index, or what stands for one that is not there."""
-        thread = self.state.current.threads.get(index)
+        thread = self.state.thread(index)
         if thread is None:
-            thread = self.state.default.threads.get(index)
-            if thread is None:
-                self.find(rules.THREAD_NOT_REGISTERED, index)
-                return thread_marker(index)
+            self.find(rules.THREAD_NOT_REGISTERED, index)
+            return thread_marker(index)
+        if index not in self.state.current.threads:
             self.find(rules.OF_DEFAULT_PROVIDER, index)
         return thread
 
