@@ -139,9 +139,8 @@ class RecordDecoder:
         mend: bool = False,
     ) -> Walk:
         """Return the walk through a file behind its header; findings go to ``found``, if given."""
-        if self.form == BASIC_FORM:
-            return BasicWalk(view, header, found, self)
-        return FdrWalk(view, header, found, self, mend=mend)
+        walk: type[Walk] = BasicWalk if self.form == BASIC_FORM else FdrWalk
+        return walk(view, header, found, self, mend=mend)
 
 
 class Kind(NamedTuple):
@@ -154,14 +153,15 @@ class Kind(NamedTuple):
     """Whether they have a time."""
 
 
+Frame = tuple[int, ...]
+"""Where a record begins, and what is listed of it (``FrameList``)."""
+
+
 class Walk:
     """A walk through a file behind its header.
 
     ``scan`` finds the records, and ``noting``, which may be the same, what is wrong with them.
     """
-
-    scan: Any
-    noting: Any
 
     def __init__(
         self,
@@ -169,8 +169,11 @@ class Walk:
         header: FileHeader,
         found: list[Found] | None,
         decoder: RecordDecoder,
+        *,
+        mend: bool,
     ) -> None:
         self.view = view
+        self.header = header
         self.found = found
         self.notes = Notes(RULES.numbers, 0)
         self.dialect = Dialect(decoder.form, header.version, header.byte_order)
@@ -178,6 +181,8 @@ class Walk:
         self.known = self.state.registers
         self.frequency = decoder.cycle_frequency or header.cycle_frequency or wire.NS_PER_SECOND
         self.max_record = decoder.limits.max_record
+        self.cursor = Cursor(view, 0, len(view), self.state)
+        """What reads usual records one after another."""
         self.family = (Basic if self.dialect.basic else Fdr).layout.family
         self.kind_byte = int(self.dialect.basic and self.state.big)
         """The byte of a record that says its kind."""
@@ -186,6 +191,11 @@ class Walk:
         """The buffer of which registers are known."""
         self.call: Any = None
         """The last function record; none if a program read it."""
+        self.scan, self.noting = self.scans(mend=mend)
+
+    def scans(self, *, mend: bool) -> tuple[Any, Any]:
+        """Return ``scan`` and ``noting``."""
+        raise NotImplementedError
 
     def records(self) -> Iterator[XrayRecord]:
         """Yield every record."""
@@ -193,8 +203,9 @@ class Walk:
         frames = FrameList(self.scan, noting, AT_ONCE)
         while self.scan.at < self.scan.size:
             reported = 0
-            for at, end, fault, block, base, called, noted in self.listed(frames):
-                record = self.record(at, end, fault, block, base, called)
+            for frame in self.listed(frames):
+                record = self.record(frame)
+                noted = frame[-1]
                 if noted > reported:
                     self.report(reported, noted)
                     reported = noted
@@ -203,8 +214,8 @@ class Walk:
         noting.finish()
         self.report(0, noting.notes.used)
 
-    def listed(self, frames: FrameList) -> Iterator[tuple[int, ...]]:
-        """List records; return where each begins, and what the list says of it."""
+    def listed(self, frames: FrameList) -> Iterator[Frame]:
+        """List records."""
         begin, count = int(self.scan.at), frames.run()
         columns = (
             frames.end, frames.fault, frames.block, frames.base, frames.called, frames.noted
@@ -243,10 +254,8 @@ class Walk:
             record.row_offset, record.ns = call.offset, call.ns
             record.tsc, record.cpu = call.tsc, call.cpu
 
-    def record(
-        self, at: int, end: int, fault: int, block: int, base: int, called: int
-    ) -> XrayRecord:
-        """Return a record, of which a scan says this (``FrameList``)."""
+    def record(self, frame: Frame) -> XrayRecord:
+        """Return a record."""
         raise NotImplementedError
 
     def shown_value(self, rule: Rule, offset: int, value: int) -> object:
@@ -262,26 +271,21 @@ class Walk:
 class BasicWalk(Walk):
     """Records of 32 bytes, one after another."""
 
-    def __init__(
-        self,
-        view: memoryview,
-        header: FileHeader,
-        found: list[Found] | None,
-        decoder: RecordDecoder,
-    ) -> None:
-        super().__init__(view, header, found, decoder)
-        version, big = self.dialect.defined, self.state.big
-        self.scan = self.noting = BasicScan(view, self.notes, version=version, big=big)
-        self.called = 0
-        """Whether a call is before the next argument."""
-        self.orphan: int | None = None
-        """The function of the last argument, where a call is before it."""
+    called = 0
+    """Whether a call is before the next argument."""
+    orphan: int | None = None
+    """The function of the last argument, where a call is before it."""
 
-    def record(
-        self, at: int, end: int, fault: int, block: int, base: int, called: int
-    ) -> XrayRecord:
-        """Return a record, of which a scan says this (``FrameList``)."""
-        del block, base
+    def scans(self, *, mend: bool) -> tuple[Any, Any]:
+        """Return ``scan`` and ``noting``: one, since no record is cut in half."""
+        del mend
+        version, big = self.dialect.defined, self.state.big
+        scan = BasicScan(self.view, self.notes, version=version, big=big)
+        return scan, scan
+
+    def record(self, frame: Frame) -> XrayRecord:
+        """Return a record."""
+        at, end, fault, _, _, called, _ = frame
         if fault:
             self.called = called
             return self.damaged(at, end, fault)
@@ -309,33 +313,24 @@ class FdrWalk(Walk):
     findings are those of mended ones either way.
     """
 
-    def __init__(
-        self,
-        view: memoryview,
-        header: FileHeader,
-        found: list[Found] | None,
-        decoder: RecordDecoder,
-        *,
-        mend: bool,
-    ) -> None:
-        super().__init__(view, header, found, decoder)
+    def scans(self, *, mend: bool) -> tuple[Any, Any]:
+        """Return ``scan`` and ``noting``."""
         options = {
             "version": self.dialect.defined,
-            "order": wire.BYTE_ORDERS.index(header.byte_order),
-            "buffer_size": header.buffer_size,
+            "order": wire.BYTE_ORDERS.index(self.header.byte_order),
+            "buffer_size": self.header.buffer_size,
             "most": self.max_record,
         }
-        self.cursor = Cursor(view, 0, len(view), self.state)
-        """What reads usual records one after another."""
-        self.scan = self.noting = FdrScan(view, self.notes, **options)
-        if not mend:
-            self.scan = FdrScan(view, Notes(RULES.numbers, 1), **options)
-            self.scan.literally()
+        noting = FdrScan(self.view, self.notes, **options)
+        if mend:
+            return noting, noting
+        scan = FdrScan(self.view, Notes(RULES.numbers, 1), **options)
+        scan.literally()
+        return scan, noting
 
-    def record(
-        self, at: int, end: int, fault: int, block: int, base: int, called: int
-    ) -> XrayRecord:
-        """Return a record, of which a scan says this (``FrameList``)."""
+    def record(self, frame: Frame) -> XrayRecord:
+        """Return a record."""
+        at, end, fault, block, base, called, _ = frame
         if block != self.block:
             self.block = block
             self.known.update(NO_BUFFER)

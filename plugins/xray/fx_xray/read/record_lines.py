@@ -83,8 +83,8 @@ class _Both:
             walk.scan.run()
             walk.block = walk.scan.block
             walk.known.update({each: slots[slot] for each, slot in self.compiled.registers.items()})
-        ((*frame, _),) = walk.listed(self.frames)
-        record = walk.record(*frame)
+        (frame,) = walk.listed(self.frames)
+        record = walk.record(frame)
         for register, slot in self.compiled.registers.items():
             slots[slot] = wrapped(walk.known[register])
         for slot in self.compiled.parts:
