@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypedDict
 
 import attrs
 
@@ -207,20 +206,6 @@ class Cpu:
         if index not in known:
             names = ", ".join(f"{msr:#x}" for msr in sorted(known))
             raise CpuError(f"CPU {self.number} has no MSR {index:#x}; it has {names}")
-
-
-class ProcessorOptions(TypedDict, total=False):
-    """Keyword arguments of Processor, which documents them."""
-
-    frequency: int
-    step: int
-    constant: bool
-    nonstop: bool
-    offsets: Sequence[int]
-    nodes: Sequence[int]
-    crystal: int | None
-    rdtscp: bool
-    read_cost_ns: int
 
 
 @attrs.define(eq=False, repr=False)

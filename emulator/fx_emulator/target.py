@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import attrs
 
 from fx_emulator.clock import VirtualClock
-from fx_emulator.cpu import Processor, ProcessorOptions, Tsc
+from fx_emulator.cpu import Processor, Tsc
 from fx_emulator.errors import Crash, EmulatorError
 from fx_emulator.kernel import (
     BUDGET,
@@ -83,7 +83,7 @@ class Target:
         slice_ns: int = SLICE_NS,
         save_delay_ns: int | None = 0,
         store_log: bool = False,
-        **processor: Unpack[ProcessorOptions],
+        **processor: Any,
     ) -> None:
         if instructions_per_second < 1:
             raise EmulatorError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,14 +33,6 @@ TIMES = {"sum": "sum", "self": "own", "min": "min", "median": "median", "90%": "
 """Columns of times, with the fields of a Spread that they show."""
 ASCENDING = ("funcid", "func")
 """Sort keys whose default order is ascending."""
-
-
-class Order(TypedDict):
-    """The options for the order and number of lines."""
-
-    sort: str | None
-    sort_order: str | None
-    top: int | None
 
 
 @_command(
@@ -81,7 +73,7 @@ def command(
     csv: bool,
     file: str,
     names: Selection,
-    **order: Unpack[Order],
+    **order: Any,
 ) -> ExitCode:
     """Show how often each function was called, and how long its calls took.
 
@@ -103,10 +95,7 @@ def command(
         with session.screen.working(f"analysing {whole.name}", whole.source):
             found = account(part, by=by, recursion=recursion, per_thread=per_thread)
             whole.trim()
-        sort = order["sort"] or ("funcid" if csv else "sum")
-        usual = "asc" if sort in ASCENDING else "dsc"
-        descending = (order["sort_order"] or usual) == "dsc"
-        entries = found.sorted(sort, descending=descending, top=order["top"])
+        entries = _sorted(found, "funcid" if csv else "sum", **order)
         if session.settings.json:
             session.screen.json("account", {
                 "path": whole.name,
@@ -122,6 +111,15 @@ def command(
             _print(session, found, entries)
         session.screen.flush()
         return finished(session, whole)
+
+
+def _sorted(
+    found: Account, usual: str, *, sort: str | None, sort_order: str | None, top: int | None
+) -> Sequence[Entry]:
+    """Return the entries as the options order them, by default by a ``usual`` key."""
+    key = sort or usual
+    order = sort_order or ("asc" if key in ASCENDING else "dsc")
+    return found.sorted(key, descending=order == "dsc", top=top)
 
 
 def _document(entry: Entry) -> dict[str, Any]:

@@ -11,7 +11,9 @@ import reprlib
 import struct
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict, Unpack
+from typing import Any
+
+import attrs
 
 from fx_log import format as wire
 from fx_log import rules
@@ -75,26 +77,17 @@ Argument = tuple[str | bytes, int, Any]
 """Name, type and value; a string's value is text or bytes."""
 
 
-class Rare(TypedDict, total=False):
-    """Rarely used arguments of ``LogWriter.write``."""
+@attrs.frozen
+class Origin:
+    """The part of a program, or the component, that writes a record."""
 
-    target: str
+    target: str | None = None
     """A tag that precedes the message."""
-    dropped: int
-    """Number of records dropped before this one, besides those that the writer counted."""
-    tag_bits: int
+    tag_bits: int = 0
     """The tag of a component that a manifest names."""
 
 
-_NOT_RARE: tuple[str | None, int, int] = (None, 0, 0)
-
-
-def _rare(given: Rare) -> tuple[str | None, int, int]:
-    unknown = given.keys() - Rare.__annotations__.keys()
-    if unknown:
-        msg = f"write() got an unexpected keyword argument {min(unknown)!r}"
-        raise TypeError(msg)
-    return given.get("target"), given.get("dropped", 0), given.get("tag_bits", 0)
+_UNSTATED = Origin()
 
 
 class LogWriter(Levels, Closing):
@@ -163,16 +156,18 @@ class LogWriter(Levels, Closing):
         line: int | None = None,
         pid: int | None = None,
         tid: int | None = None,
-        **rare: Unpack[Rare],
+        dropped: int = 0,
+        **origin: Any,
     ) -> bool:
         """Write a record. Return False if it was dropped, or is below the minimum.
 
-        ``severity`` is a byte or a level's name, ``time`` in nanoseconds. ``target`` is a tag that
-        precedes the message. Of ``file`` only the part after the last "../" is written. ``dropped``
-        is added to the writer's count. ``tag_bits`` is the tag of a component that a manifest
-        names. A key with the name and type of a well-known argument is read as that.
+        ``severity`` is a byte or a level's name, ``time`` in nanoseconds. Of ``file`` only the
+        part after the last "../" is written. ``dropped`` is added to the writer's count. ``origin``
+        is ``target`` and ``tag_bits`` of an Origin. A key with the name and type of a well-known
+        argument is read as that.
         """
-        target, dropped, tag_bits = _rare(rare) if rare else _NOT_RARE
+        known = Origin(**origin) if origin else _UNSTATED
+        target, tag_bits = known.target, known.tag_bits
         if type(severity) is not int or not 0 <= severity <= 255:
             severity = severity_of(severity)
         if severity < self.minimum:
