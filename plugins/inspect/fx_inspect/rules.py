@@ -774,7 +774,7 @@ VMO_FULL = Rule(
     "docs, Writing Inspect",
     "What does not fit is left out, and the writer goes on.",
     readers="The same; the failed allocations are counted.",
-    ours="The same. Reported once, with their number.",
+    ours="The same, in `stats()`. Salvage, whose VMO has at most 128 MiB, reports their number.",
     remedy="Give it a greater maximum size.",
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -410,6 +411,21 @@ def test_salvage_keeps_the_version(run: Run, tmp_path: Path, version: int) -> No
     assert run("verify", "-f", "inspect", out).exit_code == ExitCode.OK
     assert path.read_bytes()[:4] == out.read_bytes()[:4]
     assert tree(run, out) == tree(run, path)
+
+
+def test_salvage_reports_blocks_without_room(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fx_inspect.write.salvage.MAX_VMO", 4096)
+    made = Inspector(max_size=1 << 16)
+    for number in range(200):
+        made.root.create_int(f"number {number}", number)
+    path, out = save(tmp_path / "in.inspect", made), tmp_path / "out.inspect"
+    path.write_bytes(path.read_bytes()[:-16])  # the last block is cut off
+    result = run("salvage", path, out)
+    assert result.exit_code == ExitCode.FINDINGS
+    assert re.search(r"FXI0901.* \d+ blocks do not fit into a VMO of 4096 bytes", result.stderr)
+    assert out.stat().st_size == 4096
 
 
 def everything(version: int) -> bytes:

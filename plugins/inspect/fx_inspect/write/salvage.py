@@ -96,7 +96,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     if failed:
         losses += 1
         message = f"{failed} blocks do not fit into a VMO of {MAX_VMO} bytes"
-        yield Loss(0, 0, "block", message)
+        yield Loss(0, 0, "block", message, rules.VMO_FULL.code)
     if not losses:
         found = next(f for f in capture.diagnostics.sorted() if f.severity >= Severity.WARNING)
         message = f"written again without what departs from the format: {found.message}"
