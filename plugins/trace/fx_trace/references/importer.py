@@ -7,78 +7,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_trace.format import (
-    ARG_BOOL,
-    ARG_DOUBLE,
-    ARG_INT32,
-    ARG_INT64,
-    ARG_KOID,
-    ARG_NAME,
-    ARG_POINTER,
-    ARG_SIZE,
-    ARG_STRING,
-    ARG_STRING_REF,
-    ARG_TYPE,
-    ARG_UINT64,
-    ARG_VALUE,
-    BLOB_KIND,
-    BLOB_LENGTH,
-    BLOB_NAME,
-    BLOB_PERFETTO,
-    DEFAULT_PROVIDER,
-    DEFAULT_TICKS_PER_SECOND,
-    EVENT_ARGS,
-    EVENT_ASYNC_BEGIN,
-    EVENT_ASYNC_END,
-    EVENT_CATEGORY,
-    EVENT_COUNTER,
-    EVENT_DURATION_COMPLETE,
-    EVENT_FLOW_BEGIN,
-    EVENT_FLOW_END,
-    EVENT_INSTANT,
-    EVENT_KIND,
-    EVENT_NAME,
-    EVENT_THREAD,
-    INLINE_STRING,
-    LARGE_SIZE,
-    LEGACY_INCOMING,
-    LEGACY_OUTGOING,
-    MAX_ARGS,
-    METADATA_TYPE,
-    OBJECT_ARGS,
-    OBJECT_NAME,
-    OBJECT_OWNER,
-    OBJECT_PROCESS,
-    OBJECT_THREAD,
-    PROVIDER_EVENT,
-    PROVIDER_ID,
-    PROVIDER_INFO,
-    PROVIDER_NAME_LENGTH,
-    PROVIDER_SECTION,
-    RECORD_BLOB,
-    RECORD_EVENT,
-    RECORD_INITIALIZATION,
-    RECORD_KERNEL_OBJECT,
-    RECORD_LARGE,
-    RECORD_METADATA,
-    RECORD_SCHEDULING,
-    RECORD_STRING,
-    RECORD_THREAD,
-    SCHED_LEGACY_SWITCH,
-    SCHED_SWITCH,
-    SCHED_WAKEUP,
-    SCHEDULING_TYPE,
-    SIZE,
-    STRING_INDEX,
-    STRING_LENGTH,
-    STRING_REF_INDEX,
-    SWITCH_ARGS,
-    SWITCH_CPU,
-    THREAD_INDEX,
-    TYPE,
-)
+from fx_trace import format as wire
 from fx_trace.references import quirks
-from fx_trace.references.nesting import KIND_BITS
 from fxframework.io.words import WORD
 from fxframework.kernels.annotations import (
     Array,
@@ -97,7 +27,7 @@ from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
 from fxframework.kernels.rows import Rows
 
-__all__ = ["BEHIND_PIECE", "END", "PACKETS_AT_HAND", "EventRows", "Importer", "Providers"]
+__all__ = ["BEHIND_PIECE", "END", "PACKETS_AT_HAND", "EventRows", "Importer"]
 
 BEHIND_PIECE, PACKETS_AT_HAND, END = range(3)
 """Why the walk returns."""
@@ -123,12 +53,13 @@ EMPTY, PROCESS, INCOMING_WEIGHT, OUTGOING_WEIGHT, WEIGHT = range(5)
 class EventRows(Rows):
     """Events in the order of the file.
 
-    ``what`` is the track of the thread, or the number of the operation, above the type of event;
-    ``word`` the length, or the id of a flow or operation.
+    ``track`` is that of the thread, or the number of the operation; ``word`` the length, or the id
+    of a flow or operation.
     """
 
     ts: Column[i64]
-    what: Column[i64]
+    kind: Column[i64]
+    track: Column[i64]
     word: Column[i64]
     offset: Column[i64]
     record: Column[i64]
@@ -173,6 +104,7 @@ class Importer(Kernel):
     tracks: PairMap
     operations: PairMap
     short: flag
+    mistyped: flag
     kinds: Array[i64]
     names: Array[i64]
     values: Array[i64]
@@ -197,8 +129,7 @@ class Importer(Kernel):
         self.providers = Providers()
         self.texts = Pool()
         for name in NAMES:
-            self.texts.read_from(memoryview(name.ljust(2 * WORD, b"\0")).cast("q"))
-            self.texts.intern(0, len(name))
+            self.texts.enter(name)
         self.texts.read_from(self.words)
         self.strings = PairMap()
         self.threads = PairMap()
@@ -206,22 +137,23 @@ class Importer(Kernel):
         self.tracks = PairMap()
         self.operations = PairMap()
         self.short = False
-        self.kinds = full(MAX_ARGS, "i8")
-        self.names = full(MAX_ARGS, "i8")
-        self.values = full(MAX_ARGS, "i8")
+        self.mistyped = False
+        self.kinds = full(wire.MAX_ARGS, "i8")
+        self.names = full(wire.MAX_ARGS, "i8")
+        self.values = full(wire.MAX_ARGS, "i8")
         self.events = EventRows()
 
     def step(self) -> Fallible[i64]:
         """Take records."""
         if self.pos == 0:
-            self.introduce(DEFAULT_PROVIDER)
+            self.introduce(wire.DEFAULT_PROVIDER)
         until = self.pos + PIECE
         while self.pos < self.total:
             if self.pos >= until:
                 return BEHIND_PIECE
             header = self.words[self.pos]
             self.at = self.pos
-            self.end = self.pos + SIZE.get(header)
+            self.end = self.pos + wire.SIZE.get(header)
             if self.end == self.at:
                 self.failed = True
                 self.note(quirks.SIZE_ZERO)
@@ -239,28 +171,28 @@ class Importer(Kernel):
 
     def take(self, header: i64) -> status:
         """Take the record at hand."""
-        kind = TYPE.get(header)
-        if kind == RECORD_METADATA:
+        kind = wire.TYPE.get(header)
+        if kind == wire.RECORD_METADATA:
             self.metadata(header)
         elif self.provider == NOBODY:
             self.note(quirks.PROVIDER)
-        elif kind == RECORD_EVENT:
+        elif kind == wire.RECORD_EVENT:
             self.event(header)
-        elif kind == RECORD_SCHEDULING:
+        elif kind == wire.RECORD_SCHEDULING:
             self.scheduling(header)
-        elif kind == RECORD_STRING:
+        elif kind == wire.RECORD_STRING:
             self.string(header)
-        elif kind == RECORD_THREAD:
+        elif kind == wire.RECORD_THREAD:
             self.thread(header)
-        elif kind == RECORD_INITIALIZATION:
+        elif kind == wire.RECORD_INITIALIZATION:
             self.initialization()
-        elif kind == RECORD_KERNEL_OBJECT:
+        elif kind == wire.RECORD_KERNEL_OBJECT:
             self.kernel_object(header)
-        elif kind == RECORD_BLOB:
+        elif kind == wire.RECORD_BLOB:
             self.blob(header)
         else:
             self.note(quirks.RECORD_TYPE)
-            if kind == RECORD_LARGE and LARGE_SIZE.get(header) != SIZE.get(header):
+            if kind == wire.RECORD_LARGE and wire.LARGE_SIZE.get(header) != wire.SIZE.get(header):
                 self.note(quirks.LARGE)
         return 0
 
@@ -297,8 +229,8 @@ class Importer(Kernel):
 
         One that was not registered costs the record where it ``drops``.
         """
-        if ref & INLINE_STRING:
-            return self.behind(STRING_REF_INDEX.get(ref), at)
+        if ref & wire.INLINE_STRING:
+            return self.behind(wire.STRING_REF_INDEX.get(ref), at)
         if ref and self.strings.get(self.provider, ref) < 0:
             if drops:
                 return self.note(quirks.STRING_REF)
@@ -307,8 +239,8 @@ class Importer(Kernel):
 
     def text(self, ref: i64, at: i64) -> Fallible[i64]:
         """Return the number of the string of a reference; -1 if it was not registered."""
-        if ref & INLINE_STRING:
-            return self.texts.intern(at, STRING_REF_INDEX.get(ref))
+        if ref & wire.INLINE_STRING:
+            return self.texts.intern(at, wire.STRING_REF_INDEX.get(ref))
         return self.strings.get(self.provider, ref) if ref else EMPTY
 
     def track(self, pid: i64, tid: i64) -> Fallible[i64]:
@@ -335,33 +267,51 @@ class Importer(Kernel):
         ``short`` says that the value of one is missing. ``names`` are set if ``named``.
         """
         self.short = False
+        self.mistyped = False
         index = 0
         while index < count:
             if at >= self.end:
                 return self.note(quirks.SHORT)
             header = self.words[at]
-            kind = ARG_TYPE.get(header)
-            ref = ARG_NAME.get(header)
+            kind = wire.ARG_TYPE.get(header)
+            ref = wire.ARG_NAME.get(header)
             place = self.skip(ref, at + 1, drops)
             if place < 0:
                 return -1
             self.kinds[index] = kind
-            self.values[index] = ARG_VALUE.get(header)
+            self.values[index] = wire.ARG_VALUE.get(header)
             if named:
                 self.names[index] = self.text(ref, at + 1)
-            if kind == ARG_STRING:
-                if self.skip(ARG_STRING_REF.get(header), place, drops) < 0:
+            if kind == wire.ARG_STRING:
+                if self.skip(wire.ARG_STRING_REF.get(header), place, drops) < 0:
                     return -1
-            elif ARG_INT64 <= kind <= ARG_DOUBLE or kind in (ARG_POINTER, ARG_KOID):
+            elif wire.ARG_INT64 <= kind <= wire.ARG_DOUBLE or kind in (
+                wire.ARG_POINTER,
+                wire.ARG_KOID,
+            ):
                 if place < self.end:
                     self.values[index] = self.words[place]
                 elif drops:
                     self.short = True
                 else:
                     return self.note(quirks.SHORT)
-            at += ARG_SIZE.get(header)
+            at += wire.ARG_SIZE.get(header)
             index += 1
         return at
+
+    def named(self, name: i64, kind: i64, count: i64) -> i64:
+        """Return the value of the last argument of a name, or 0.
+
+        ``mistyped`` says whether some argument asked for is of another type.
+        """
+        value = 0
+        index = 0
+        while index < count:
+            if self.names[index] == name:
+                self.mistyped |= self.kinds[index] != kind
+                value = self.values[index]
+            index += 1
+        return value
 
     def check_arguments(self, count: i64, counter: flag) -> status:
         """Note what arguments lose that is kept otherwise."""
@@ -371,11 +321,11 @@ class Importer(Kernel):
         while index < count:
             kind = self.kinds[index]
             if counter:
-                if not ARG_INT32 <= kind <= ARG_DOUBLE:
+                if not wire.ARG_INT32 <= kind <= wire.ARG_DOUBLE:
                     self.note(quirks.NOT_A_NUMBER)
-            elif kind > ARG_BOOL:
+            elif kind > wire.ARG_BOOL:
                 self.note(quirks.ARG_VALUE)
-            elif self.values[index] < 0 and (kind in (ARG_UINT64, ARG_KOID)):
+            elif self.values[index] < 0 and (kind in (wire.ARG_UINT64, wire.ARG_KOID)):
                 self.note(quirks.SIGNED)
             index += 1
         return 0
@@ -396,15 +346,16 @@ class Importer(Kernel):
 
     def metadata(self, header: i64) -> status:
         """Take what introduces a provider, or begins a section of one."""
-        kind = METADATA_TYPE.get(header)
-        if kind == PROVIDER_EVENT:
+        kind = wire.METADATA_TYPE.get(header)
+        if kind == wire.PROVIDER_EVENT:
             self.note(quirks.BUFFER_FULL)
-        elif kind == PROVIDER_SECTION:
-            self.enter(self.ids.get(PROVIDER_ID.get(header), 0))
+        elif kind == wire.PROVIDER_SECTION:
+            self.enter(self.ids.get(wire.PROVIDER_ID.get(header), 0))
         elif (
-            kind == PROVIDER_INFO and self.behind(PROVIDER_NAME_LENGTH.get(header), self.at + 1) > 0
+            kind == wire.PROVIDER_INFO
+            and self.behind(wire.PROVIDER_NAME_LENGTH.get(header), self.at + 1) > 0
         ):
-            self.introduce(PROVIDER_ID.get(header))
+            self.introduce(wire.PROVIDER_ID.get(header))
         return 0
 
     def introduce(self, id: i64) -> status:
@@ -412,7 +363,7 @@ class Importer(Kernel):
         number = self.providers.rows
         if number == self.providers.room:
             self.providers.grow()
-        self.providers.rate[number] = DEFAULT_TICKS_PER_SECOND
+        self.providers.rate[number] = wire.DEFAULT_TICKS_PER_SECOND
         self.providers.rows = number + 1
         self.ids.put(id, 0, number)
         return self.enter(number)
@@ -442,8 +393,8 @@ class Importer(Kernel):
 
     def string(self, header: i64) -> Fallible[i64]:
         """Register a string."""
-        index = STRING_INDEX.get(header)
-        nbytes = STRING_LENGTH.get(header)
+        index = wire.STRING_INDEX.get(header)
+        nbytes = wire.STRING_LENGTH.get(header)
         if index == 0:
             return self.note(quirks.INDEX_ZERO)
         if self.behind(nbytes, self.at + 1) >= 0:
@@ -452,7 +403,7 @@ class Importer(Kernel):
 
     def thread(self, header: i64) -> Fallible[i64]:
         """Register a thread."""
-        index = THREAD_INDEX.get(header)
+        index = wire.THREAD_INDEX.get(header)
         if index == 0:
             return self.note(quirks.INDEX_ZERO)
         if self.at + 3 > self.end:
@@ -463,16 +414,16 @@ class Importer(Kernel):
 
     def blob(self, header: i64) -> Fallible[i64]:
         """Take a blob of packets."""
-        if BLOB_KIND.get(header) != BLOB_PERFETTO:
+        if wire.BLOB_KIND.get(header) != wire.BLOB_PERFETTO:
             return self.note(quirks.BLOB_TYPE)
         at = self.at + 1
-        ref = BLOB_NAME.get(header)
-        if ref & INLINE_STRING:
-            at = self.behind(STRING_REF_INDEX.get(ref), at)
-        if at < 0 or self.behind(BLOB_LENGTH.get(header), at) < 0:
+        ref = wire.BLOB_NAME.get(header)
+        if ref & wire.INLINE_STRING:
+            at = self.behind(wire.STRING_REF_INDEX.get(ref), at)
+        if at < 0 or self.behind(wire.BLOB_LENGTH.get(header), at) < 0:
             return -1
         self.payload = at
-        self.nbytes = BLOB_LENGTH.get(header)
+        self.nbytes = wire.BLOB_LENGTH.get(header)
         if self.nbytes:
             self.note(quirks.PACKETS)
         return 0
@@ -482,32 +433,25 @@ class Importer(Kernel):
         if self.at + 1 >= self.end:
             return self.note(quirks.SHORT)
         koid = self.words[self.at + 1]
-        at = self.skip(OBJECT_NAME.get(header), self.at + 2, True)
+        at = self.skip(wire.OBJECT_NAME.get(header), self.at + 2, True)
         if at < 0:
             return -1
-        kind = OBJECT_OWNER.get(header)
-        if kind == OBJECT_PROCESS:
+        kind = wire.OBJECT_OWNER.get(header)
+        if kind == wire.OBJECT_PROCESS:
             return self.note(quirks.KOID) if koid & LOW64 > LOW32 else 0
-        if kind != OBJECT_THREAD:
+        if kind != wire.OBJECT_THREAD:
             return self.note(quirks.OBJECT_TYPE)
-        count = OBJECT_ARGS.get(header)
+        count = wire.OBJECT_ARGS.get(header)
         if self.arguments(count, at, False, True) < 0:
             return -1
-        process = 0
-        index = 0
-        while index < count:
-            if self.names[index] == PROCESS:
-                if self.kinds[index] != ARG_KOID:
-                    return self.note(quirks.ARG_TYPE)
-                process = self.values[index]
-            index += 1
-        return self.track(process, koid)
+        process = self.named(PROCESS, wire.ARG_KOID, count)
+        return self.note(quirks.ARG_TYPE) if self.mistyped else self.track(process, koid)
 
     def event(self, header: i64) -> Fallible[i64]:
         """Take an event."""
-        kind = EVENT_KIND.get(header)
-        count = EVENT_ARGS.get(header)
-        index = EVENT_THREAD.get(header)
+        kind = wire.EVENT_KIND.get(header)
+        count = wire.EVENT_ARGS.get(header)
+        index = wire.EVENT_THREAD.get(header)
         ts = self.time(self.at + 1)
         at = self.at + 2 if index else self.at + 4
         if ts < 0:
@@ -515,16 +459,19 @@ class Importer(Kernel):
         if at > self.end:
             return self.note(quirks.SHORT)
         category_at = at
-        at = self.skip(EVENT_CATEGORY.get(header), at, True)
+        at = self.skip(wire.EVENT_CATEGORY.get(header), at, True)
         name_at = at
         if at >= 0:
-            at = self.skip(EVENT_NAME.get(header), at, True)
+            at = self.skip(wire.EVENT_NAME.get(header), at, True)
         if at >= 0:
             at = self.arguments(count, at, True, count > 1)
         if at < 0:
             return -1
         word = 0
-        if kind == EVENT_COUNTER or EVENT_DURATION_COMPLETE <= kind <= EVENT_FLOW_END:
+        if (
+            kind == wire.EVENT_COUNTER
+            or wire.EVENT_DURATION_COMPLETE <= kind <= wire.EVENT_FLOW_END
+        ):
             if at < self.end:
                 word = self.words[at]
             else:
@@ -535,35 +482,36 @@ class Importer(Kernel):
             track = self.registered(index)
         else:
             track = self.track(self.words[self.at + 2], self.words[self.at + 3])
-        if kind == EVENT_DURATION_COMPLETE:
+        if kind == wire.EVENT_DURATION_COMPLETE:
             word = self.nanoseconds(word) - ts
             if word < 0:
                 return self.note(quirks.BACKWARDS)
-        elif kind == EVENT_INSTANT and at < self.end and 1 <= self.words[at] <= 2:
+        elif kind == wire.EVENT_INSTANT and at < self.end and 1 <= self.words[at] <= 2:
             self.note(quirks.SCOPE)
-        elif kind > EVENT_FLOW_END:
+        elif kind > wire.EVENT_FLOW_END:
             return self.note(quirks.EVENT_TYPE)
-        if kind >= EVENT_FLOW_BEGIN:
+        if kind >= wire.EVENT_FLOW_BEGIN:
             if count:
                 self.note(quirks.FLOW_ARGS)
         else:
-            self.check_arguments(count, kind == EVENT_COUNTER)
-        if kind == EVENT_COUNTER:
+            self.check_arguments(count, kind == wire.EVENT_COUNTER)
+        if kind == wire.EVENT_COUNTER:
             return 0
-        if EVENT_ASYNC_BEGIN <= kind <= EVENT_ASYNC_END:
+        if wire.EVENT_ASYNC_BEGIN <= kind <= wire.EVENT_ASYNC_END:
             track = self.operations.number(
-                self.text(EVENT_NAME.get(header), name_at),
-                self.text(EVENT_CATEGORY.get(header), category_at),
+                self.text(wire.EVENT_NAME.get(header), name_at),
+                self.text(wire.EVENT_CATEGORY.get(header), category_at),
             )
-        return self.add(ts, track << KIND_BITS | kind, word)
+        return self.add(ts, kind, track, word)
 
-    def add(self, ts: i64, what: i64, word: i64) -> Fallible[i64]:
+    def add(self, ts: i64, kind: i64, track: i64, word: i64) -> Fallible[i64]:
         """Add the event at hand."""
         row = self.events.rows
         if row == self.events.room:
             self.events.grow()
         self.events.ts[row] = ts
-        self.events.what[row] = what
+        self.events.kind[row] = kind
+        self.events.track[row] = track
         self.events.word[row] = word
         self.events.offset[row] = WORD * self.at
         self.events.record[row] = self.record
@@ -572,26 +520,26 @@ class Importer(Kernel):
 
     def scheduling(self, header: i64) -> Fallible[i64]:
         """Take a context switch or a wakeup."""
-        kind = SCHEDULING_TYPE.get(header)
-        if kind > SCHED_WAKEUP:
+        kind = wire.SCHEDULING_TYPE.get(header)
+        if kind > wire.SCHED_WAKEUP:
             return self.note(quirks.EVENT_TYPE)
         if self.time(self.at + 1) < 0:
             return -1
         at = self.at + 2
-        if kind == SCHED_LEGACY_SWITCH:
-            outgoing = LEGACY_OUTGOING.get(header)
-            incoming = LEGACY_INCOMING.get(header)
+        if kind == wire.SCHED_LEGACY_SWITCH:
+            outgoing = wire.LEGACY_OUTGOING.get(header)
+            incoming = wire.LEGACY_INCOMING.get(header)
             if at + 2 * (outgoing == 0) + 2 * (incoming == 0) > self.end:
                 return self.note(quirks.SHORT)
             at = self.switched(outgoing, at)
             return self.switched(incoming, at)
-        behind = at + 2 if kind == SCHED_SWITCH else at + 1
+        behind = at + 2 if kind == wire.SCHED_SWITCH else at + 1
         if behind > self.end:
             return self.note(quirks.SHORT)
         while at < behind:
             self.track(0, self.words[at])
             at += 1
-        count = SWITCH_ARGS.get(header)
+        count = wire.SWITCH_ARGS.get(header)
         if self.arguments(count, at, True, True) < 0:
             return -1
         if self.short:
@@ -609,19 +557,12 @@ class Importer(Kernel):
     def weights(self, header: i64, count: i64) -> Fallible[i64]:
         """Take the weights of a switch or wakeup: on a CPU too high, all have to be idle."""
         first, second = WEIGHT, WEIGHT
-        if SCHEDULING_TYPE.get(header) == SCHED_SWITCH:
+        if wire.SCHEDULING_TYPE.get(header) == wire.SCHED_SWITCH:
             first, second = INCOMING_WEIGHT, OUTGOING_WEIGHT
-        weight, other = 0, 0
-        index = 0
-        while index < count:
-            if self.names[index] == first or self.names[index] == second:
-                if self.kinds[index] != ARG_INT32:
-                    return self.note(quirks.ARG_TYPE)
-                if self.names[index] == first:
-                    weight = self.values[index]
-                if self.names[index] == second:
-                    other = self.values[index]
-            index += 1
-        if SWITCH_CPU.get(header) >= MAX_CPUS and (weight != IDLE or other != IDLE):
+        weight = self.named(first, wire.ARG_INT32, count)
+        other = self.named(second, wire.ARG_INT32, count)
+        if self.mistyped:
+            return self.note(quirks.ARG_TYPE)
+        if wire.SWITCH_CPU.get(header) >= MAX_CPUS and (weight != IDLE or other != IDLE):
             self.note(quirks.CPU)
         return 0

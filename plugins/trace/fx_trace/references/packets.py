@@ -16,6 +16,7 @@ FIXED: Final = {FIXED64: 8, FIXED32: 4}
 HEADER: Final = 20
 """Bytes that a tag and a length have at most."""
 VARINT_BYTES: Final = 10
+UNKNOWN: Final = "Unknown field type"
 
 
 def varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
@@ -29,27 +30,28 @@ def varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
     return 0, at
 
 
+def field(data: bytes | bytearray, at: int, end: int) -> tuple[int, int, int, str]:
+    """Return the tag of a field, and where its contents begin and end; or why there is none."""
+    tag, start = varint(data, at, end)
+    kind = tag & 7
+    if start == at:
+        return 0, at, at, "Failed to parse tag"
+    if kind in FIXED:
+        return tag, start, start + FIXED[kind], ""
+    if kind not in {VARINT, LENGTH}:
+        return 0, at, at, UNKNOWN
+    value, behind = varint(data, start, end)
+    if behind == start:
+        what = "skip varint" if kind == VARINT else "parse TracePacket size"
+        return 0, at, at, f"Failed to {what}"
+    return tag, behind, behind + value * (kind == LENGTH), ""
+
+
 def well_formed(data: bytes | bytearray, at: int, end: int) -> bool:
     """Return whether the bytes of a packet are fields up to their end."""
     while at < end:
-        tag, behind = varint(data, at, end)
-        kind = tag & 7
-        if behind == at or not tag >> 3 & 0xFFFFFFFF or behind >= end:
-            return False
-        at = behind
-        if kind == VARINT:
-            _, behind = varint(data, at, end)
-            if behind == at:
-                return False
-            at = behind
-        elif kind == LENGTH:
-            size, behind = varint(data, at, end)
-            if behind == at:
-                return False
-            at = behind + size
-        elif kind in FIXED:
-            at += FIXED[kind]
-        else:
+        tag, _, at, why = field(data, at, end)
+        if why or not tag >> 3 & 0xFFFFFFFF:
             return False
     return at == end
 
@@ -79,29 +81,11 @@ class PacketStream:
         held = self._held
         available = len(held)
         end = min(at + HEADER, available)
-        whole = end - at == HEADER
-
-        def waits(why: str) -> tuple[int, str]:
-            return at, why if whole else ""
-
-        tag, cursor = varint(held, at, end)
-        if cursor == at:
-            return waits("Failed to parse tag")
-        kind = tag & 7
-        if kind in FIXED:
-            cursor += FIXED[kind]
-            return (cursor if cursor <= available else at), ""
-        if kind not in {VARINT, LENGTH}:
-            return at, "Unknown field type"
-        value, behind = varint(held, cursor, end)
-        if behind == cursor:
-            if kind == VARINT:
-                return waits("Failed to skip varint")
-            return waits("Failed to parse TracePacket size")
-        if kind == VARINT:
-            return behind, ""
-        if behind + value > available:
+        tag, start, behind, why = field(held, at, end)
+        if why:
+            return at, why if why == UNKNOWN or end - at == HEADER else ""
+        if behind > available:
             return at, ""
-        if tag == PACKET and not well_formed(held, behind, behind + value):
+        if tag == PACKET and not well_formed(held, start, behind):
             return at, "Failed to parse proto packet fully; the trace is probably corrupt."
-        return behind + value, ""
+        return behind, ""

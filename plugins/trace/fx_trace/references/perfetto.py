@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fx_trace.format import MAGIC_BYTES, EventType
 from fx_trace.references.importer import END, PACKETS_AT_HAND, Importer
-from fx_trace.references.nesting import KIND_BITS, Nesting
+from fx_trace.references.nesting import Nesting
 from fx_trace.references.packets import PacketStream
 from fx_trace.references.quirks import QUIRKS
 from fxframework.io.words import WORD
@@ -80,7 +80,8 @@ def _nest(importer: Importer, notes: Notes) -> None:
     order = np.arange(ts.size) if ordered else np.argsort(ts, kind="stable")
     threads = len(importer.tracks)
     rows = _rows_of_operations(events, order, importer.operations) + threads
-    Nesting(order, events, rows, int(rows.max(initial=threads)) + 1, notes).run()
+    tracks = int(rows.max(initial=threads)) + 1
+    Nesting(order, importer.events, rows, tracks, notes).run()
 
 
 # --- Asynchronous operations ---------------------------------------------------------------------
@@ -92,13 +93,13 @@ def _rows_of_operations(events: Mapping[str, NDArray[Any]], order: I64, pairs: P
     An id belongs to the name that it was first seen with, whatever its process; only then do names
     tell apart.
     """
-    kinds = events["what"][order] & (1 << KIND_BITS) - 1
+    kinds = events["kind"][order]
     some = (kinds >= EventType.ASYNC_BEGIN) & (kinds <= EventType.ASYNC_END)
     later = order[some]
     names = np.zeros(len(pairs), np.int64)
     used = np.asarray(pairs.value) >= 0
     names[np.asarray(pairs.value)[used]] = np.asarray(pairs.first)[used]
-    columns = (kinds[some], names[events["what"][later] >> KIND_BITS], events["word"][later])
+    columns = (kinds[some], names[events["track"][later]], events["word"][later])
     name_of: dict[int, int] = {}
     operations: dict[int, _Operations] = defaultdict(_Operations)
     found: list[int] = []
