@@ -535,6 +535,22 @@ def first_byte(kind: int) -> int:
     return IS_METADATA.put(META) | METADATA_KIND.put(kind)
 
 
+def _letter(field: Any, found: Place) -> str:
+    """Return the letter of ``struct`` for the word of a field."""
+    letter = "BHIQ"[found.nbytes.bit_length() - 1]
+    return letter.lower() if field.signed else letter
+
+
+def number_of(record: type[wire.Record], name: str, *, big: bool) -> Callable[[Any, int], int]:
+    """Return a function that reads a field of the record at a byte; bits count from the lowest."""
+    found = place(record, name)
+    field = next(field for field in record.layout.fields if field.name == name)
+    unpack = struct.Struct((">" if big else "<") + _letter(field, found)).unpack_from
+    if found.nbits:
+        return lambda data, at: unpack(data, at + found.offset)[0] >> found.shift & found.mask
+    return lambda data, at: unpack(data, at + found.offset)[0]
+
+
 def packer(record: type[wire.Record]) -> Callable[..., bytes]:
     """Return a function that packs a metadata record, little-endian, from its numbers.
 
@@ -543,9 +559,7 @@ def packer(record: type[wire.Record]) -> Callable[..., bytes]:
     form, end = "<B", 1
     for field, found in record.layout.places().items():
         if found.offset and isinstance(field, Integer):
-            letter = "BHIQ"[found.nbytes.bit_length() - 1]
-            letter = letter.lower() if field.signed else letter
-            form, end = f"{form}{found.offset - end}x{letter}", found.end
+            form, end = f"{form}{found.offset - end}x{_letter(field, found)}", found.end
     first = first_byte(record.layout.kind[-1])
     pack = struct.Struct(f"{form}{METADATA_BYTES - end}x").pack
     return lambda *values: pack(first, *values)

@@ -6,8 +6,8 @@ events. A file is read whole or refused; only `fdr-dump` shows the records befor
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Final, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from fx_xray import format as wire
 from fx_xray.format import FunctionKind, MetadataKind
@@ -105,6 +105,12 @@ ENDS: Final = _CALL
 """What a block may end with."""
 MODES: Final = (("Basic/Naive", "XRay log"), ("FDR", "XRay FDR log"))
 UINT32: Final = 0xFFFFFFFF
+"""Cuts the bytes of a buffer to 32 bits, as LLVM counts them."""
+HEAD: Final = wire.place(wire.FileHeader, "type").end
+"""Bytes of a header that say what it is."""
+EXTENTS_END: Final = wire.place(wire.BufferExtents, "bytes").end
+CALLER: Final = ("function_id", "thread", "process")
+"""What an argument of basic mode has to have in common with its call."""
 
 
 class _Refused(Exception):  # noqa: N818 (the outcome of reading, not an error of ours)
@@ -123,9 +129,9 @@ def quirks() -> tuple[Quirk, ...]:
 def predict(capture: Capture, found: Prediction) -> None:
     """Add what llvm-xray makes of the bytes of a trace: little-endian first, then big-endian."""
     data = view_of(capture.source.data)
-    loading = _Loading(data, "<", found)
+    loading = _Loading(data, found, big=False)
     if not loading.known:
-        swapped = _Loading(data, ">", found)
+        swapped = _Loading(data, found, big=True)
         loading = swapped if swapped.known else loading
     try:
         loading.load()
@@ -141,15 +147,20 @@ def predict(capture: Capture, found: Prediction) -> None:
 class _Loading:
     """One attempt to load a file, in one byte order."""
 
-    def __init__(self, data: memoryview, order: Literal["<", ">"], found: Prediction) -> None:
+    def __init__(self, data: memoryview, found: Prediction, *, big: bool) -> None:
         self.data = data
         self.size = len(data)
         self.found = found
         self.records = 0
-        self.u32 = struct.Struct(f"{order}I").unpack_from
-        self.i32 = struct.Struct(f"{order}i").unpack_from
-        self.u64 = struct.Struct(f"{order}Q").unpack_from
-        self.u16 = struct.Struct(f"{order}H").unpack_from
+        number_of = partial(wire.number_of, big=big)
+        self.function_kind = number_of(wire.Function, "kind")
+        self.thread_of = number_of(wire.NewBuffer, "thread")
+        self.process_of = number_of(wire.Pid, "process")
+        self.extents_of = number_of(wire.BufferExtents, "bytes")
+        self.event_size = number_of(wire.CustomEvent, "_size")
+        self.basic_type = number_of(wire.BasicFunction, "_type")
+        self.caller = [number_of(wire.BasicFunction, name) for name in CALLER]
+        self.argument_caller = [number_of(wire.BasicArgument, name) for name in CALLER]
         self.state = UNKNOWN
         self.block: int | None = None
         """Where the block at hand begins; None before the first record of one."""
@@ -161,8 +172,9 @@ class _Loading:
         self.last_kind = -1
         """Kind of the last function record; -1 where an event came after it."""
 
-        head = bytes(data[:4]).ljust(4, b"\xff")
-        self.version, self.kind = self.u16(head, 0)[0], self.u16(head, 2)[0]
+        head = bytes(data[:HEAD]).ljust(HEAD, b"\xff")
+        self.version = number_of(wire.FileHeader, "version")(head, 0)
+        self.kind = number_of(wire.FileHeader, "type")(head, 0)
 
     @property
     def known(self) -> bool:
@@ -173,7 +185,7 @@ class _Loading:
 
     def load(self) -> None:
         """Read the header and all records. Raises _Refused."""
-        if self.size < 4:
+        if self.size < HEAD:
             raise _Refused("header", 0, "too small for XRay.")
         mode, name = MODES[self.kind == wire.FDR]
         if not self.known:
@@ -189,7 +201,7 @@ class _Loading:
     # --- Flight data recorder --------------------------------------------------------------------
 
     def _recorder(self) -> None:
-        data, size, u32 = self.data, self.size, self.u32
+        data, size = self.data, self.size
         at, left = wire.HEADER_BYTES, 0
         bounded = self.version >= wire.EXTENTS_VERSION + 1
         while at < size:
@@ -206,7 +218,7 @@ class _Loading:
                 kind = wire.METADATA_KIND.get(first)
                 behind = self._metadata(at, kind)
                 if kind == MetadataKind.BUFFER_EXTENTS:
-                    left = self._extents(at)
+                    left = self.extents_of(data, at) & UINT32
                     if bounded:
                         self._check_extents(behind, left)
                     self.records += 1
@@ -219,8 +231,7 @@ class _Loading:
                 kind, behind, name = FUNCTION, at + wire.FUNCTION_BYTES, "Function"
                 if behind > size:
                     raise _Refused("cut", at, f"Invalid offset for a function record ({at}).")
-                word = u32(data, at)[0]
-                called = wire.FUNCTION_KIND.get(word)
+                called = self.function_kind(data, at)
                 if called > FunctionKind.ENTER_ARG:
                     said = f"Unknown function record type '{called}' at offset {at}."
                     raise _Refused("function-kind", at, said)
@@ -248,14 +259,9 @@ class _Loading:
             if found >= 0:
                 at += found
                 self._metadata(at, MetadataKind.BUFFER_EXTENTS)
-                return at + wire.METADATA_BYTES, self._extents(at)
+                return at + wire.METADATA_BYTES, self.extents_of(self.data, at) & UINT32
             at += step
         raise _Refused("extents", start, "Failed to find the next BufferExtents record.")
-
-    def _extents(self, at: int) -> int:
-        """Return the bytes of a buffer, cut to 32 bits as LLVM counts them."""
-        extents: int = self.u64(self.data, at + 1)[0]
-        return extents & UINT32
 
     def _check_extents(self, at: int, left: int) -> None:
         if at + left > self.size:
@@ -269,17 +275,16 @@ class _Loading:
             said = "End of buffer records are no longer supported starting version 2 of the log."
             raise _Refused("metadata-kind", at, said)
         _, name = NAMES[MetadataKind(kind)]
-        body = at + 1
         behind = at + wire.METADATA_BYTES
-        needed = 8 if kind == MetadataKind.BUFFER_EXTENTS else wire.METADATA_BYTES - 1
-        if body + needed > self.size:
-            raise _Refused("cut", at, f"Invalid offset for {name} ({body}).")
+        needed = EXTENTS_END if kind == MetadataKind.BUFFER_EXTENTS else wire.METADATA_BYTES
+        if at + needed > self.size:
+            raise _Refused("cut", at, f"Invalid offset for {name} ({at + wire.SIZE_AT}).")
         if kind not in {MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT}:
             return behind
-        size: int = self.i32(self.data, body)[0]
+        size = self.event_size(self.data, at)
         event = "custom" if kind == MetadataKind.CUSTOM_EVENT else "typed"
         if size <= 0:
-            said = f"Invalid size for {event} event (size = {size}) at offset {body + 4}."
+            said = f"Invalid size for {event} event (size = {size}) at offset {at + wire.DELTA_AT}."
             raise _Refused("event-size", at, said)
         if behind + size > self.size:
             said = f"Cannot read {size} bytes of custom event data from offset {behind}."
@@ -304,9 +309,9 @@ class _Loading:
         """Put a record into its block; a wrong order is kept for the end."""
         if kind == MetadataKind.NEW_BUFFER:
             self._end_block(at)
-            self.thread, self.process = self.i32(self.data, at + 1)[0], 0
+            self.thread, self.process = self.thread_of(self.data, at), 0
         elif kind == MetadataKind.PID:
-            self.process = self.i32(self.data, at + 1)[0]
+            self.process = self.process_of(self.data, at)
         if self.block is None:
             self.block, self.state = at, UNKNOWN
         state = self.state
@@ -346,35 +351,29 @@ class _Loading:
         nbytes = wire.BASIC_BYTES
         if size == wire.HEADER_BYTES or size % nbytes:
             raise _Refused("basic-size", 0, "Invalid-sized XRay data.")
-        last: tuple[int, int, int] | None = None
+        last: list[int] = []
         for at in range(wire.HEADER_BYTES, size, nbytes):
-            kind = self.u16(data, at)[0]
+            kind = self.basic_type(data, at)
             if kind == wire.BASIC_FUNCTION:
-                if data[at + 3] > FunctionKind.ENTER_ARG:
-                    said = f"Unknown record type '{data[at + 3]}' at offset {at + 4}."
+                called = data[at + wire.BASIC_KIND_AT]
+                if called > FunctionKind.ENTER_ARG:
+                    said = f"Unknown record type '{called}' at offset {at + wire.BASIC_ID_AT}."
                     raise _Refused("basic-record", at, said)
-                last = (
-                    self.i32(data, at + 4)[0],
-                    self.u32(data, at + 16)[0],
-                    self.u32(data, at + 20)[0],
-                )
+                last = [number(data, at) for number in self.caller]
                 self.threads.add((last[2], last[1]))
             elif kind == wire.BASIC_ARGUMENT:
-                own = (
-                    self.i32(data, at + 4)[0],
-                    self.u32(data, at + 8)[0],
-                    self.u32(data, at + 12)[0],
-                )
-                if last is None:
+                own = [number(data, at) for number in self.argument_caller]
+                if not last:
                     raise _Refused("basic-argument", at)
                 checked = 3 if self.version >= wire.BASIC_VERSIONS[-1] else 2
                 if own[:checked] != last[:checked]:
                     said = (
                         "Corrupted log, found arg payload following non-matching function+thread "
-                        f"record. Record for function {last[0]} != {own[0]} at offset {at + 16}."
+                        f"record. Record for function {last[0]} != {own[0]} at offset "
+                        f"{at + wire.BASIC_VALUE_AT}."
                     )
                     raise _Refused("basic-argument", at, said)
             else:
-                said = f"Unknown record type '{kind}' at offset {at + 2}."
+                said = f"Unknown record type '{kind}' at offset {at + wire.BASIC_CPU_AT}."
                 raise _Refused("basic-record", at, said)
             self.records += 1
