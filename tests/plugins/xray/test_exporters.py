@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_xray import plugin
-from fx_xray.export.presentation import Batch, in_time, walk
-from fx_xray.export.text import _TextLines, duration, seconds
+from fx_xray.export.presentation import Batch, walk
+from fx_xray.export.text import _head, _TextLines, duration, seconds
 from fx_xray.export.trace_event import microseconds
 from fx_xray.read.stacks import CallMatch
 from fx_xray.read.views import Calls
@@ -27,9 +27,12 @@ from fx_xray.read.yaml_text import quoted as scalar
 from fx_xray.sample import sample
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import json_string
 from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX
 from fxframework.model.selection import Selection
+from fxframework.model.strings import TextColumn
 from fxframework.registry import parse_options
 from fxframework.testing import open_bytes
 
@@ -591,38 +594,22 @@ def test_scalars_of_yaml(text: str, shown: str) -> None:
 @given(st.lists(st.lists(st.integers(0, 40), max_size=9), max_size=6))
 def test_batches_are_put_in_order_of_time(times: list[list[int]]) -> None:
     """Stable, with nothing lost, and nothing held that could go."""
-    batches = []
+    emitted: list[Events] = []
     number = 0
-    for some in times:
-        count = len(some)
-        index = np.arange(number, number + count)
-        number += count
-        batches.append(
-            Batch(
-                np.zeros(count, np.uint8),
-                np.zeros(count, np.uint32),
-                np.array(some, np.uint64),
-                np.zeros(count, np.uint16),
-                np.zeros(count, np.int32),
-                index,
-                {place: [int(index[place])] for place in range(0, count, 2)},
-                {place: b"%d" % index[place] for place in range(1, count, 2)},
-            )
-        )
-    ordered = list(in_time(lambda: batches))
-    found = [
-        (int(tsc), int(offset), batch.args.get(place), batch.payloads.get(place))
-        for batch in ordered
-        for place, (tsc, offset) in enumerate(zip(batch.tsc, batch.offset, strict=True))
-    ]
-    wanted = [
-        (int(tsc), int(offset), batch.args.get(place), batch.payloads.get(place))
-        for batch in batches
-        for place, (tsc, offset) in enumerate(zip(batch.tsc, batch.offset, strict=True))
-    ]
-    assert found == sorted(wanted, key=lambda row: row[:2])
-    if wanted == found:
-        assert len(ordered) == sum(bool(some) for some in times)
+    with InTime(emitted.append) as ordered:
+        for place, some in enumerate(times):
+            text = TextColumn.of(str(at) for at in range(number, number + len(some)))
+            number += len(some)
+            sizes, none = np.diff(text.offsets), np.zeros((0, len(some)), np.int64)
+            events = Events(np.array(some, np.int64), text.data, text.offsets[:-1], sizes, none)
+            later = [each for batch in times[place + 1 :] for each in batch]
+            ordered.add(events, min(later, default=NS_MAX + 1))
+            given = [each for batch in times[: place + 1] for each in batch]
+            assert sum(map(len, emitted)) == sum(each < min(later, default=41) for each in given)
+    found = [(int(at), int(text)) for events in emitted
+             for at, text in zip(events.times, events.text(), strict=True)]  # fmt: skip
+    wanted = [each for some in times for each in some]
+    assert found == sorted(zip(wanted, range(number), strict=True))
 
 
 # --- Parts of a trace ----------------------------------------------------------------------------
@@ -697,7 +684,7 @@ def test_calls_are_matched_as_a_list_of_open_ones_does(
     inner: list[tuple[int, int]] = []
     for part in (slice(half), slice(half, None)):
         columns = kinds[part], functions[part], np.arange(len(events), dtype=np.uint64)[part]
-        batch = Batch.of((*columns, kinds[part], threads[part], kinds[part]), {}, {})
+        batch = Batch(*columns, kinds[part], threads[part], kinds[part], {}, {})
         match.load(batch, None)
         match.run()
         ended = np.asarray(match.ended).tolist()
@@ -726,24 +713,44 @@ def test_calls_are_matched_as_a_list_of_open_ones_does(
 
 
 @pytest.mark.parametrize("time", ["ticks", "first", "clock"])
-def test_lines_by_columns_are_those_made_one_by_one(time: str) -> None:
-    data = sample(60_000)
-    with opened(data) as capture:
+@pytest.mark.parametrize("trace", [None, NESTED, *ALL.values()], ids=["sample", "nested", *ALL])
+def test_lines_by_columns_are_those_made_one_by_one(trace: Any, time: str) -> None:
+    with opened(sample(60_000) if trace is None else trace) as capture:
         calls, lines = Calls(capture), _TextLines(capture, time, Counter())
-        again = _TextLines(capture, time, Counter())
-        seen = 0
+        rate = capture.ticks_per_second or 10**9
+        seen, last, first = 0, {}, None
         for batch in walk(capture, Counter()):
             matched = calls.match(batch)
             column, places = lines.of(batch, matched)
-            before, known = again._before(batch)
-            again._first = lines._first
+            if first is None:
+                first = int(batch.tsc[0]) * 10**9 // rate if time == "first" else 0
             inner = Counter(matched.inner["place"].tolist())
-            text = column.data.tobytes().decode()
-            assert text.splitlines() == [
-                again._line(batch, matched, place, int(before[place]) if known[place] else None,
-                            inner[place])
-                for place in places.tolist()
-            ]  # fmt: skip
+            wanted = []
+            for place in range(len(batch)):
+                thread, tsc = int(batch.thread[place]), int(batch.tsc[place])
+                ns = tsc * 10**9 // rate
+                at = f"{tsc:>16}" if time == "ticks" else seconds(ns - first)
+                what = shown_event(lines, batch, place)
+                if matched.ended[place]:
+                    what += f" dur={duration(ns - int(matched.entered[place]) * 10**9 // rate)}"
+                    what += f" unwound={inner[place]}" if inner[place] else ""
+                elif batch.kind[place] in {1, 2}:
+                    what += " unmatched"
+                values = batch.args.get(place, ())
+                what += "".join(f" arg{n}={value}" for n, value in enumerate(values))
+                depth = int(matched.depths[place])
+                indent = "  " * depth if depth <= 40 else f"{'  ' * 40}[{depth}] "
+                delta = f" {tsc - last[thread]:+}" if thread in last else ""
+                last[thread] = tsc
+                head = _head(*capture.event_threads(), thread << 16 | int(batch.cpu[place]))
+                wanted.append(f"{int(batch.offset[place]):>8} {at} {head} {indent}{what}{delta}")
+            assert column.data.tobytes().decode().splitlines() == wanted
             assert places.tolist() == list(range(len(batch)))
             seen += len(batch)
-        assert seen > 5000
+        assert seen > 5000 or trace is not None
+
+
+def shown_event(lines: _TextLines, batch: Batch, place: int) -> str:
+    """What an event is, without what is behind it."""
+    kind, function = int(batch.kind[place]), int(batch.function[place])
+    return lines._call(function << 3 | kind) if kind < 5 else lines._event(batch, place)

@@ -7,8 +7,8 @@ calls are matched as in the tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from fx_xray.format import FunctionKind
 from fx_xray.read.events import Events
 from fx_xray.read.views import Bools, Calls, Matched, whole_of
 from fxframework.errors import WriteRefusedError
-from fxframework.io.words import U64_MAX
+from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND, Clock
@@ -28,13 +29,14 @@ __all__ = [
     "CUSTOM",
     "ENTRIES",
     "EXIT",
+    "HELD",
     "TYPED",
     "Batch",
     "Calls",
     "Matched",
     "Names",
+    "argument_members",
     "clock_of",
-    "in_time",
     "left_out",
     "names_of",
     "nothing_to_write",
@@ -44,7 +46,6 @@ __all__ = [
     "whole_of",
 ]
 
-T = TypeVar("T")
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 
@@ -57,6 +58,8 @@ ENTRIES: Final = frozenset({ENTER, ENTER_ARG})
 """Kinds of events that begin a call."""
 ROWS: Final = 1 << 14
 """Approximate number of events in a batch."""
+HELD: Final = 1 << 20
+"""Bytes of texts that are kept from batch to batch."""
 PARENTLESS: Final = "arguments of no call"
 NOT_UTF8: Final = "payloads that are not UTF-8, in part"
 NAMES_NOT_UTF8: Final = "names of functions that are not UTF-8, in part"
@@ -78,38 +81,8 @@ class Batch(NamedTuple):
     args: dict[int, list[int]]
     payloads: dict[int, bytes]
 
-    @classmethod
-    def of(
-        cls,
-        columns: Iterable[NDArray[Any]],
-        args: dict[int, list[int]],
-        payloads: dict[int, bytes],
-    ) -> Batch:
-        """Return a batch of six columns."""
-        kind, function, tsc, cpu, thread, offset = columns
-        return cls(kind, function, tsc, cpu, thread, offset, args, payloads)
-
-    @property
-    def columns(self) -> tuple[NDArray[Any], ...]:
-        """The six columns."""
-        return self.kind, self.function, self.tsc, self.cpu, self.thread, self.offset
-
-    def take(self, places: NDArray[Any]) -> Batch:
-        """Return the events of a mask, or of indices, in that order."""
-        index = np.flatnonzero(places) if places.dtype == np.bool_ else places
-        columns = [column[index] for column in self.columns]
-        if not (self.args or self.payloads):
-            return Batch.of(columns, {}, {})
-        moved = dict(zip(index.tolist(), range(index.size), strict=True))
-        return Batch.of(columns, _moved(self.args, moved), _moved(self.payloads, moved))
-
     def __len__(self) -> int:
         return self.kind.size
-
-
-def _moved(values: Mapping[int, T], there: Mapping[int, int]) -> dict[int, T]:
-    """Return the values at their new places, without those that have none."""
-    return {there[place]: value for place, value in values.items() if place in there}
 
 
 # --- Events with their arguments -----------------------------------------------------------------
@@ -203,50 +176,29 @@ def _give(value: int, thread: int, place: int, batches: Sequence[Batch | None]) 
     return False
 
 
-# --- Order of time -------------------------------------------------------------------------------
+def argument_members(
+    templates: Templates, batch: Batch, places: I64, name: Callable[[int], str]
+) -> list[Cell]:
+    """Hold the arguments of events as members, and return the parts of a template for them.
 
-
-def in_time(batches: Callable[[], Iterable[Batch]]) -> Iterator[Batch]:
-    """Yield batches with events sorted by time, keeping the order of equal times.
-
-    ``batches`` is called twice: the first pass finds the earliest time of later events, so that
-    only events after it are held.
+    ``name`` returns what is before the value of an argument, from 0 on.
     """
-    earliest = [int(batch.tsc.min()) for batch in batches() if len(batch)]
-    for place in range(len(earliest) - 2, -1, -1):
-        earliest[place] = min(earliest[place], earliest[place + 1])
-    earliest.append(U64_MAX + 1)
-    held: list[Batch] = []
-    for place, batch in enumerate(batch for batch in batches() if len(batch)):
-        held.append(batch)
-        ready = _joined(held)
-        if (ready.tsc[1:] < ready.tsc[:-1]).any():
-            ready = ready.take(np.argsort(ready.tsc, kind="stable"))
-        limit = earliest[place + 1]
-        stop = len(ready) if limit > U64_MAX else int(np.searchsorted(ready.tsc, limit, "right"))
-        if stop == len(ready):
-            held = []
-            yield ready
-            continue
-        if stop:
-            yield ready.take(np.arange(stop))
-        held = [ready.take(np.arange(stop, len(ready)))]
-
-
-def _joined(batches: Sequence[Batch]) -> Batch:
-    if len(batches) == 1:
-        return batches[0]
-    columns = [
-        np.concatenate(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)
-    ]
-    args: dict[int, list[int]] = {}
-    payloads: dict[int, bytes] = {}
-    start = 0
-    for batch in batches:
-        args.update({start + place: values for place, values in batch.args.items()})
-        payloads.update({start + place: data for place, data in batch.payloads.items()})
-        start += len(batch)
-    return Batch.of(columns, args, payloads)
+    if not batch.args:
+        return []
+    counts = np.zeros(len(batch), np.int64)
+    counts[list(batch.args)] = [len(values) for values in batch.args.values()]
+    counts = counts[places]
+    values = [each for place in places[counts > 0].tolist() for each in batch.args[place]]
+    stops = np.cumsum(counts)
+    starts = stops - counts
+    names = [templates.text(name(at).encode()) for at in range(int(counts.max(initial=0)))]
+    templates.hold(
+        np.array(names, np.int64)[np.arange(len(values)) - np.repeat(starts, counts)],
+        np.full(len(values), NATURAL),
+        np.array(values, np.uint64).view(np.int64),
+        np.full(len(values), templates.text(b"")),
+    )
+    return [(MEMBERS, starts), (MEMBERS_END, stops)]
 
 
 # --- Names, threads, times -----------------------------------------------------------------------

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
+    HELD,
     TYPED,
     U64,
     Batch,
     Calls,
     Matched,
     Names,
+    argument_members,
     clock_of,
     left_out,
     names_of,
@@ -31,10 +33,9 @@ from fx_xray.export.session import EventExport
 from fx_xray.format import FUNCTION_NAMES, LOW32, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
-from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, SIGNED, TEXT
+from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.memo import Memo
-from fxframework.kit.row_texts import Lines, Numbered, printable_json
+from fxframework.kit.row_texts import Lines, Numbered, groups, printable_json
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
@@ -42,13 +43,12 @@ from fxframework.model.strings import TextColumn
 I64 = NDArray[np.int64]
 CPU_BITS, KIND_BITS = 16, 3
 """Bits of a CPU beside a thread, and of a kind beside a function, in one key."""
-HELD: Final = 1 << 20
-"""Bytes of texts that are kept from batch to batch."""
 LATE: Final = 1 << 62
 """Nanoseconds from which on sums may not fit."""
 DEEPEST: Final = 40
 """Most levels of indentation."""
-INDENTS: Final = tuple("  " * depth for depth in range(DEEPEST + 1))
+OTHER: Final = 2
+"""What an event is that is not of a function; exits that end a call are 1, others 0."""
 
 
 def plain(text: str) -> str:
@@ -125,21 +125,17 @@ class _TextLines:
     def __init__(self, capture: Capture, time: str, dropped: Counter[str]) -> None:
         self._time = time
         self._clock = clock_of(capture)
-        tasks = whole_of(capture).event_threads()
-        self._heads: Memo[int, str] = Memo(partial(_head, *tasks))
-        names = names_of(capture, plain, dropped)
-        self._labels = {
-            kind: Memo(partial(_label, word, names)) for kind, word in FUNCTION_NAMES.items()
-        }
+        self._names = names_of(capture, plain, dropped)
         self._last: dict[int, int] = {}
         """Time of the last event of each thread."""
         self._first: int | None = None
         self._lines = Lines(Templates(b"", b"", b""))
-        heads, calls, indents, blanks = (
-            Numbered(self._lines.templates, show, sparse=True)
-            for show in (self._heads.__getitem__, self._call, INDENTS.__getitem__, " ".__mul__)
-        )
-        self._head_texts, self._calls, self._indents, self._blanks = heads, calls, indents, blanks
+        numbered = partial(Numbered, self._lines.templates, sparse=True)
+        self._heads = numbered(partial(_head, *whole_of(capture).event_threads()))
+        self._calls = numbered(self._call)
+        self._indents = numbered(_indent)
+        self._blanks = numbered(" ".__mul__)
+        self._unwound = numbered(lambda count: f" unwound={count}" if count else "")
 
     def of(self, batch: Batch, matched: Matched) -> tuple[TextColumn, I64]:
         """Return the lines of the events of the view, and the places of the events."""
@@ -147,58 +143,55 @@ class _TextLines:
         lines.templates.forget(HELD)
         if not len(batch):
             return lines.joined()
-        tsc = batch.tsc.view(np.int64)
-        before, known = self._before(batch)
-        ns, lost = self._clock.to_ns(batch.tsc)
         if self._first is None:
             first = int(batch.tsc[0]) * NS_PER_SECOND // self._clock.ticks_per_second
             self._first = first if self._time == "first" else 0
-        length = ns - self._clock.to_ns(matched.entered)[0]
-        # What a template cannot say: payloads, arguments, lines without a line before them.
-        odd = (batch.kind >= CUSTOM) | ~known | (matched.ended & (length < 0))
-        odd |= (matched.depths > DEEPEST) | (tsc < 0) | (before < 0)
-        odd[list(batch.args)] = True
-        odd[matched.inner["place"]] = True
-        if lost or self._first >= LATE:
-            odd[:] = True
-        plain = matched.shown & ~odd
-        delta = tsc - before
-        sign = np.where(delta >= 0, lines.templates.text(b" +"), lines.templates.text(b" "))
+        before, known = self._before(batch)
         heads = batch.thread.astype(np.int64) << CPU_BITS | batch.cpu
-        calls = batch.function.astype(np.int64) << KIND_BITS | batch.kind
-        for chosen, dur in ((plain & matched.ended, True), (plain & ~matched.ended, False)):
-            places = np.flatnonzero(chosen)
-            entry = np.isin(batch.kind[places], list(ENTRIES))
-            no_call = np.where(
-                entry, lines.templates.text(b""), lines.templates.text(b" unmatched")
-            )
+        shown = np.flatnonzero(matched.shown)
+        what = np.where(batch.kind >= CUSTOM, OTHER, matched.ended)
+        for group, rows in groups((2 * what + known)[shown]):
+            of_kind, follows = divmod(group, 2)
+            places = shown[rows]
+            if of_kind == OTHER:
+                texts = [self._event(batch, place).encode() for place in places.tolist()]
+                parts: list[Cell] = [(TEXT, lines.templates.texts(texts))]
+            else:
+                parts = self._function(batch, matched, places, ended=bool(of_kind))
             lines.put(
                 places,
-                *self._place(batch.offset[places], ns[places], batch.tsc[places]),
+                *self._padded(batch.offset[places], 8),
                 b" ",
-                self._head_texts(heads[places]),
+                *self._moment(batch.tsc[places]),
+                b" ",
+                self._heads(heads[places]),
                 b" ",
                 self._indents(matched.depths[places]),
-                self._calls(calls[places]),
-                *((b" dur=", (LENGTH, length[places])) if dur else ((TEXT, no_call),)),
-                (TEXT, sign[places]),
-                (SIGNED, delta[places]),
+                *parts,
+                *(self._since(batch.tsc[places], before[places]) if follows else ()),
                 b"\n",
             )
-        others = np.flatnonzero(matched.shown & odd).tolist()
-        inner = Counter(matched.inner["place"].tolist())
-        befores = [int(each) if is_known else None
-                   for each, is_known in zip(before[others].view(np.uint64), known[others],
-                                             strict=True)]  # fmt: skip
-        texts = [
-            self._line(batch, matched, place, each, inner[place])
-            for place, each in zip(others, befores, strict=True)
-        ]
-        numbers = lines.templates.texts([f"{text}\n".encode() for text in texts])
-        lines.put(np.array(others, np.int64), (TEXT, numbers))
         return lines.joined()
 
-    def _before(self, batch: Batch) -> tuple[I64, NDArray[np.bool_]]:
+    def _function(self, batch: Batch, matched: Matched, places: I64, *, ended: bool) -> list[Cell]:
+        """Return the cells of entries and exits: function, length and arguments."""
+        templates = self._lines.templates
+        kind = batch.kind[places]
+        parts: list[Cell] = [
+            self._calls(batch.function[places].astype(np.int64) << KIND_BITS | kind)
+        ]
+        if ended:
+            unwound = np.bincount(matched.inner["place"], minlength=len(batch))[places]
+            length = self._length(matched.entered[places], batch.tsc[places])
+            parts += [b" dur=", *length, self._unwound(unwound)]
+        else:
+            entry = np.isin(kind, list(ENTRIES))
+            parts.append(
+                (TEXT, np.where(entry, templates.text(b""), templates.text(b" unmatched")))
+            )
+        return [*parts, *argument_members(templates, batch, places, " arg{}=".format)]
+
+    def _before(self, batch: Batch) -> tuple[U64, NDArray[np.bool_]]:
         """Return the time of the event before each on its thread, and whether there is one."""
         few = int(batch.thread.max()) < 1 << CPU_BITS  # numpy sorts short numbers by radix
         order = np.argsort(batch.thread.astype(np.uint16) if few else batch.thread, kind="stable")
@@ -214,53 +207,50 @@ class _TextLines:
             self._last[int(thread[start])] = int(tsc[end])
         before, is_known = np.empty_like(tsc), np.empty(tsc.size, np.bool_)
         before[order], is_known[order] = earlier, known
-        return before.view(np.int64), is_known
+        return before, is_known
 
     def _call(self, key: int) -> str:
         """Return the label of a key: a function's id shifted, and the kind."""
         function, kind = divmod(key, 1 << KIND_BITS)
-        return self._labels[kind][function]
+        return _label(FUNCTION_NAMES[kind], self._names, function)
 
-    def _place(self, offsets: I64, ns: I64, tsc: U64) -> list[Cell]:
-        """Return the cells of offset and time."""
-        cells = [*self._padded(offsets, 8), b" "]
+    def _moment(self, tsc: U64) -> Sequence[Cell]:
+        """Return the cells of times."""
+        first = self._first or 0
         if self._time == "ticks":
-            return [*cells, *self._padded(tsc.view(np.int64), 16)]
-        return [*cells, (SECONDS, ns - (self._first or 0))]
+            return self._padded(tsc, 16)
+        ns, lost = self._clock.to_ns(tsc)
+        if not lost and first < LATE:
+            return [(SECONDS, ns - first)]
+        texts = [seconds(each - first).encode() for each in self._exact(tsc)]
+        return [(TEXT, self._lines.templates.texts(texts))]
 
-    def _padded(self, numbers: I64, width: int) -> tuple[Cell, Cell]:
+    def _length(self, entered: U64, tsc: U64) -> Sequence[Cell]:
+        """Return the cells of the lengths of calls."""
+        templates = self._lines.templates
+        (begin, early), (end, late) = self._clock.to_ns(entered), self._clock.to_ns(tsc)
+        if not early and not late:
+            sign = np.where(end < begin, templates.text(b"-"), templates.text(b""))
+            return [(TEXT, sign), (LENGTH, abs(end - begin))]
+        pairs = zip(self._exact(entered), self._exact(tsc), strict=True)
+        return [(TEXT, templates.texts([duration(end - begin).encode() for begin, end in pairs]))]
+
+    def _exact(self, tsc: U64) -> list[int]:
+        """Return ticks in nanoseconds of any size."""
+        return [ticks * NS_PER_SECOND // self._clock.ticks_per_second for ticks in tsc.tolist()]
+
+    def _since(self, tsc: U64, before: U64) -> Sequence[Cell]:
+        """Return the cells of the ticks since earlier times."""
+        templates = self._lines.templates
+        ahead = tsc >= before
+        sign = np.where(ahead, templates.text(b" +"), templates.text(b" -"))
+        return [(TEXT, sign), (NATURAL, np.where(ahead, tsc - before, before - tsc))]
+
+    def _padded(self, numbers: NDArray[Any], width: int) -> Sequence[Cell]:
         """Return the cells of natural numbers in so many columns."""
-        tens = 10 ** np.arange(1, width, dtype=np.int64)
-        blanks = width - 1 - np.searchsorted(tens, numbers, side="right")
-        return self._blanks(blanks), (NATURAL, numbers)
-
-    def _line(
-        self, batch: Batch, matched: Matched, place: int, before: int | None, unwound: int
-    ) -> str:
-        """Return any line, without its end."""
-        kind, function = int(batch.kind[place]), int(batch.function[place])
-        tsc, depth = int(batch.tsc[place]), int(matched.depths[place])
-        ns = tsc * NS_PER_SECOND // self._clock.ticks_per_second
-        if kind >= CUSTOM:
-            what = self._event(batch, place)
-        else:
-            what = self._labels[kind][function]
-            if matched.ended[place]:
-                rate = self._clock.ticks_per_second
-                what += f" dur={duration(ns - int(matched.entered[place]) * NS_PER_SECOND // rate)}"
-                if unwound:
-                    what += f" unwound={unwound}"
-            elif kind not in ENTRIES:
-                what += " unmatched"
-            if place in batch.args:
-                what += "".join(f" arg{n}={value}" for n, value in enumerate(batch.args[place]))
-        indent = INDENTS[depth] if depth <= DEEPEST else f"{INDENTS[DEEPEST]}[{depth}] "
-        delta = ""
-        if before is not None:
-            delta = f" +{tsc - before}" if tsc >= before else f" {tsc - before}"
-        time = f"{tsc:>16}" if self._time == "ticks" else seconds(ns - (self._first or 0))
-        head = self._heads[int(batch.thread[place]) << CPU_BITS | int(batch.cpu[place])]
-        return f"{int(batch.offset[place]):>8} {time} {head} {indent}{what}{delta}"
+        tens = 10 ** np.arange(1, width, dtype=np.uint64)
+        blanks = width - 1 - np.searchsorted(tens, numbers.astype(np.uint64), side="right")
+        return [self._blanks(blanks), (NATURAL, numbers)]
 
     def _event(self, batch: Batch, place: int) -> str:
         """Return the text of a custom or typed event."""
@@ -269,6 +259,11 @@ class _TextLines:
         if batch.kind[place] == TYPED:
             name = f"{TYPED_EVENT} type={batch.function[place]}"
         return f"{name} size={len(data)} {payload_text(data)}"
+
+
+def _indent(depth: int) -> str:
+    """Return the blanks before an event, and its depth if that is great."""
+    return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}[{depth}] "
 
 
 def _head(pids: U64, tids: U64, key: int) -> str:

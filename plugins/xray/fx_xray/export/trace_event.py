@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
+    HELD,
     TYPED,
     U64,
     Batch,
     Calls,
     Matched,
     Names,
+    argument_members,
     clock_of,
     names_of,
     walk,
@@ -33,11 +36,11 @@ from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.row_texts import Lines, Numbered, json_string
 from fxframework.model.capture import Capture
 
+Stack = tuple[int, int, int]
+"""Number, function, and number of the stack below, or -1."""
+FRAMES: Final = 1 << 14
+"""Frames written together."""
 UNMATCHED: Final = "exits without entries"
-HELD: Final = 1 << 20
-"""Bytes of texts that are kept from batch to batch."""
-
-
 _STEP: Final = 100_000
 """Factor of a remainder in one step, small enough for 64 bits."""
 
@@ -77,7 +80,6 @@ class JsonExport(SingleExport):
         super().__init__(sink, options)
         self._strings = options["strings"]
         self._with_events = options["events"] and not self._strings
-        self._comma = ""
 
     def _write(self, capture: Capture) -> None:
         calls = Calls(capture)
@@ -92,26 +94,17 @@ class JsonExport(SingleExport):
             self._sink.write(letters[len(form.between) if first else 0 :].data)
             first = first and not letters.size
         self._sink.write(form.middle)
-        self._put_frames(calls.stacks, form)
+        self._put_frames(form, calls.stacks)
         self._sink.write(form.foot)
         self._dropped[UNMATCHED] += calls.unmatched
 
-    def _put_events(self, items: Sequence[str], between: str) -> None:
-        if items:
-            self._sink.write((self._comma + between.join(items)).encode())
-            self._comma = between
-
-    def _put_frames(
-        self, frames: Iterable[tuple[int, int, int]], form: _LlvmForm | _OurForm
-    ) -> None:
-        some: list[str] = []
-        self._comma = ""
-        for number, function, parent in frames:
-            some.append(form.frame(number, function, parent))
-            if len(some) == 1 << 14:
-                self._put_events(some, form.between)
-                some = []
-        self._put_events(some, form.between)
+    def _put_frames(self, form: _LlvmForm | _OurForm, stacks: Iterable[Stack]) -> None:
+        """Write the frames of stacks, some at a time."""
+        frames = (form.frame(*stack) for stack in stacks)
+        between = ""
+        while some := list(itertools.islice(frames, FRAMES)):
+            self._sink.write((between + form.between.join(some)).encode())
+            between = form.between
 
 
 class _OurForm:
@@ -205,7 +198,7 @@ class _JsonEvents:
         self._form = form
         self._with_events = with_events
         self._dropped = dropped
-        self._lines = Lines(Templates(b"", b"", b""))
+        self._lines = Lines(Templates(b',"args":{', b",", b"}"))
         self._who = Numbered(self._lines.templates, form.who.__getitem__, sparse=True)
         self._begins = Numbered(self._lines.templates, form.begin, sparse=True)
         self._ends = Numbered(self._lines.templates, form.end, sparse=True)
@@ -218,12 +211,9 @@ class _JsonEvents:
         lines.templates.forget(HELD)
         tsc = self._forward(batch)
         entry = np.isin(batch.kind, list(ENTRIES))
-        given = [place for place in batch.args if matched.shown[place]]
-        self._dropped["arguments of exits"] += sum(
-            len(batch.args[place]) for place in given if not entry[place]
-        )
-        begins = [place for place in given if entry[place]]
-        texts = {place: self._arguments(batch.args[place]) for place in begins}
+        for place, values in batch.args.items():
+            if matched.shown[place] and not (entry[place] and self._with_events):
+                self._dropped["arguments" if entry[place] else "arguments of exits"] += len(values)
         # The ends of inner calls come before that of the call whose exit ends them.
         inner = np.flatnonzero(matched.inner["shown"])
         for places, ranks, functions, stacks, beginnings in (
@@ -235,12 +225,9 @@ class _JsonEvents:
              matched.inner["stack"], self._ends),
         ):  # fmt: skip
             rows = places if ranks is None else ranks
-            close: Cell = form.close.encode()
-            if begins and beginnings is self._begins:
-                closes = np.full(places.size, lines.templates.text(form.close.encode()))
-                shown = [(texts[place] + form.close).encode() for place in begins]
-                closes[np.searchsorted(places, begins)] = lines.templates.texts(shown)
-                close = TEXT, closes
+            members: list[Cell] = []
+            if self._with_events and beginnings is self._begins:
+                members = argument_members(lines.templates, batch, places, '"arg{}":'.format)
             lines.put(
                 2 * places + (ranks is None),
                 form.between.encode(),
@@ -250,7 +237,8 @@ class _JsonEvents:
                 form.times(tsc[places], lines.templates),
                 form.stack.encode(),
                 (NATURAL, stacks[rows]),
-                close,
+                *members,
+                form.close.encode(),
             )
         places = np.flatnonzero(matched.shown & (batch.kind >= CUSTOM))
         if self._with_events:
@@ -285,13 +273,6 @@ class _JsonEvents:
                 out = tsc.copy() if out is None else out
                 out[places] = latest
         return tsc if out is None else out
-
-    def _arguments(self, values: Sequence[int]) -> str:
-        if not self._with_events:
-            self._dropped["arguments"] += len(values)
-            return ""
-        members = ",".join(f'"arg{place}":{value}' for place, value in enumerate(values))
-        return f',"args":{{{members}}}'
 
     def _instant(self, batch: Batch, place: int, time: str) -> str:
         kind, data = int(batch.kind[place]), batch.payloads[place]
