@@ -101,6 +101,8 @@ class Format:
                 raise declaration_error(cls, None, "has a tail, but no size says where it is")
             if not cls.layout.least and not sized:
                 raise declaration_error(cls, None, "may have no bytes at all")
+        self.versioned = any(cls.layout.when is not None for cls in self.classes)
+        """Whether the state chooses among its classes."""
         self.kinds: dict[str, type[LosslessRecord]] = {}
         for cls in [*self.classes, *([header] if header else [])]:
             same: Any = self.kinds.get(cls.record)
@@ -202,9 +204,11 @@ class Format:
 
         Of classes of one name, the one is taken that can follow in a state.
         """
-        known = (state or self.state()).registers
-        fit = {cls.record: cls for cls in self.classes if cls.layout.fits(known)}
-        record = record_of_json(given, {**self.kinds, **fit}, self.name, self.refusals)
+        kinds = self.kinds
+        if self.versioned:
+            known = (state or self.state()).registers
+            kinds = kinds | {cls.record: cls for cls in self.classes if cls.layout.fits(known)}
+        record = record_of_json(given, kinds, self.name, self.refusals)
         if isinstance(record, Padding):
             record.nbytes = given["nbytes"]
         return record

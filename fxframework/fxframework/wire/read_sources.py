@@ -6,8 +6,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
 from fxframework.io.words import U64_MAX
 from fxframework.wire.beside import Computed, Spare, Surplus
 from fxframework.wire.choices import Again, Check, Choice, Flag
@@ -93,23 +91,6 @@ class Reader(Source):
             known = (f"{self.let(field)}: {name}" for field, name in self.numbers.items())
             self.put(f"c.known = {{{', '.join(known)}}}")
         self.put("c.at = at", "return made")
-
-    def make(self, values: dict[str, str]) -> None:
-        """Add the making of the object of its values.
-
-        Without a call, which takes three times as long, where that only sets attributes.
-        """
-        cls = self.layout.cls
-        fields = attrs.fields(cls)
-        if hasattr(cls, "__attrs_post_init__") or any(
-            each.converter or each.validator or hasattr(each.default, "factory") for each in fields
-        ):
-            shown = ", ".join(f"{name}={value}" for name, value in values.items())
-            self.put(f"made = cls({shown})")
-            return
-        self.put(f"made = {self.let(object.__new__)}(cls)")
-        for each in fields:
-            self.put(f"made.{each.name} = {values.get(each.name) or self.let(each.default)}")
 
     def padding(self) -> None:
         """Add the check of what the fields leave of a record: zero bytes, up to a unit."""

@@ -38,6 +38,7 @@ from fxframework.wire.expressions import (
 )
 from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_error
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
+from fxframework.wire.json_sources import ODD, part_taker, taker_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.read_sources import part_reader, reader_of
 from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
@@ -446,12 +447,30 @@ class Layout:
 
     def parse(self, form: JsonFields) -> dict[str, Any]:
         """Return all fields, from record JSON; derived ones are not looked at."""
+        try:
+            values = self.taken(form)
+        except ODD:
+            values = self.parse_each(form)
+        if "refs" in form:
+            values["refs"] = self.parse_refs(form, values)
+        return values
+
+    def parse_each(self, form: JsonFields) -> dict[str, Any]:
+        """Return all fields, one after another. Raises WriteRefusedError for what is wrong."""
         values: dict[str, Any] = {}
         for step in self.parsers:
             step(form, values)
-        if "refs" in form:
-            values["refs"] = self._parse_refs(form, values)
         return values
+
+    @functools.cached_property
+    def taken(self) -> Callable[[JsonFields], dict[str, Any]]:
+        """Takes all fields from usual record JSON, or raises one of ``ODD``."""
+        return taker_of(self)
+
+    @functools.cached_property
+    def taken_part(self) -> Callable[[Any, Refusals], Any]:
+        """Takes an item of this family from JSON, likewise."""
+        return part_taker(self, Part.parse)
 
     @functools.cached_property
     def parsers(self) -> list[Callable[[JsonFields, Values], None]]:
@@ -459,12 +478,15 @@ class Layout:
         return [self._parser_of(field) for field in self.shown]
 
     def _parser_of(self, field: Field) -> Callable[[JsonFields, Values], None]:
-        key, presence = field.key, self._presence_of(field)
+        key, presence = field.key, self.presence_of(field)
         own, default = type(field).parse_of is not Field.parse_of, field.default
         beside = (f"{key}_bytes_hex", f"{key}_bits") if own else ()
 
         def optional(form: JsonFields, values: Values) -> None:
-            there = None if presence is None else presence(values)
+            there = None
+            if presence is not None:
+                numbers, known = presence
+                there = known(*(values[each.name] for each in numbers))
             if there is False or (key not in form and not there):
                 values[field.name] = None
             else:
@@ -491,8 +513,8 @@ class Layout:
             return by_itself
         return field.parse_of if default is attrs.NOTHING else defaulted
 
-    def _presence_of(self, field: Field) -> Callable[[Values], bool | None] | None:
-        """Return what tells whether a field is there by public numbers; None if they do not say.
+    def presence_of(self, field: Field) -> tuple[list[Number], Callable[..., bool | None]] | None:
+        """Return public numbers, and what tells by them whether a field is there; None if nothing.
 
         It returns None if the room decides.
         """
@@ -510,15 +532,19 @@ class Layout:
             there = bool(when.value({**ROOMY, **dict(zip(numbers, given, strict=True))}))
             return None if there and by_room else there
 
-        return lambda values: known(*(values[each.name] for each in numbers))
+        return numbers, known
 
-    def _parse_refs(self, form: JsonFields, values: Mapping[str, Any]) -> dict[str, int] | None:
+    def parse_refs(self, form: JsonFields, values: Mapping[str, Any]) -> dict[str, int] | None:
+        """Return the numbers of references, from record JSON."""
         given = form.need("refs")
-        known = {field.name for field in references(self, values)}
+        fields = {field.name: field for field in self.referring}
         for name, number in given.items() if isinstance(given, Mapping) else [(None, None)]:
             if type(number) is not int or number < 0:
                 raise form.wrong("refs", "an object of numbers by field")
-            if name not in known:
+            field = fields.get(name or "")
+            if isinstance(field, Choice):
+                field = field.chosen(values)
+            if field is None or not is_reference(field):
                 message = f"{form.what}: refs has {name!r}, which is not a reference here"
                 raise refusal(form.rules.fields, message)
         return dict(given) or None
@@ -538,7 +564,9 @@ class Layout:
                 hint = did_you_mean(name, classes) if isinstance(name, str) else ""
                 raise refusal(rules.name, f"{what}: no type {reprlib.repr(name)}{hint}")
             cls = classes[name]
-        values = cls.parse(form)
+        values = cls.recovered(form)
+        if values is None:
+            values = cls.parse(form)
         form.finish()
         return cls(**values)
 
@@ -754,6 +782,14 @@ class Part:
         By default the record around it is damaged: ``problem`` is raised again.
         """
         raise problem
+
+    @classmethod
+    def recovered(cls, form: JsonFields) -> dict[str, Any] | None:  # noqa: ARG003 (for others)
+        """Return the fields of what ``recover`` returned, from JSON; None if it is not that.
+
+        It is asked of JSON from which the declared fields cannot be taken.
+        """
+        return None
 
     def put(self, b: Builder) -> None:
         """Write the part. Raises RefusalError for a value that does not fit."""

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
+
 from fxframework.kit.json_fields import show_text
 from fxframework.wire.beside import Computed
 from fxframework.wire.choices import Choice
@@ -135,6 +137,23 @@ class Source:
         linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)
         exec(compile(text, place, "exec"), self.env)  # noqa: S102 (it is made of the declaration)
         return self.env[name]
+
+    def make(self, values: dict[str, str]) -> None:
+        """Add the making of the object of its values.
+
+        Without a call, which takes three times as long, where that only sets attributes.
+        """
+        cls = self.layout.cls
+        fields = attrs.fields(cls)
+        if hasattr(cls, "__attrs_post_init__") or any(
+            each.converter or each.validator or hasattr(each.default, "factory") for each in fields
+        ):
+            shown = ", ".join(f"{name}={value}" for name, value in values.items())
+            self.put(f"made = cls({shown})")
+            return
+        self.put(f"made = {self.let(object.__new__)}(cls)")
+        for each in fields:
+            self.put(f"made.{each.name} = {values.get(each.name) or self.let(each.default)}")
 
     # --- Expressions ----------------------------------------------------------------------------
 

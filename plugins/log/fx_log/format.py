@@ -141,10 +141,10 @@ class Argument(
         return {**out, "type": DAMAGED, "code": self.code, "value": self.value.hex()}
 
     @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """Return the fields of a JSON object."""
+    def recovered(cls, form: JsonFields) -> dict[str, Any] | None:
+        """Return the fields of a damaged argument, from JSON."""
         if form.given.get("type") != DAMAGED:
-            return super().parse(form)
+            return None
         form.used.add("type")
         value, code = form.octets("value"), form.text("code")
         return {"name": form.text("name"), "type": DAMAGED, "value": value, "code": code}
