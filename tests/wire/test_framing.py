@@ -121,3 +121,9 @@ def test_a_kind_has_a_limit_of_its_size() -> None:
     assert [(each.code, each.offset) for each in capture.diagnostics] == [("CHU0104", 21)]
     with pytest.raises(WriteRefusedError, match="would have 20 bytes, too many"):
         Encoder(CHUNKS).encode(Beat(time=0, force=bytes(12)))
+
+
+@pytest.mark.parametrize("nbytes", range(9))
+def test_zeros_behind_a_text_are_kept(nbytes: int) -> None:
+    text = b"ab" + bytes(nbytes + (-nbytes - 2) % 4)
+    check(CHUNKS, ODD_HEAD + struct.pack("<HH", 2, 1 + len(text) // 4) + text + BEATS)

@@ -21,6 +21,10 @@ and the most that a header may say (0: any)."""
 DIRECT = 4096
 CONFIRMED = 3
 """Records in a row that show that they begin off the alignment."""
+SEVERAL = 256
+"""Most records that ``several`` finds."""
+BEYOND = -(1 << 62)
+"""A size that is larger than the file."""
 LOW64 = 0xFFFFFFFFFFFFFFFF
 MOST64 = 0x7FFFFFFFFFFFFFFF
 
@@ -36,6 +40,9 @@ class Framing:
     ``frame`` returns the number of an entry, or why there is no record: UNKNOWN (``size`` skips
     it), CUT, BAD_SIZE, NO_KIND (its size is not known), NO_ORDER (neither byte order fits) or
     PADDING (``size`` zero bytes). ``size`` is 0 if the fields say where the record ends.
+
+    ``steady`` (int64) has the size of each entry whose records ``several`` finds, for little-endian
+    stretches, then for big-endian ones; 0 for other entries.
     """
 
     data: Bytes
@@ -43,6 +50,11 @@ class Framing:
     numbers: View[i64]
     kinds: View[i64]
     direct: Array[i32]
+    steady: View[i64]
+    places: Array[i64]
+    found: Array[i64]
+    mixed: i64
+    end: i64
     total: i64
     entries: i64
     kind: i64
@@ -63,6 +75,11 @@ class Framing:
         self.big = 0
         self.searching = 0
         self.kind = 0
+        self.end = 0
+        self.mixed = 0
+        self.places = full(SEVERAL, "i8")
+        self.found = full(SEVERAL, "i8")
+        self.steady = full(2 * self.entries, "i8")
         self.direct = full(DIRECT, "i4", -1)
         number = self.entries
         while number > 0:
@@ -82,6 +99,9 @@ class Framing:
                 index += 1
         elif nbytes == 4:
             return self.half(at)
+        elif nbytes == 8:
+            value = self.half(at + 4)
+            value = (value << 32) | self.half(at)
         else:
             while index < nbytes:
                 octet: u64 = self.data[at + index]
@@ -123,17 +143,10 @@ class Framing:
         entry = self.entry(at, kind, big)
         size = self.numbers[FIXED]
         if self.numbers[SIZE_BYTES]:
-            size = self.load(at + self.numbers[SIZE_AT], self.numbers[SIZE_BYTES], big)
-            size = (size >> self.numbers[SIZE_SHIFT]) & self.numbers[SIZE_MASK]
-            if size < 0 or size > self.total:
+            size = self.announced(at, big)
+            if size == BEYOND:
                 return self.not_framed(at, ops.CUT)
-            size = size * self.numbers[UNIT] + self.numbers[PLUS]
-            if size < self.numbers[HEAD] or size <= 0:
-                return self.not_framed(at, ops.BAD_SIZE)
-            if size & (self.numbers[ALIGN] - 1):
-                return self.not_framed(at, ops.BAD_SIZE)
-            most = self.numbers[MOST] if entry < 0 else self.kinds[ENTRY * entry + 3]
-            if most and size > most:
+            if not self.possible(entry, size):
                 return self.not_framed(at, ops.BAD_SIZE)
         elif not size and entry >= 0:
             size = self.kinds[ENTRY * entry + 2]
@@ -145,6 +158,71 @@ class Framing:
         if size:
             return ops.UNKNOWN if not self.padded(at) else ops.PADDING
         return self.not_framed(at, ops.NO_KIND)
+
+    def several(self, at: i64, most: i64) -> i64:
+        """Find records that follow one another and have steady sizes; return how many.
+
+        ``places`` and ``found`` get the place and the entry of each, ``mixed`` is whether entries
+        differ; ``end`` is behind the last.
+        """
+        big = self.big
+        total = self.total
+        head = self.numbers[HEAD]
+        kind_at = self.numbers[KIND_AT]
+        nbytes = self.numbers[KIND_BYTES]
+        shift = self.numbers[KIND_SHIFT]
+        mask = self.numbers[KIND_MASK]
+        marked = -1
+        if self.numbers[MARK_BYTES]:
+            marked = self.numbers[MARK_KIND]
+        sized = self.numbers[SIZE_BYTES]
+        count = 0
+        kind = 0
+        size = 0
+        entry = 0
+        last = -1
+        self.mixed = 0
+        while count < most and total - at >= head:
+            if nbytes:
+                kind = (self.load(at + kind_at, nbytes, big) >> shift) & mask
+            if kind != last:
+                # Not for each record: the place of the next one must not wait for its size.
+                if kind < 0 or kind >= DIRECT or kind == marked:
+                    break
+                entry = self.direct[kind]
+                if entry < 0:
+                    break
+                size = self.steady[entry + self.entries * big]
+                if size == 0 or (sized and not self.possible(entry, size)):
+                    break
+                if last >= 0:
+                    self.mixed = 1
+                last = kind
+            if size > total - at:
+                break
+            if sized and self.announced(at, big) != size:
+                break
+            self.places[count] = at
+            self.found[count] = entry
+            at += size
+            count += 1
+        self.end = at
+        return count
+
+    def possible(self, entry: i64, size: i64) -> flag:
+        """Whether the header of a record may have this size."""
+        if size < self.numbers[HEAD] or size <= 0 or size & (self.numbers[ALIGN] - 1):
+            return False
+        most = self.numbers[MOST] if entry < 0 else self.kinds[ENTRY * entry + 3]
+        return most == 0 or size <= most
+
+    def announced(self, at: i64, big: i64) -> i64:
+        """Return the size in the header of a record; BEYOND if it is larger than the file."""
+        size = self.load(at + self.numbers[SIZE_AT], self.numbers[SIZE_BYTES], big)
+        size = (size >> self.numbers[SIZE_SHIFT]) & self.numbers[SIZE_MASK]
+        if size < 0 or size > self.total:
+            return BEYOND
+        return size * self.numbers[UNIT] + self.numbers[PLUS]
 
     def entry(self, at: i64, kind: i64, big: i64) -> i64:
         """Return the entry for a kind; -1 if there is none."""

@@ -1,4 +1,4 @@
-"""The operations of programs (``program.py``): each has a number and five operands.
+"""The operations of programs (``program.py``, ``vectors.py``): a number and five operands each.
 
 Control and reading: END and FAIL end a record; LOAD reads a word; SAVE, USE and KEEP store words
 and fields in slots; CALC, CONST, MOVE and CHECKSUM compute slots; RESERVED, EXPECT and KNOWN check;
@@ -6,7 +6,7 @@ SPAN, UNTIL and REST find bytes, TRIM and ALIGN their padding, UTF8 and NONZERO 
 POP and BODY bound what follows, BOUND the record; LOOP, AGAIN and MORE repeat; JUMP and JUMPZ
 choose. Lines of JSON: LIT to REFNUM, REFEND and ONEOF; ONCE and KEPT let a part of a line be made
 once, as long as registers stay. Rows: PUT to ROW. State: DEFINE, CLEAR, MARKSPAN. HANDOVER leaves
-the record to the object decoder.
+the record to the object decoder. Those that begin with VECTOR take many records at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ from __future__ import annotations
 ) = range(58)  # fmt: skip
 WIDTH = 6
 """Numbers per operation: its own and the operands."""
+
+(
+    VECTOR_END, VECTOR_FILL, VECTOR_SLOT, VECTOR_PLACE, VECTOR_TAKE, VECTOR_LOAD, VECTOR_PUT,
+    VECTOR_KEEP, VECTOR_CELL, VECTOR_TEXT, VECTOR_KNOWN, VECTOR_EXPECT, VECTOR_RESERVED,
+    VECTOR_CALC, VECTOR_SPAN, VECTOR_TRIM, VECTOR_UTF8, VECTOR_ZEROS,
+) = range(18)  # fmt: skip
+PLACES, ROWS, WORDS, STARTS, LENGTHS, FREE = range(6)
+"""Vectors: the places and rows of records, words, and spans of bytes; more are FREE."""
 
 AT_END, FULL, HANDED_OVER = range(3)
 """Why a program stopped (``program.Program``)."""

@@ -20,22 +20,20 @@ from fxframework.kernels.annotations import (
     f32,
     f64,
     flag,
-    i32,
     i64,
     status,
     u8,
     u32,
-    u64,
-    with_gil,
 )
-from fxframework.kernels.buffers import full, grown, room, view
+from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.framing import Framing
 from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.output import PART, Output
 from fxframework.kernels.pools import Pool
+from fxframework.kernels.texts import Texts
 from fxframework.kernels.utf8 import Utf8
+from fxframework.kernels.vectors import Vectors
 
 __all__ = ["Program"]
 
@@ -73,7 +71,6 @@ LETTER_A = 0x61
 FRACTION = 0x000FFFFFFFFFFFFF
 USUAL_NAN = 0x7FF8000000000000
 HALF_FRACTION = 0x007FFFFF
-GENERATION = 1 << 20
 LOW32 = 0xFFFFFFFF
 POLYNOMIAL = 0xEDB88320
 
@@ -101,15 +98,9 @@ class Program(Kernel):
     code: View[i64]
     entries: View[i64]
     slots: Array[i64]
-    tables: Array[i64]
-    texts: PairMap
-    starts: Array[i64]
-    lengths: Array[i64]
-    codes_of: Array[i32]
+    texts: Texts
     utf8: Utf8
     out: Output
-    pool: Pool
-    scratch: Array[i64]
     bits: Array[i64]
     doubles: Array[f64]
     half_bits: Array[u32]
@@ -118,7 +109,6 @@ class Program(Kernel):
     notes: Notes
     pending: Array[i64]
     waiting: i64
-    defined: i64
     total: i64
     columns: i64
     at: i64
@@ -139,6 +129,7 @@ class Program(Kernel):
     cells: Array[i64]
     marks: Array[i64]
     crc: Array[i64]
+    vectors: Vectors
 
     def __init__(
         self,
@@ -150,24 +141,18 @@ class Program(Kernel):
         most: int,
         classes: int,
         parts: int,
+        vectors: int,
     ) -> None:
-        code, entries, slots, tables, columns = arrays
+        code, entries, slots, tables, columns, vector_code, heads = arrays
         self.framing = framing
         self.data = self.framing.data
         self.words = self.framing.words
         self.code = memoryview(code)
         self.entries = memoryview(entries)
         self.slots = memoryview(slots)
-        self.tables = memoryview(tables)
-        self.texts = PairMap()
-        self.starts = room(64, "i8")
-        self.lengths = room(64, "i8")
-        self.defined = 0
-        self.codes_of = room(64, "i4")
         self.utf8 = Utf8(self.framing.data)
+        self.texts = Texts(self.framing, self.utf8, pool, tables)
         self.out = Output(texts, self.framing.data)
-        self.pool = pool
-        self.scratch = room(64, "i8")
         self.bits = full(1, "i8")
         self.doubles = view(np.asarray(self.bits).view("f8"), np.float64)
         self.half_bits = full(1, "u4")
@@ -194,6 +179,8 @@ class Program(Kernel):
         self.columns = sum(columns)
         self.room = 0
         self.cells = room(1, "i8")
+        shared = [vector_code, heads, slots, self.rows, self.kinds]
+        self.vectors = Vectors(self.framing, self.texts, self.utf8, shared, vectors)
         self.at = 0
         self.written = 0
         self.by_kinds = len(entries) // 2
@@ -202,15 +189,7 @@ class Program(Kernel):
 
     def prepare(self) -> None:
         """Let the pool read strings from here; call it before each run."""
-        self.pool.read_from(self.scratch)
-
-    def declare(self, table: int, index: int, start: int, length: int) -> None:
-        """Declare a text, for a record that was handed over."""
-        self.define(self.tables[table], index, start, length)
-
-    def forget(self, table: int) -> None:
-        """Forget the texts of a table, for a record that was handed over."""
-        self.tables[table] += GENERATION
+        self.texts.prepare()
 
     def add_row(self, table: int, first: int, cells: Sequence[int]) -> None:
         """Add a row of a record that was handed over; ``first`` is the first column."""
@@ -223,6 +202,8 @@ class Program(Kernel):
         """Begin columns with room for so many rows of each table."""
         self.room = rows
         self.cells = room(max(1, self.columns * rows), "i8")
+        self.vectors.room = rows
+        self.vectors.cells = self.cells
         self.clear_rows()
 
     def clear_rows(self) -> None:
@@ -237,8 +218,15 @@ class Program(Kernel):
         while self.pos < self.total:
             if self.out.used >= self.most:
                 return ops.FULL
-            if self.room and self.full_up():
-                return ops.FULL
+            if self.room:
+                if self.full_up():
+                    return ops.FULL
+                count = self.vectors.read(self.pos)
+                if count:
+                    self.records += count
+                    self.pos = self.framing.end
+                    self.sound = self.pos
+                    continue
             status = self.record()
             if status == ops.HANDED_OVER:
                 self.handed += 1
@@ -414,13 +402,13 @@ class Program(Kernel):
                     value -= d + d
                 self.slots[c] = value
             elif code == ops.PUTREF:
-                index = self.texts.get(self.tables[b], self.slots[a])
+                index = self.texts.find(b, self.slots[a])
                 if index < 0:
                     if d:
                         self.note(UNDECLARED, pos, self.slots[a])
                     index = -2 - (self.slots[a] & LOW32)
                 else:
-                    index = self.codes_of[index]
+                    index = self.texts.codes[index]
                 self.cells[c * cells_room + row] = index
             elif code == ops.PUTPOS:
                 self.cells[c * cells_room + row] = at - pos if a else pos
@@ -438,16 +426,16 @@ class Program(Kernel):
                         return ops.FULL
             elif code == ops.REF:
                 self.out.literal(c)
-                index = self.texts.get(self.tables[b], self.slots[a])
+                index = self.texts.find(b, self.slots[a])
                 if index < 0:
                     self.note(UNDECLARED, pos, self.slots[a])
                     self.out.literal(d)
                     self.out.natural(self.slots[a])
                     self.out.literal(d + 1)
-                elif self.lengths[index] < 0:
-                    self.replaced(self.starts[index], -1 - self.lengths[index], d + 2)
+                elif self.texts.lengths[index] < 0:
+                    self.replaced(self.texts.starts[index], -1 - self.texts.lengths[index], d + 2)
                 else:
-                    self.out.json_text(self.starts[index], self.lengths[index])
+                    self.out.json_text(self.texts.starts[index], self.texts.lengths[index])
             elif code == ops.EXPECT:
                 if self.slots[a] == 0:
                     if c:
@@ -455,7 +443,7 @@ class Program(Kernel):
                     if b:
                         self.note(b, pos, self.slots[d])
             elif code == ops.KNOWN:
-                if self.texts.get(self.tables[b], self.slots[a]) < 0:
+                if self.texts.find(b, self.slots[a]) < 0:
                     if d:
                         return ops.DAMAGED
                     self.note(c, pos, self.slots[a])
@@ -484,8 +472,13 @@ class Program(Kernel):
                 length = at - start
                 at += 1
             elif code == ops.TRIM:
+                index = length
                 while length > 0 and self.data[start + length - 1] == a:
                     length -= 1
+                if b == 1 and length < index:
+                    raw = 1
+                elif b == 2:
+                    at = start + length
             elif code == ops.ALIGN:
                 index = at + ((-(at - self.slots[b])) & (a - 1))
                 if index > limit:
@@ -513,7 +506,7 @@ class Program(Kernel):
             elif code == ops.NAMES:
                 value = (w >> a) & b
                 self.out.literal(c)
-                index = self.texts.get(self.tables[d], value)
+                index = self.texts.find(d, value)
                 if index < 0:
                     self.out.natural(value)
                 else:
@@ -627,7 +620,7 @@ class Program(Kernel):
                     self.slots[b] = start
                     self.slots[b + 1] = length
             elif code == ops.CALC:
-                self.slots[a] = self.calculated(b, self.slots[c], self.slots[d])
+                self.slots[a] = self.vectors.calculated(b, self.slots[c], self.slots[d])
             elif code == ops.CHECKSUM:
                 self.slots[a] = self.checksum(b, self.slots[d], at - c)
             elif code == ops.CONST:
@@ -662,14 +655,14 @@ class Program(Kernel):
                         self.out.literal(c)
                     continue
             elif code == ops.PUTCODE:
-                self.cells[c * cells_room + row] = self.interned(start, length)
+                self.cells[c * cells_room + row] = self.texts.interned(start, length)
             elif code == ops.PUTSPAN:
                 self.cells[c * cells_room + row] = start
                 self.cells[(c + 1) * cells_room + row] = length
             elif code == ops.DEFINE:
-                self.define(self.tables[b], self.slots[a], self.slots[c], self.slots[c + 1])
+                self.texts.define(b, self.slots[a], self.slots[c], self.slots[c + 1])
             elif code == ops.CLEAR:
-                self.tables[a] += GENERATION
+                self.texts.forget(a)
             elif code == ops.FINISH:
                 if self.framing.size == 0:
                     self.insert(at - pos)
@@ -697,30 +690,6 @@ class Program(Kernel):
             at += 1
         return 1
 
-    def calculated(self, operation: i64, left: i64, right: i64) -> i64:
-        """Return the result of an operation (``wire.expressions.OPERATIONS``), which wraps."""
-        if operation == 0:
-            return self.framing.wrapped((left + right) & LOW64)
-        if operation == 1:
-            return self.framing.wrapped((left - right) & LOW64)
-        if operation == 2:
-            return self.framing.wrapped((left * right) & LOW64)
-        if operation == 3:
-            return left & right
-        if operation == 4:
-            return left | right
-        if operation == 5:
-            return self.framing.wrapped((left << right) & LOW64) if 0 <= right < 64 else 0
-        if operation == 6:
-            return left >> right if 0 <= right < 64 else 0
-        if operation == 7:
-            return 1 if left == right else 0
-        if operation == 8:
-            return 1 if left != right else 0
-        if operation == 9:
-            return 1 if left < right else 0
-        return 1 if left <= right else 0
-
     def checksum(self, kind: i64, at: i64, end: i64) -> i64:
         """Return a checksum (``wire.expressions.CHECKSUMS``) of the bytes up to ``end``."""
         total: i64 = 0
@@ -734,58 +703,6 @@ class Program(Kernel):
             total = total + self.data[at] if kind == 1 else total ^ self.data[at]
             at += 1
         return total
-
-    def define(self, table: i64, index: i64, start: i64, length: i64) -> status:
-        """Declare the bytes from ``start`` as text ``index`` of a table; -1: its pool code only."""
-        number = self.texts.get(table, index)
-        if number < 0:
-            number = self.defined
-            if number >= len(self.starts):
-                self.more_texts()
-            self.defined += 1
-            self.texts.put(table, index, number)
-        self.starts[number] = start
-        self.lengths[number] = length
-        if self.lines:
-            if not self.utf8.valid(start, length):
-                self.lengths[number] = -1 - length
-        else:
-            self.codes_of[number] = self.interned(start, length)
-        return 0
-
-    @with_gil
-    def more_texts(self) -> status:
-        """Make room for more texts of tables."""
-        size = 2 * len(self.starts)
-        self.starts = grown(self.starts, size, self.defined)
-        self.lengths = grown(self.lengths, size, self.defined)
-        self.codes_of = grown(self.codes_of, size, self.defined)
-        return 0
-
-    def interned(self, start: i64, length: i64) -> Fallible[i64]:
-        """Return the code of bytes of the file in the pool of strings."""
-        count = (length + 7) >> 3
-        if count > len(self.scratch):
-            self.more_scratch(count)
-        index = 0
-        while index < count:
-            word: u64 = 0
-            place = 0
-            while place < 8:
-                if 8 * index + place < length:
-                    octet: u64 = self.data[start + 8 * index + place]
-                    word |= octet << (8 * place)
-                place += 1
-            self.scratch[index] = self.framing.wrapped(word)
-            index += 1
-        return self.pool.intern(0, length)
-
-    @with_gil
-    def more_scratch(self, count: i64) -> status:
-        """Make room for a longer string."""
-        self.scratch = room(2 * count, "i8")
-        self.pool.read_from(self.scratch)
-        return 0
 
     def special(self, bits: i64, key: i64) -> status:
         """Write the name of a double that JSON cannot hold, and the bits of an unusual NaN."""

@@ -65,12 +65,11 @@ class ProgramState(State):
 
     def text(self, table: TextTable, index: int) -> str | None:
         """Return the text of a number; None if nothing declared it."""
-        program = self.program
-        key = program.tables[self.compiled.table_numbers[table]]
-        number = program.texts.get(key, wrapped(index))
+        texts = self.program.texts
+        number = texts.find(self.compiled.table_numbers[table], wrapped(index))
         if number < 0:
             return None
-        start, length = program.starts[number], program.lengths[number]
+        start, length = texts.starts[number], texts.lengths[number]
         length = length if length >= 0 else -1 - length
         return bytes(self.data[start : start + length]).decode(errors="surrogateescape")
 
@@ -78,11 +77,11 @@ class ProgramState(State):
         """Declare a text of the file."""
         del text
         number = self.compiled.table_numbers[table]
-        self.program.declare(number, wrapped(index), start, nbytes)
+        self.program.texts.define(number, wrapped(index), start, nbytes)
 
     def clear(self, table: TextTable) -> None:
         """Forget all texts of a table."""
-        self.program.forget(self.compiled.table_numbers[table])
+        self.program.texts.forget(self.compiled.table_numbers[table])
 
     def set(self, register: Expression, value: int) -> None:
         """Set a register."""
@@ -226,8 +225,11 @@ class Run:
                 counts[name] = counts.get(name, 0) + count
         return counts
 
-    def batches(self) -> Iterator[dict[str, Cells]]:
-        """Yield the columns of all tables, a batch of records at a time."""
+    def batches(self, *, lasting: bool = True) -> Iterator[dict[str, Cells]]:
+        """Yield the columns of all tables, a batch of records at a time.
+
+        Unless they are ``lasting``, those of a batch are gone when the next one is asked for.
+        """
         program = self.program
         program.make_room(ROWS)
         self.head()
@@ -238,21 +240,24 @@ class Run:
                 for table, cells in self.waiting:
                     number = self.table(table)
                     if program.rows[number] == program.room:
-                        yield self._batch()
+                        yield self._batch(lasting=lasting)
                     program.add_row(number, self.first(table), cells)
                 continue
             if any(np.asarray(program.rows).tolist()):
-                yield self._batch()
+                yield self._batch(lasting=lasting)
             elif status != AT_END:
                 program.make_room(2 * int(program.room))
             if status == AT_END:
                 return
 
-    def _batch(self) -> dict[str, Cells]:
+    def _batch(self, *, lasting: bool) -> dict[str, Cells]:
         """Return the columns of all tables, and empty them."""
         rows = np.asarray(self.program.rows).tolist()
         made = {name: self._taken(name, rows) for name in self.compiled.columns}
-        self.program.clear_rows()
+        if lasting:
+            self.program.make_room(int(self.program.room))
+        else:
+            self.program.clear_rows()
         return made
 
     def _taken(self, name: str, rows: list[int]) -> Cells:
@@ -299,7 +304,12 @@ class Run:
             bits = values.astype("u4").view("f4") if what == 4 else values.view("f8")
             with np.errstate(invalid="ignore"):  # signalling NaN
                 return bits.astype(kind)
-        return values.astype(np.int32 if kind == "code" else kind)
+        dtype = np.dtype(np.int32 if kind == "code" else kind)
+        return (
+            values.view(dtype)
+            if dtype.kind in "iu" and dtype.itemsize == 8
+            else values.astype(dtype)
+        )
 
     def _codes(self, names: TextTable, values: I64) -> NDArray[np.int32]:
         """Return codes of strings; a number that nothing declared gets the text that shows it."""
@@ -328,7 +338,7 @@ class Growing:
         count = len(cells["offset"])
         if self.rows + count > self.room:
             expected = int((self.rows + count) / max(fraction, 1e-6) * 1.02)
-            self.room = max(min(expected, 4 * (self.rows + count)), self.rows + count)
+            self.room = max(expected, self.rows + count)
             for name, old in self.columns.items():
                 new = self.empty(old)
                 new[: self.rows] = old[: self.rows]
@@ -368,7 +378,7 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
         first: int | None = None
         last: int | None = None
         kept = {name: Growing() for name in run.compiled.columns} if whole else {}
-        for batch in run.batches():
+        for batch in run.batches(lasting=False):
             fraction = run.program.pos / max(1, run.source.size)
             for name, cells in batch.items():
                 count = len(cells["offset"])
@@ -524,7 +534,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         """Return a column of bytes of the file: pairs of place and length, or texts."""
         if kind == "bytes":
             return np.stack([starts, lengths], axis=1)
-        return TextColumn.gather(self.source.data, starts.copy(), lengths.copy())
+        return TextColumn.gather(self.source.data, starts, lengths)
 
     def resume(self) -> tuple[int, bytes] | None:
         """Return the end of the last sound record, and the records that later ones depend on.
@@ -537,7 +547,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
             return None
         run = Run(self, compile_copy(format, support), 1)
         parts: list[bytes] = []
-        for batch in run.batches():
+        for batch in run.batches(lasting=False):
             places, sizes = (batch[COPIES][name].tolist() for name in ("offset", "nbytes"))
             parts += [self.source.read(*place) for place in zip(places, sizes, strict=True)]
         if format.begin and not run.header:

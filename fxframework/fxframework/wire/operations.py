@@ -34,6 +34,7 @@ from fxframework.wire.fields import Field
 from fxframework.wire.format import Format
 from fxframework.wire.framing import framing_of
 from fxframework.wire.state import TextTable
+from fxframework.wire.vectors import Vectorized
 
 __all__ = [
     "NBYTES", "POS", "SYMBOLS", "Compiled", "UnfitError", "Writer", "is_steady", "key_beside",
@@ -64,6 +65,8 @@ class Compiled:
     """Cells of each table, by name of the column; texts and bytes take two."""
     lines: bool
     table_numbers: dict[Any, int]
+    vectors: Vectorized
+    """How records are read that can be read many at a time."""
     copied: tuple[Any, ...] = ()
     """Classes of which the table ``COPIES`` has places."""
     parts: tuple[int, ...] = ()
@@ -85,15 +88,18 @@ class Compiled:
             slots.data,
             np.arange(max(1, self.tables), dtype="i8").data,
             view(np.array(sizes, "i8"), "i8"),
+            view(self.vectors.code, "i8"),
+            view(self.vectors.heads, "i8"),
         ]
         framing = framing_of(self.format, source, limits, mirrored=self.mirrored)
-        counts = len(self.format.classes), max(1, len(self.parts))
+        framing.steady = view(self.vectors.sizes, "i8")
+        counts = len(self.format.classes), max(1, len(self.parts)), self.vectors.vectors
         program = Program(framing, arrays, self.texts, pool, notes, most, *counts)
-        program.lines = int(self.lines)
         program.sound_only = int(self.format.choosy)
+        program.lines = program.texts.lines = int(self.lines)
         program.longest = limits.max_record
         for table, value, literal in self.names:
-            program.texts.put(table, value, literal)
+            program.texts.name(table, value, literal)
         return program
 
 

@@ -33,6 +33,7 @@ from fxframework.wire.operations import (
     part_key,
 )
 from fxframework.wire.records import OTHER, Layout, Record
+from fxframework.wire.vectors import vectorized
 
 __all__ = ["CODES", "COPIES", "compile_copy", "compile_lines", "compile_rows"]
 
@@ -71,6 +72,8 @@ class Compiler:
         """What shows a field that was read before its turn."""
         self.mute = False
         """Whether the field at hand is not shown yet."""
+        self.sized = False
+        """Whether the record or part says how long it is."""
         self.spares: dict[Field, tuple[int, int]] = {}
         """Slots of a flag, whether there are spare bytes that are not zero, and of their place."""
 
@@ -211,7 +214,7 @@ class Compiler:
         if any(field.rules and not self.notes_by(field, layout) for field in layout.fields):
             raise UnfitError
         self.turn = list(layout.shown) if out.lines else []
-        sized = bool(layout.fixed or layout.family.size is not None)
+        outer, self.sized = self.sized, bool(layout.fixed or layout.family.size is not None)
         if layout.tail:
             out.op(ops.MARKSPAN, 1, layout.tail)
         tail = False
@@ -247,8 +250,9 @@ class Compiler:
                 self.turn.pop(0)
                 prefix = prefix and ","
                 self.flush(prefix)
-        if sized and not tail and not (layout.fixed == layout.least and is_whole(layout)):
+        if self.sized and not tail and not (layout.fixed == layout.least and is_whole(layout)):
             self.body(layout, 0)
+        self.sized = outer
 
     def body(self, layout: Layout, tail: int) -> None:
         """Add the check of what the fields leave of the record."""
@@ -615,7 +619,13 @@ class Compiler:
         else:
             out.op(ops.SPAN, 0, out.calculate(field.nbytes))
         if field.pad:
-            out.op(ops.TRIM, field.pad[0])
+            out.op(ops.TRIM, field.pad[0], self.trimmed(field))
+
+    def trimmed(self, field: Span) -> int:
+        """Return what becomes of padding: 0 that of a fixed size, 1 kept, 2 that of the record."""
+        if field.fixed is not None or not self.out.lines:
+            return 0
+        return 2 if self.sized and field.nbytes is None and field.pad == b"\0" else 1
 
     def put_span(self, field: Span) -> None:
         """Add the columns of a span."""
@@ -848,6 +858,7 @@ def _compiled(out: Writer, format: Format, *, mirrored: bool = False) -> Compile
         columns=out.columns,
         lines=out.lines,
         table_numbers=out.tables,
+        vectors=vectorized(format, out.code, entries),
         parts=tuple(slot for slot, _ in out.parts.values()),
         mirrored=mirrored,
     )
