@@ -65,8 +65,8 @@ def t_p(t: F64, df: F64) -> F64:
     return _beta(df / 2, np.full(df.shape, 0.5), share)
 
 
-def t_quantile(df: F64, level: float = LEVEL) -> F64:
-    """Return the t that |t| exceeds with probability 1 - ``level``."""
+def t_quantile(df: F64) -> F64:
+    """Return the t that |t| exceeds with probability 1 - ``LEVEL``."""
     df = np.asarray(df, np.float64)
     found = np.full(df.shape, 2.0)
     lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
@@ -75,7 +75,7 @@ def t_quantile(df: F64, level: float = LEVEL) -> F64:
     )
     for _ in range(STEPS):  # of Newton's method, from below: it cannot overshoot
         slope = 2 * norm * (1 + found**2 / df) ** (-(df + 1) / 2)
-        step = (t_p(found, df) - (1 - level)) / slope
+        step = (t_p(found, df) - (1 - LEVEL)) / slope
         found = np.maximum(found + step, found / 2)
         if np.all(np.abs(step) <= 1e-12 * found):
             break

@@ -47,20 +47,17 @@ def follow(
     show: Callable[[Capture], None],
     *,
     also: Callable[[Capture], Sequence[Option]],
-    wait: Callable[[], None] | None = None,
 ) -> None:
     """Show the contents of a file, and then what is appended to it, until an exception.
 
     ``choose`` returns the selection for a whole capture, ``show`` is called with each selected
-    piece, ``wait`` between two checks of the file; ``also`` is as in ``Session.open``. An
-    incomplete record is shown once it is complete. A file that was replaced or cut short is noted
-    and shown from its beginning.
+    piece; ``also`` is as in ``Session.open``. An incomplete record is shown once it is complete. A
+    file that was replaced or cut short is noted and shown from its beginning.
 
     Raises UsageError for a file that cannot be followed, StrictError for a loss with
     ``--strict``, and the errors of opening.
     """
     path = _path_of(session, text)
-    wait = wait or pause
     while True:
         try:
             file = path.open("rb")
@@ -79,12 +76,12 @@ def follow(
             session.screen.flush()
             why = None
             while why is None:
-                wait()
+                pause()
                 reading.advance()
                 session.screen.flush()
                 why = reading.ended(path)
                 while why == MISSING:
-                    wait()
+                    pause()
                     why = reading.ended(path)
             if why == REPLACED:
                 # The old file may have grown after it was renamed.

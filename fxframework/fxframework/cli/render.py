@@ -140,18 +140,13 @@ class Screen:
         return self.settings.color == "always"
 
     def table(
-        self,
-        rows: Iterable[Sequence[str]],
-        numeric: Sequence[bool],
-        *,
-        indent: int = 0,
-        fit: bool = False,
+        self, rows: Iterable[Sequence[str]], numeric: Sequence[bool], *, fit: bool = False
     ) -> None:
         """Print rows in aligned columns, the first row as a heading; ``fit`` cuts long lines."""
         for at, line in enumerate(aligned(rows, numeric)):
-            if fit and len(line) > self.width - indent:
-                line = line[: self.width - indent - 1] + "…"
-            self.print(" " * indent + (line if at else self.paint(line, bold=True)))
+            if fit and len(line) > self.width:
+                line = line[: self.width - 1] + "…"
+            self.print(line if at else self.paint(line, bold=True))
 
     def columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:
         """Print short rows in aligned columns, wrapped to the width of the terminal."""

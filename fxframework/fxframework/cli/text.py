@@ -35,6 +35,8 @@ __all__ = [
 BLOCKS = " ▁▂▃▄▅▆▇█"
 NARROW = 12
 """Minimum width of a text column."""
+GAP = 2
+"""Spaces between two columns."""
 _CONTROL_BYTES = re.compile(
     rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
     rb"|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
@@ -106,18 +108,18 @@ def wrapped(label: str, text: str, *, indent: int, columns: int) -> list[str]:
     return [(label if not at else "").ljust(indent) + line for at, line in enumerate(lines)]
 
 
-def fitted(rows: Sequence[Sequence[str]], columns: int, *, gap: int = 2) -> list[str]:
+def fitted(rows: Sequence[Sequence[str]], columns: int) -> list[str]:
     """Format short rows in aligned columns within a width; wide cells are wrapped."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     # Shrink the widest column first, so that words are broken only if necessary.
-    while sum(widths) + gap * (len(widths) - 1) > columns and max(widths) > NARROW:
+    while sum(widths) + GAP * (len(widths) - 1) > columns and max(widths) > NARROW:
         widths[widths.index(max(widths))] -= 1
     lines = []
     for row in rows:
         cells = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
         for number in range(max(map(len, cells), default=0)):
             line = (
-                (cell[number] if number < len(cell) else "").ljust(width + gap)
+                (cell[number] if number < len(cell) else "").ljust(width + GAP)
                 for cell, width in zip(cells, widths, strict=True)
             )
             lines.append("".join(line).rstrip())

@@ -138,11 +138,11 @@ class _CellMaker:
         self._fields = self.by_code(self._field)
         self.not_utf8 = 0
 
-    def by_code(self, make: Callable[[bytes], str], null: str = "") -> Numbered:
+    def by_code(self, make: Callable[[bytes], str]) -> Numbered:
         """Return texts made from the strings of the pool, each once."""
 
         def made(code: int) -> str:
-            return make(self._pool.bytes_of(code)) if code >= 0 else null
+            return make(self._pool.bytes_of(code)) if code >= 0 else ""
 
         return Numbered(self.templates, made, shared=False)
 

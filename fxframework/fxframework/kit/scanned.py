@@ -361,13 +361,13 @@ def row_numbers(first: int, rows: int) -> I64:
     return numbers
 
 
-def busiest(groups: NDArray[Any], most: int = BUSIEST) -> list[int]:
+def busiest(groups: NDArray[Any]) -> list[int]:
     """Return the groups with the most rows, the largest first, given the group of each row."""
     counts = np.zeros(int(groups.max(initial=0)) + 1, np.int64)
     for first in range(0, groups.size, SKETCHED_ROWS):
         some = np.bincount(groups[first : first + SKETCHED_ROWS])  # which makes int64 of them
         counts[: some.size] += some
-    order = np.argsort(-counts, kind="stable")[:most].tolist()
+    order = np.argsort(-counts, kind="stable")[:BUSIEST].tolist()
     return [group for group in order if counts[group]]
 
 

@@ -177,9 +177,9 @@ class Writer:
         self.code += [code, *(wrapped(each) for each in operands), 0, 0, 0, 0, 0][: ops.WIDTH]
         return at
 
-    def patch(self, at: int, operand: int, value: int | None = None) -> None:
-        """Set an operand of an earlier operation: by default the place of the next one."""
-        self.code[at + 1 + operand] = len(self.code) if value is None else value
+    def patch(self, at: int, operand: int) -> None:
+        """Set an operand of an earlier operation to the place of the next one."""
+        self.code[at + 1 + operand] = len(self.code)
 
     def literal(self, text: bytes) -> int:
         """Return the number of a literal."""
