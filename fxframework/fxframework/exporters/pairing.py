@@ -145,11 +145,8 @@ class Pairing(Kernel):
 
     def moment(self, ends: i64, frame: i64) -> status:
         """Note a begin or an end at the time that it is."""
-        row = self.moments.rows
-        if row == self.moments.room:
-            self.moments.grow()
+        row = self.moments.add_row()
         self.moments.ends[row] = ends
         self.moments.frame[row] = frame
         self.moments.at[row] = self.now
-        self.moments.rows = row + 1
         return 0

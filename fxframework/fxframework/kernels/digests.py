@@ -91,13 +91,10 @@ class LineDigests(Kernel):
             if kind < 0:
                 while self.data[self.pos] != NEWLINE:
                     self.pos += 1
-            if self.lines.rows == self.lines.room:
-                self.lines.grow()
-            row = self.lines.rows
+            row = self.lines.add_row()
             self.lines.digest[row] = self.text.mixed
             self.lines.kind[row] = kind
             self.lines.start[row] = start
-            self.lines.rows = row + 1
         return 0
 
     def line(self, start: i64) -> Fallible[i64]:

@@ -108,9 +108,7 @@ class LineShapes(Kernel):
         """Read all lines, the empty ones too."""
         end = len(self.data)
         while self.pos < end:
-            if self.lines.rows == self.lines.room:
-                self.lines.grow()
-            row = self.lines.rows
+            row = self.lines.add_row()
             first = self.values.rows
             self.lines.start[row] = self.pos
             self.lines.value[row] = first
@@ -124,7 +122,6 @@ class LineShapes(Kernel):
                 while self.data[self.pos] != NEWLINE:
                     self.pos += 1
             self.pos += 1
-            self.lines.rows = row + 1
         return 0
 
     def line(self) -> Fallible[flag]:
@@ -172,10 +169,7 @@ class LineShapes(Kernel):
 
     def value(self) -> Fallible[i64]:
         """Return the row for the next value."""
-        if self.values.rows == self.values.room:
-            self.values.grow()
-        row = self.values.rows
-        self.values.rows = row + 1
+        row = self.values.add_row()
         self.values.real[row] = 0.0
         self.values.start[row] = 0
         self.values.nbytes[row] = 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.kernels.annotations import i64, status, with_gil
+from fxframework.kernels.annotations import Fallible, i64, status, with_gil
 from fxframework.kernels.buffers import grown, room
 
 __all__ = ["Rows"]
@@ -25,8 +25,8 @@ def _declared(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 class Rows:
     """Columns of equal length with ``rows`` filled rows and room for ``room``.
 
-    ``first`` is the number of the first row within its table. A kernel writes to row ``rows`` of
-    each column, after calling ``grow`` if there is no room.
+    ``first`` is the number of the first row within its table. A kernel writes to the row of each
+    column that ``add_row`` adds; or to row ``rows``, if it makes room with ``grow`` and counts.
     """
 
     first: i64
@@ -51,6 +51,14 @@ class Rows:
         for name, dtype in self.columns():
             setattr(self, name, room(size, dtype))
         self.room = size
+
+    def add_row(self) -> Fallible[i64]:
+        """Add a row, whose values are still to be set; return its number."""
+        row = self.rows
+        if row == self.room:
+            self.grow()
+        self.rows = row + 1
+        return row
 
     @with_gil
     def grow(self) -> status:

@@ -117,9 +117,7 @@ class RowScan(Kernel):
 
     def row(self, ns: i64, tags: i64) -> status:
         """Add the row of the current record; ``tags`` is the code of its joined tags."""
-        if self.logs.rows == self.logs.room:
-            self.logs.grow()
-        row = self.logs.rows
+        row = self.logs.add_row()
         line = self.line
         self.logs.offset[row] = self.framer.offset
         self.logs.ns[row] = ns
@@ -135,7 +133,6 @@ class RowScan(Kernel):
         self.logs.file[row] = self.file
         self.logs.line[row] = line if 0 <= line <= tables.LOW32 else tables.LOW32
         self.logs.tag[row] = self.framer.tag
-        self.logs.rows = row + 1
         self.totals.severities[self.severity] += 1
         if self.moniker >= 0:
             self.totals.count_component(self.moniker)
@@ -163,22 +160,18 @@ class RowScan(Kernel):
 
     def rarity(self, row: i64, column: i64, value: i64) -> status:
         """Add a value that few logs have."""
-        if self.rare.rows == self.rare.room:
-            self.rare.grow()
-        self.rare.row[self.rare.rows] = row
-        self.rare.column[self.rare.rows] = column
-        self.rare.value[self.rare.rows] = value
-        self.rare.rows += 1
+        at = self.rare.add_row()
+        self.rare.row[at] = row
+        self.rare.column[at] = column
+        self.rare.value[at] = value
         return 0
 
     def tag_row(self, name: i64, offset: i64) -> status:
         """Add a row of `log_tags` for the next log."""
-        if self.tags.rows == self.tags.room:
-            self.tags.grow()
-        self.tags.parent[self.tags.rows] = self.logs.first + self.logs.rows
-        self.tags.offset[self.tags.rows] = offset
-        self.tags.name[self.tags.rows] = name
-        self.tags.rows += 1
+        row = self.tags.add_row()
+        self.tags.parent[row] = self.logs.first + self.logs.rows
+        self.tags.offset[row] = offset
+        self.tags.name[row] = name
         return 0
 
     def joined(self, first: i64) -> Fallible[i64]:

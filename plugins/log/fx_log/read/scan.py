@@ -450,26 +450,21 @@ class LogScan(RowScan):
 
     def key(self) -> status:
         """Add the argument as a row of `args`."""
-        if self.args.rows == self.args.room:
-            self.args.grow()
-        row = self.args.rows
+        row = self.args.add_row()
         self.args.type[row] = self.kind
         self.args.name[row] = self.name
         self.args.parent[row] = self.logs.first + self.logs.rows
         self.args.offset[row] = self.here
         self.args.value[row] = self.value
-        self.args.rows = row + 1
         self.totals.types_seen |= ONE << self.kind
         return 0
 
     def positional_value(self) -> status:
         """Keep the argument for the format of a structured printf."""
-        if self.positional.rows == self.positional.room:
-            self.positional.grow()
-        self.positional.parent[self.positional.rows] = self.logs.first + self.logs.rows
-        self.positional.type[self.positional.rows] = self.kind
-        self.positional.value[self.positional.rows] = self.value
-        self.positional.rows += 1
+        row = self.positional.add_row()
+        self.positional.parent[row] = self.logs.first + self.logs.rows
+        self.positional.type[row] = self.kind
+        self.positional.value[row] = self.value
         return 0
 
     def misplace(self) -> status:

@@ -188,12 +188,9 @@ class Nesting(Kernel):
         if place >= 0:
             self.free = self.opened.below[place]
         else:
-            place = self.opened.rows
+            place = self.opened.add_row()
             if place > self.mask:
                 self.widen()
-            if place == self.opened.room:
-                self.opened.grow()
-            self.opened.rows = place + 1
         self.opened.below[place] = self.tops[thread]
         self.opened.row[place] = self.row[at]
         self.opened.thread[place] = thread

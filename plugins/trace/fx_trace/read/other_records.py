@@ -301,15 +301,12 @@ class OtherRecords(FieldReader):
         if not self.utf8.valid(at * 8, length):
             self.note(NOT_UTF8, self.start * 8, 0)
         self.time_of(self.words[self.start + 1])
-        if self.logs.rows == self.logs.room:
-            self.logs.grow()
-        row = self.logs.rows
+        row = self.logs.add_row()
         self.logs.thread[row] = thread
         self.logs.offset[row] = self.start * 8
         self.logs.ticks[row] = self.words[self.start + 1]
         self.logs.start[row] = at * 8
         self.logs.length[row] = length
-        self.logs.rows = row + 1
         self.log_rows += 1
         return 1
 
@@ -336,15 +333,12 @@ class OtherRecords(FieldReader):
 
     def add_blob(self, kind: i64, name: i64, start: i64, length: i64) -> status:
         """Add a row of a blob."""
-        if self.blobs.rows == self.blobs.room:
-            self.blobs.grow()
-        row = self.blobs.rows
+        row = self.blobs.add_row()
         self.blobs.type[row] = kind
         self.blobs.name[row] = name
         self.blobs.offset[row] = self.start * 8
         self.blobs.start[row] = start
         self.blobs.length[row] = length
-        self.blobs.rows = row + 1
         self.blob_rows += 1
         return 0
 
@@ -402,16 +396,13 @@ class OtherRecords(FieldReader):
 
     def add_object(self, kind: i64, type: i64, pid: i64, name: i64) -> status:
         """Add a row of an object."""
-        if self.objects.rows == self.objects.room:
-            self.objects.grow()
-        row = self.objects.rows
+        row = self.objects.add_row()
         self.objects.kind[row] = kind
         self.objects.type[row] = type
         self.objects.name[row] = name
         self.objects.offset[row] = self.start * 8
         self.objects.value[row] = self.words[self.start + 1]
         self.objects.pid[row] = pid
-        self.objects.rows = row + 1
         self.arg_table = TABLE_OBJECTS
         self.arg_parent = self.object_rows
         self.object_rows += 1
@@ -446,9 +437,7 @@ class OtherRecords(FieldReader):
             return 0
         ticks = self.words[self.start + 1]
         self.time_of(ticks)
-        if self.profiler.rows == self.profiler.room:
-            self.profiler.grow()
-        row = self.profiler.rows
+        row = self.profiler.add_row()
         if inline == 1:
             self.note(ONE_WORD_THREAD, self.start * 8, 0)
             self.profiler.thread[row] = -1
@@ -461,7 +450,6 @@ class OtherRecords(FieldReader):
         self.profiler.offset[row] = self.start * 8
         self.profiler.ticks[row] = ticks
         self.profiler_row(row, kind, word, at + inline)
-        self.profiler.rows = row + 1
         self.profiler_rows += 1
         self.leftover(at + inline + more)
         return 1

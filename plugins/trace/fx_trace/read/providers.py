@@ -145,9 +145,7 @@ class Providers:
 
     def add_provider(self, number: i64, offset: i64) -> Fallible[i64]:
         """Return the row of a provider that was not met before, with the rate of provider 0."""
-        if self.table.rows == self.table.room:
-            self.table.grow()
-        row = self.table.rows
+        row = self.table.add_row()
         self.table.number[row] = number
         self.table.name[row] = 0
         self.table.epoch[row] = self.epochs
@@ -166,7 +164,6 @@ class Providers:
             self.table.wall[row] = self.table.wall[0]
             self.table.rate[row] = RATE_INHERITED
         self.epochs += 1
-        self.table.rows = row + 1
         self.numbers.put(number, 0, row)
         return row
 
@@ -220,13 +217,10 @@ class Providers:
             if wall != -1 and self.clocks.wall[clock] == -1:
                 self.clocks.wall[clock] = wall
             return clock
-        if self.clocks.rows == self.clocks.room:
-            self.clocks.grow()
-        clock = self.clocks.rows
+        clock = self.clocks.add_row()
         self.clocks.rate[clock] = rate
         self.clocks.base[clock] = base
         self.clocks.wall[clock] = wall
-        self.clocks.rows = clock + 1
         self.clock_map.put(rate, base, clock)
         return clock
 
@@ -273,15 +267,12 @@ class Providers:
 
     def begin_segment(self) -> status:
         """Note that the clock in force holds for the rows that follow."""
-        if self.segments.rows == self.segments.room:
-            self.segments.grow()
-        row = self.segments.rows
+        row = self.segments.add_row()
         self.segments.clock[row] = self.clock
         self.segments.events[row] = self.events.rows
         self.segments.sched[row] = self.sched.rows
         self.segments.logs[row] = self.logs.rows
         self.segments.profiler[row] = self.profiler.rows
-        self.segments.rows = row + 1
         return 0
 
     # --- Strings ---------------------------------------------------------------------------------
@@ -329,14 +320,11 @@ class Providers:
 
     def add_thread(self, pid: i64, tid: i64, offset: i64, gone: i64) -> Fallible[i64]:
         """Return the id of a thread that was not mentioned before."""
-        if self.known.rows == self.known.room:
-            self.known.grow()
-        thread = self.known.rows
+        thread = self.known.add_row()
         self.known.pid[thread] = pid
         self.known.tid[thread] = tid
         self.known.offset[thread] = offset
         self.known.gone[thread] = gone
-        self.known.rows = thread + 1
         return thread
 
     def identity(self, pid: i64, tid: i64, offset: i64) -> Fallible[i64]:

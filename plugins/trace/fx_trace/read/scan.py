@@ -647,9 +647,7 @@ class Scan(OtherRecords):
                     value = NO_SCOPE
         self.leftover(after)
         self.count_event(kind)
-        if self.events.rows == self.events.room:
-            self.events.grow()
-        row = self.events.rows
+        row = self.events.add_row()
         self.events.kind[row] = kind
         self.events.thread[row] = self.thread
         self.events.category[row] = self.category
@@ -657,7 +655,6 @@ class Scan(OtherRecords):
         self.events.offset[row] = offset
         self.events.ticks[row] = ticks
         self.events.word[row] = value
-        self.events.rows = row + 1
         return 1
 
     @inline
@@ -848,12 +845,9 @@ class Scan(OtherRecords):
         """Annotate an argument with the name of the object that it means."""
         name = self.object_names.get(owner, value)
         if name >= 0:
-            if self.annotations.rows == self.annotations.room:
-                self.annotations.grow()
-            at = self.annotations.rows
+            at = self.annotations.add_row()
             self.annotations.arg[at] = row
             self.annotations.name[at] = name
-            self.annotations.rows = at + 1
         return 0
 
     def counter_value(self, row: i64, type: i64) -> status:
@@ -862,12 +856,9 @@ class Scan(OtherRecords):
             self.args.parent[row] = -1
             self.note(COUNTER_NOT_NUMERIC, self.at * 8, type)
             return 0
-        if self.counters.rows == self.counters.room:
-            self.counters.grow()
-        at = self.counters.rows
+        at = self.counters.add_row()
         self.counters.event[at] = self.events.rows - 1
         self.counters.arg[at] = row
-        self.counters.rows = at + 1
         self.args.parent[row] = self.counter_rows
         self.counter_rows += 1
         return 0

@@ -360,11 +360,8 @@ class Importer(Kernel):
 
     def introduce(self, id: i64) -> status:
         """Begin the section of a provider with empty tables."""
-        number = self.providers.rows
-        if number == self.providers.room:
-            self.providers.grow()
+        number = self.providers.add_row()
         self.providers.rate[number] = wire.DEFAULT_TICKS_PER_SECOND
-        self.providers.rows = number + 1
         self.ids.put(id, 0, number)
         return self.enter(number)
 
@@ -506,16 +503,13 @@ class Importer(Kernel):
 
     def add(self, ts: i64, kind: i64, track: i64, word: i64) -> Fallible[i64]:
         """Add the event at hand."""
-        row = self.events.rows
-        if row == self.events.room:
-            self.events.grow()
+        row = self.events.add_row()
         self.events.ts[row] = ts
         self.events.kind[row] = kind
         self.events.track[row] = track
         self.events.word[row] = word
         self.events.offset[row] = WORD * self.at
         self.events.record[row] = self.record
-        self.events.rows = row + 1
         return row
 
     def scheduling(self, header: i64) -> Fallible[i64]:

@@ -111,10 +111,7 @@ class Tracks:
         if one >= 0:
             self.free = self.slices.below[one]
         else:
-            one = self.slices.rows
-            if one == self.slices.room:
-                self.slices.grow()
-            self.slices.rows = one + 1
+            one = self.slices.add_row()
         self.slices.begin[one] = ts
         self.slices.length[one] = length
         self.slices.key[one] = key

@@ -252,12 +252,9 @@ class Needs(Kernel):
         if self.mark[self.start]:
             self.mark[at] = 1
             return 0
-        if self.links.rows == self.links.room:
-            self.links.grow()
-        row = self.links.rows
+        row = self.links.add_row()
         self.links.owner[row] = self.start
         self.links.needed[row] = at
-        self.links.rows = row + 1
         return 0
 
     def refer_string(self, ref: i64) -> status:
@@ -510,9 +507,7 @@ class Needs(Kernel):
 
     def add_large(self, category: i64, found: i64) -> status:
         """Note a large record and where its category is; ``found`` is its string's record."""
-        if self.large.rows == self.large.room:
-            self.large.grow()
-        row = self.large.rows
+        row = self.large.add_row()
         self.large.word[row] = self.start
         self.large.start[row] = 0
         self.large.nbytes[row] = 0
@@ -522,5 +517,4 @@ class Needs(Kernel):
         elif found >= 0:
             self.large.start[row] = found + 1
             self.large.nbytes[row] = STRING_LENGTH.get(self.words[found])
-        self.large.rows = row + 1
         return 0

@@ -41,15 +41,12 @@ class Stretches(Rows):
 
     def add(self, start: i64, stop: i64, block: i64, flags: i64, tsc: i64) -> status:
         """Add one: its bytes, its buffer (in basic mode its thread), marks, and a mended time."""
-        row = self.rows
-        if row == self.room:
-            self.grow()
+        row = self.add_row()
         self.start[row] = start
         self.stop[row] = stop
         self.block[row] = block
         self.flags[row] = flags
         self.tsc[row] = tsc
-        self.rows = row + 1
         return 0
 
 
@@ -63,13 +60,10 @@ class Losses(Rows):
 
     def add(self, start: i64, stop: i64, code: i64) -> status:
         """Add one."""
-        row = self.rows
-        if row == self.room:
-            self.grow()
+        row = self.add_row()
         self.start[row] = start
         self.stop[row] = stop
         self.code[row] = code
-        self.rows = row + 1
         return 0
 
 
@@ -89,9 +83,7 @@ class Blocks(Rows):
 
     def add(self, at: i64, record: i64) -> status:
         """Add one that begins at a byte with a record of this number."""
-        row = self.rows
-        if row == self.room:
-            self.grow()
+        row = self.add_row()
         self.start[row] = at
         self.stop[row] = at
         self.records[row] = -record
@@ -101,7 +93,6 @@ class Blocks(Rows):
         self.seconds[row] = 0
         self.micros[row] = 0
         self.tsc[row] = 0
-        self.rows = row + 1
         return 0
 
 

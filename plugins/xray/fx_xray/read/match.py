@@ -115,10 +115,7 @@ class OpenCalls(Rows):
             if node >= 0:
                 self.free = self.below[node]
             else:
-                node = self.rows
-                if node == self.room:
-                    self.grow()
-                self.rows = node + 1
+                node = self.add_row()
             self.row[node] = row
             self.function[node] = function
             self.tsc[node] = tsc

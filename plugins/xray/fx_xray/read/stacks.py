@@ -173,11 +173,9 @@ class CallMatch(Kernel):
             below = stack
             stack = self.numbers.number(below + 1, function)
             if stack == before:
-                if before == self.stacks.room:
-                    self.stacks.grow()
+                self.stacks.add_row()
                 self.stacks.function[before] = function
                 self.stacks.parent[before] = below
-                self.stacks.rows = before + 1
         shown = self.all_shown or self.call_marks[self.calls]
         self.calls += 1
         self.depth[place] = depth
@@ -193,14 +191,11 @@ class CallMatch(Kernel):
             return 0
         node = self.open.top[thread]
         while node != call:
-            row = self.inner.rows
-            if row == self.inner.room:
-                self.inner.grow()
+            row = self.inner.add_row()
             self.inner.place[row] = place
             self.inner.function[row] = self.open.function[node]
             self.inner.stack[row] = self.open.row[node] // 2
             self.inner.shown[row] = self.open.row[node] % 2
-            self.inner.rows = row + 1
             self.open.pop(thread)
             node = self.open.top[thread]
         self.entered[place] = self.open.tsc[call]
