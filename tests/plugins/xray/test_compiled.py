@@ -57,13 +57,13 @@ INPUTS: dict[str, tuple[str, bytes]] = {
 
 def decoded(form: str, data: bytes) -> dict[str, Any]:
     """All that comes of a trace, as arrays, bytes and numbers."""
-    from fx_xray.read import calls, log
     from fx_xray.read import capture as reader
+    from fx_xray.read import first_pass, log
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
 
-    before = log.AT_ONCE, calls.COUNTED
-    log.AT_ONCE, calls.COUNTED = 7 if len(data) < 10_000 else 1000, 50  # room is made often
+    before = log.AT_ONCE, first_pass.COUNTED
+    log.AT_ONCE, first_pass.COUNTED = 7 if len(data) < 10_000 else 1000, 50  # room is made often
     try:
         return everything(
             {"xray": reader.FdrCapture, "xray-basic": reader.BasicCapture}[form](
@@ -71,7 +71,7 @@ def decoded(form: str, data: bytes) -> dict[str, Any]:
             )
         )
     finally:
-        log.AT_ONCE, calls.COUNTED = before
+        log.AT_ONCE, first_pass.COUNTED = before
 
 
 def everything(opened: Any) -> dict[str, Any]:

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import strategies as st
 from tests.reference.xray.decoder import RecordDecoder
 
-from fx_xray.read import calls, log
 from fx_xray.read import capture as reader
+from fx_xray.read import first_pass, log
 from fx_xray.rules import RULES
 from fxframework.io import budget
 from fxframework.io.limits import Limits
@@ -247,7 +247,7 @@ def test_batches_are_the_whole_tables_at_every_boundary(
     form = form_of(data)
     whole = opened(form, data)
     monkeypatch.setattr(log, "AT_ONCE", events)
-    monkeypatch.setattr(calls, "COUNTED", 2)
+    monkeypatch.setattr(first_pass, "COUNTED", 2)
     parts = opened(form, data, max_memory=1)
     assert parts.summary() == attrs.evolve(whole.summary(), timeline=())
     assert list(parts.diagnostics) == list(whole.diagnostics)
