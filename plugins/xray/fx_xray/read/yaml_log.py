@@ -145,16 +145,14 @@ class YamlCapture(EventCapture):
         stop = following.start() if following else size
         ending = _NEWLINE.search(data, at, stop)
         line = ending.end() if ending else stop
-        shown, why = _parsed(self.source.read(at, line - at)) if line - at <= most else ({}, "")
-        if shown:
-            stop = line
-        elif stop - at > most:
-            return self._stretch_of(at, stop, "damaged", rules.RECORD_TOO_LARGE, stop - at)
-        elif line != stop:
-            shown, why = _parsed(self.source.read(at, stop - at))
-        if not shown:
-            return self._stretch_of(at, stop, "damaged", rules.INVALID_YAML_RECORD, why)
-        return self._record_of(at, stop, shown, rules.PAYLOADS_CUT_SHORT if why else None)
+        why = ""
+        for end in sorted({line, stop}):
+            if end - at > most:
+                return self._stretch_of(at, stop, "damaged", rules.RECORD_TOO_LARGE, stop - at)
+            shown, why = _parsed(self.source.read(at, end - at))
+            if shown:
+                return self._record_of(at, end, shown, rules.PAYLOADS_CUT_SHORT if why else None)
+        return self._stretch_of(at, stop, "damaged", rules.INVALID_YAML_RECORD, why)
 
     def _record_of(
         self, at: int, stop: int, shown: dict[str, Any], rule: Rule | None = None
