@@ -72,11 +72,11 @@ def bits(low: int, high: int, *, of: int | None = None, **options: Any) -> Any:
     are of the same word. Bits that no field names are reserved: zero, or a finding.
 
     Options of all numbers: ``values`` (names of an enumeration; ``closed``: any other number is
-    damage), ``refers`` (a table whose text is shown), ``equals`` (what it must be), ``below`` (a
-    limit), ``sets`` and ``adds`` (a register), ``signed``, ``unit``. Of all fields: ``when`` (a
-    condition), ``tail`` (behind the fields of derived classes), ``default`` (what it is if it is
-    left out), ``doc``, ``rules`` (of the format's own, by the numbers of those in whose place they
-    are; 0 for none).
+    damage), ``refers`` (a table whose text is shown), ``equals`` (what it must be), ``below``,
+    ``least`` and ``most`` (limits; the first may be a register), ``sets`` and ``adds`` (a
+    register), ``signed``, ``unit``. Of all fields: ``when`` (a condition), ``tail`` (behind the
+    fields of derived classes), ``default`` (what it is if it is left out), ``doc``, ``rules`` (of
+    the format's own, by the numbers of those in whose place they are; 0 for none).
     """
     return Bits(low, high, of, **options)
 
@@ -164,12 +164,12 @@ def i64(**options: Any) -> Any:
 
 
 def f32(*, unit: str = "", **common: Any) -> Any:
-    """A floating-point number of 4 bytes."""
+    """A floating-point number of 4 bytes. ``least`` and ``most`` are limits; NaN exceeds them."""
     return Float(4, unit=unit, **common)
 
 
 def f64(*, unit: str = "", **common: Any) -> Any:
-    """A floating-point number of 8 bytes."""
+    """A floating-point number of 8 bytes. ``least`` and ``most`` are limits; NaN exceeds them."""
     return Float(8, unit=unit, **common)
 
 

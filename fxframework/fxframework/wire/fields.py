@@ -184,7 +184,27 @@ class Field(Expression):
         return f"{self.owner}.{self.name}" if self.owner else self.name or type(self).__name__
 
 
-class Number(Field):
+class Limited(Field):
+    """A number that has a unit, and that may have limits."""
+
+    def __init__(
+        self, *, unit: str = "", least: Any = None, most: Any = None, **common: Any
+    ) -> None:
+        super().__init__(**common)
+        self.unit = unit
+        self.at_least = least
+        self.at_most = most
+        self.limits: list[tuple[Expression, int]] = []
+        """Conditions on a sound value, with the numbers of the rules for others."""
+
+    def check_limits(self, c: Cursor) -> None:
+        """Report a value that is not within the limits."""
+        for holds, rule in self.limits:
+            if not holds.value(c.known):
+                c.note(rule, c.known[self], None, self)
+
+
+class Number(Limited):
     """A number: of bits or of bytes."""
 
     def __init__(
@@ -199,7 +219,6 @@ class Number(Field):
         below: Any = None,
         sets: Register | None = None,
         adds: Register | None = None,
-        unit: str = "",
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -210,11 +229,19 @@ class Number(Field):
         self.refers = refers
         self.equals = None if equals is None else expression(equals)
         self.below = None if below is None else expression(below)
-        self.limit = 106 if isinstance(self.below, Constant) else 108
-        """The rule for a number that is not ``below``: a limit, or what earlier records declare."""
+        least, most = self.at_least, self.at_most
+        wide = nbits == 64 and not signed  # half of them are below 0 in expressions
+        if least is not None and most is None and wide:
+            self.limits.append(((self >= least) | (self < 0), 106))
+        elif least is not None or most is not None:
+            low = (0 if wide else limits_of(nbits, signed)[0]) if least is None else least
+            high = limits_of(nbits, signed)[1] if most is None else most
+            self.limits.append(((self >= low) & (self <= high), 106))
+        if self.below is not None:
+            holds = (self < self.below) & (self >= 0) if wide else self < self.below
+            self.limits.append((holds, 106 if isinstance(self.below, Constant) else 108))
         self.sets = sets
         self.adds = adds
-        self.unit = unit
         self.flag = False
         self.size_unit, self.size_plus = 1, 0
 
@@ -261,8 +288,7 @@ class Number(Field):
         if number and c.layout.is_reserved(self):
             bits = number & (1 << self.nbits) - 1
             c.note(105, bits, at if self not in c.layout.word_of else c.word_at, self)
-        if self.below is not None and number >= self.below.value(c.known):
-            c.note(self.limit, number, None, self)
+        self.check_limits(c)
         if self.values:
             shown = self.values.get(number, number)
         if self.refers is not None:
@@ -477,13 +503,33 @@ class Mark(Integer):
         return name
 
 
-class Float(Field):
-    """A double, or a float of 4 bytes; NaN keep their bits."""
+class Float(Limited):
+    """A double, or a float of 4 bytes; NaN keep their bits, and are not within any limits."""
 
-    def __init__(self, nbytes: int, *, unit: str = "", **common: Any) -> None:
+    def __init__(self, nbytes: int, **common: Any) -> None:
         super().__init__(**common)
         self.nbytes = nbytes
-        self.unit = unit
+        limited = self.at_least is not None or self.at_most is not None
+        self.at_least = -math.inf if self.at_least is None else self.at_least
+        self.at_most = math.inf if self.at_most is None else self.at_most
+        if limited:
+            # Bits of floats order as they do once those of negative ones are turned round.
+            number: Expression = self if nbytes == 8 else self - (self >> 31 << 32)
+            order = number + (number < 0) * ((-1 << 8 * nbytes - 1) - number * 2)
+            (low, above), (high, below) = (self.nearest(x) for x in (self.at_least, self.at_most))
+            low = order.value({self: low}) + (above < self.at_least)
+            high = order.value({self: high}) - (below > self.at_most)
+            self.limits.append(((order >= low) & (order <= high), 106))
+
+    def nearest(self, limit: float) -> tuple[int, float]:
+        """Return bits and value of the number that is nearest to a limit."""
+        if self.nbytes == 8:
+            return bits_of(float(limit)), limit
+        try:
+            packed = _F32.pack(limit)
+        except OverflowError:
+            packed = _F32.pack(math.copysign(math.inf, limit))
+        return _U32.unpack(packed)[0], _F32.unpack(packed)[0]
 
     def least(self) -> int:
         """Return its size."""
@@ -497,6 +543,7 @@ class Float(Field):
         number: float = double_of(bits) if self.nbytes == 8 else _F32.unpack(_U32.pack(bits))[0]
         if math.isnan(number):
             number = Nan(bits if self.nbytes == 8 else widened(bits))
+        self.check_limits(c)
         values[self.name] = number
         c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
 

@@ -349,7 +349,7 @@ class Compiler:
         by_slot = (
             field in self.needed
             or field.equals is not None
-            or field.below is not None
+            or field.limits
             or (field.values and not self.checked_when_shown(field))
             or field.refers is not None
             or field.sets is not None
@@ -493,10 +493,13 @@ class Compiler:
 
         It reports at the beginning of a record, with a number that the kernel has room for.
         """
-        return (
+        plain = isinstance(field, Float) or (
             isinstance(field, Number)
-            and issubclass(layout.cls, Record)
             and not (field.role or field.closed or field.refers is not None)
+        )
+        return (
+            plain
+            and issubclass(layout.cls, Record)
             and field.rules.keys() <= {106, 108}
             and all(number < CODES for number in field.rules.values())
         )
@@ -516,9 +519,7 @@ class Compiler:
         undefined = field.rules.get(106, 106)
         if field.values and undefined and not self.checked_when_shown(field):
             out.op(ops.KNOWN, slot, out.table(field.values), undefined, int(field.closed))
-        if field.below is not None:
-            number = field.rules.get(field.limit, field.limit)
-            out.op(ops.EXPECT, out.calculate(field < field.below), number, 0, slot)
+        self.limits(field)
         if field.refers is not None and not self.looked_up(field):
             out.op(ops.KNOWN, slot, out.tables[field.refers], 108)
         if field.sets is not None:
@@ -529,6 +530,12 @@ class Compiler:
             if field.when is None:
                 out.sums[id(field.adds), id(field)] = total
             self.effects.append((field.adds, total))
+
+    def limits(self, field: Number | Float) -> None:
+        """Add the checks of what a value in its slot must be within."""
+        for holds, rule in field.limits:
+            number = field.rules.get(rule, rule)
+            self.out.op(ops.EXPECT, self.out.calculate(holds), number, 0, self.slot(field))
 
     def checked_when_shown(self, field: Number) -> bool:
         """Return whether a line cannot show a number that the enumeration does not have."""
@@ -581,8 +588,12 @@ class Compiler:
         if out.lines:
             code = ops.REAL if field.nbytes == 8 else ops.HALFREAL
             out.op(code, self.key(field, prefix), self.beside(field, "bits", b'"0x'))
+        mask = -1 if field.nbytes == 8 else 0xFFFFFFFF
+        if field.limits:
+            out.op(ops.KEEP, 0, mask, self.slot(field))
+            self.limits(field)
         for column, _ in self.columns(field):
-            out.op(ops.PUT, 0, -1 if field.nbytes == 8 else 0xFFFFFFFF, column)
+            out.op(ops.PUT, 0, mask, column)
 
     def span(self, field: Span, prefix: str) -> None:
         """Add the operations of text and bytes."""

@@ -134,6 +134,9 @@ class Reader(Source):
             self.number(field)
         elif isinstance(field, Float):
             self.unless(f"{name} == {name}")
+            if field.limits:
+                least, most = self.let(field.at_least), self.let(field.at_most)
+                self.unless(f"{least} <= {name} <= {most}")
             self.values[field.name] = name
         elif isinstance(field, Spare):
             if field.after is not None:
@@ -271,8 +274,8 @@ class Reader(Source):
             self.unless(f"{name} in {self.let(field.values)}")
         if layout.is_reserved(field):
             self.put(f"if {name}: raise {ANY}")
-        if field.below is not None:
-            self.unless(f"{name} < {self.expression(field.below)}")
+        for holds, _ in field.limits:
+            self.unless(self.expression(holds))
         implied = [how for how, *_ in layout.implied.get(field, ())]
         if "present" in implied or len(set(field.values.values())) < len(field.values):
             self.compares = True

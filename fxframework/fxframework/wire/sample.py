@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,9 @@ def _value(field: Field, state: State, number: int) -> Any:
     if isinstance(field, Number):
         return _number(field, state, number)
     if isinstance(field, Float):
-        return number + 0.5
+        least, most = field.at_least, field.at_most
+        middle = (least + most) / 2 if math.isfinite(most - least) else max(least, min(most, 0.0))
+        return number + 0.5 if least <= number + 0.5 <= most else field.nearest(middle)[1]
     if isinstance(field, Text):
         if field.entry is not None and not field.entry.table.closed:
             texts = [text for _, text in state.texts(field.entry.table)]
@@ -113,12 +116,12 @@ def _number(field: Number, state: State, number: int) -> Any:
     if field.values:
         names = list(field.values.values())
         return names[number % len(names)]
-    _, most = field.range
     if field.below is not None and not isinstance(field.below, Constant):
         return 0
-    if field.unit == "ns":
-        return min(most, (number + 1) * STEP_NS)
-    return min(most, number)
+    number = (number + 1) * STEP_NS if field.unit == "ns" else number
+    least, most = field.range
+    most = most if field.at_most is None else field.at_most
+    return max(least if field.at_least is None else field.at_least, min(most, number))
 
 
 def _items(field: Listed, state: State, number: int) -> list[Any]:
