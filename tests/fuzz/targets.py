@@ -321,12 +321,12 @@ def trace_kernels(data: bytes) -> None:
 
 def trace_bounds(data: bytes) -> None:
     """Look for records as readers do that begin somewhere in a file."""
-    from fx_trace.read.record_bounds import RecordBounds
+    from fx_trace.read.framing import RecordBounds
 
     words = _exact(data, "<i8")
     bounds = RecordBounds(words)
     bounds.sizes_end(0, words.size)
-    bounds.metadata_in(0, words.size, 0)
+    bounds.metadata_in(0, words.size)
     for at in {0, 1, words.size // 2}:
         if at < words.size:
             bounds.resume(at)

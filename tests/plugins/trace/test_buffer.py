@@ -21,8 +21,7 @@ from fx_trace.export.chrome_json import JsonExport
 from fx_trace.export.text import TextExport
 from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import BufferHeader, Image
-from fx_trace.read.decoder import RecordEncoder
-from fx_trace.read.framing import frames
+from fx_trace.read.decoder import RecordEncoder, frames
 from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer
 from fx_trace.sample import buffer_sample
 from fx_trace.write.buffer import TraceBuffer

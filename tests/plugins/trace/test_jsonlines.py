@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from fx_trace import format as wire
 from fx_trace.read import jsonlines
 from fx_trace.read.capture import TraceCapture, open_trace
-from fx_trace.read.decoder import RecordEncoder, Walk
-from fx_trace.read.framing import frames
+from fx_trace.read.decoder import RecordEncoder, Walk, frames
 from fx_trace.read.image import BufferCapture, open_buffer
 from fx_trace.write.buffer import TraceBuffer
 from fxframework.io.memory import BytesMemory

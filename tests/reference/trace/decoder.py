@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.reference.trace import layout as wire
 from tests.reference.trace.cursor import Cursor, OverrunError, Tables
+from tests.reference.trace.framing import Framer, frame_value, frames
 from tests.reference.trace.records import (
     Damaged,
     Padding,
@@ -18,7 +19,6 @@ from tests.reference.trace.records import (
 )
 
 from fx_trace import rules
-from fx_trace.read.framing import Framer, frame_value, frames
 from fxframework.errors import Rule, WriteRefusedError, refusal
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD

@@ -13,13 +13,13 @@ from typing import Any
 import attrs
 from tests.reference.trace.arguments import ARGUMENT_KINDS, Arguments
 from tests.reference.trace.cursor import Cursor, OverrunError, Tables
+from tests.reference.trace.framing import Frame, Framer
 from tests.reference.trace.layout import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
 from tests.reference.trace.parts import NextHeader, Part, Reference, StringReference
 from tests.reference.trace.records import class_of
 
 from fx_trace import rules
-from fx_trace.read.framing import Frame, Framer
-from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.framing import RecordBounds
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, WordLayout
 from fxframework.kit.explain import Explainer, check_offset

@@ -1,7 +1,6 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Sizes of records are checked in ``scan`` (``Scan.read_record``, by the bounds of
-  ``record_bounds``), for objects in ``framing`` (``Framer.frame``).
+- Sizes of records are checked in ``framing`` (``RecordBounds.fault``), for tables and objects.
 - Strings become codes in ``fields`` (``FieldReader.text``, ``string``), those of frequent records
   in ``scan`` (``Scan.inline_string``, ``plain_string``).
 - Rows are added in ``scan`` (``Scan.plain_events``, ``event``), of records beside events in

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
-from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.framing import RecordBounds
 from fxframework.errors import Rule, refusal
 from fxframework.io.words import WORD
 from fxframework.kit.json_fields import JsonFields

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.read.cursor import Tables, TraceCursor
-from fx_trace.read.framing import Framer, frame_value, frames
+from fx_trace.read.framing import RecordBounds
 from fx_trace.records import (
     Damaged,
     Padding,
@@ -22,7 +22,7 @@ from fx_trace.records import (
 )
 from fxframework.errors import Rule, WriteRefusedError, refusal
 from fxframework.io.limits import Limits
-from fxframework.io.words import WORD
+from fxframework.io.words import WORD, view_of
 from fxframework.kit.lossless import Alone
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.cursor import ShortError
@@ -33,6 +33,55 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+
+
+Frame = tuple[int, int, int, Rule | None]
+"""First byte, byte after the last, header word, and the rule of the finding about it, if any."""
+
+
+class Framer:
+    """Tells what stretch of a file begins at a place: a record, zero words, or damage."""
+
+    def __init__(self, data: Data, *, big_endian: bool, max_record: int) -> None:
+        import numpy as np
+
+        self.view = view_of(data)
+        whole = np.asarray(self.view)[: len(self.view) // WORD * WORD]
+        words = whole.view(">i8" if big_endian else "<i8").astype(np.int64, copy=False)
+        words = np.require(words, requirements="A")
+        self._words, self._count = words.view(np.uint64).data, words.size
+        self.bounds = RecordBounds(words.data, max_record)
+        self.max_record = max_record
+        self.value: object = None
+        """What a finding about the last stretch shows."""
+
+    def frame(self, at: int) -> Frame:
+        """Return the stretch that begins at byte ``at``.
+
+        The rule is None for a sound record, UNKNOWN_RECORD for one of an unknown type, ZERO_WORDS
+        for a run of zero words; all others are damage.
+        """
+        word = at // WORD
+        if word >= self._count:
+            end = len(self.view)
+            self.value = rules.odd_bytes_detail(end)
+            return at, end, 0, rules.ODD_BYTES
+        bounds, header = self.bounds, self._words[word]
+        fault = bounds.fault(word)
+        if not fault:
+            return at, WORD * bounds.end, header, None
+        self.value = bounds.value
+        return at, WORD * bounds.end, header, rules.RULES.numbered(fault)
+
+
+def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iterator[Frame]:
+    """Yield the stretches that a file falls into, without gaps. ``max_record`` is in bytes."""
+    framer = Framer(data, big_endian=big_endian, max_record=max_record)
+    at = 0
+    while at < len(framer.view):
+        frame = framer.frame(at)
+        yield frame
+        at = frame[1]
 
 
 class _Core:
@@ -173,7 +222,7 @@ class Walk:
         else:
             record = Damaged.at(at, view[at:end], rule.code)
         if rule is not None:
-            self._report([Found(rule, at, frame_value(rule, header, at, end))], index)
+            self._report([Found(rule, at, self.framer.value)], index)
         return record
 
     def _report(self, found: list[Found], index: int) -> None:

@@ -23,8 +23,7 @@ from fx_trace.format import (
 )
 from fx_trace.indexed import STRING_REFERENCE, THREAD_REFERENCE
 from fx_trace.read.cursor import Tables, TraceCursor
-from fx_trace.read.framing import Frame, Framer
-from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.decoder import Frame, Framer
 from fx_trace.records import Argument, class_of
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, explain_stretch, padding
@@ -50,10 +49,8 @@ def explain(source: Source, offset: int) -> list[FieldView]:
 
 def _frame(data: Any, offset: int, *, big_endian: bool) -> Frame:
     """Return the stretch of records that holds byte ``offset``."""
-    words = data[: len(data) // WORD * WORD].view(">i8" if big_endian else "<i8")
-    native = words.astype("=i8", copy=False)
-    start = WORD * RecordBounds(native).start_of(0, offset // WORD)
-    return Framer(data, big_endian=big_endian, max_record=0).frame(start)
+    framer = Framer(data, big_endian=big_endian, max_record=0)
+    return framer.frame(WORD * framer.bounds.start_of(0, offset // WORD))
 
 
 def explain_buffer(source: Source, offset: int) -> list[FieldView]:

@@ -18,8 +18,8 @@ from fx_trace.format import (
     ARG_VALUE,
     STRING_REF_INDEX,
 )
+from fx_trace.read.framing import RecordBounds
 from fx_trace.read.providers import Providers
-from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.rows import (
     ArgRows,
     BlobRows,

@@ -1,361 +1,318 @@
-"""Framing: where records begin and end, and how many words the contents of each form need.
+"""Framing: where records begin and end, for the scan, the decoder, parts and salvage.
 
-``Framer`` checks sizes for objects; the scan of tables does so itself (``Scan.read_record``).
+Sizes of records are checked here (``RecordBounds.fault``); who calls it reports what it returns.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, final
 
-from fx_trace import format as wire
-from fx_trace import records as r
-from fx_trace import rules
-from fx_trace.format import EventType, RecordType
-from fx_trace.indexed import Thread, ThreadOrProcess
-from fxframework.errors import Rule
-from fxframework.io.words import U64_MAX, WORD, padding, to_i64, view_of
-from fxframework.wire.fields import Bits as DeclaredBits
-from fxframework.wire.fields import Integer, Span
-from fxframework.wire.lists import Listed
-from fxframework.wire.records import Layout
+from fx_trace.format import (
+    ARG_BLOB,
+    ARG_DOUBLE,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME,
+    ARG_POINTER,
+    ARG_SIZE,
+    ARG_STRING,
+    ARG_STRING_REF,
+    ARG_TYPE,
+    ARG_VALUE,
+    LARGE_SIZE,
+    MAX_ARGS,
+    MINIMUM_WORDS,
+    OWN_FIELDS_AT,
+    RECORD_LARGE,
+    RECORD_METADATA,
+    SIZE,
+    SOUND_RUN,
+    STRING_REF_INDEX,
+    TYPE,
+)
+from fx_trace.read.forms import (
+    BYTES,
+    FIELD_WIDTH,
+    FLAT_FORMS,
+    FORM_VALUE,
+    FORM_WIDTH,
+    FORM_WORDS,
+    FORMS,
+    MASK,
+    MORE,
+    NARGS_AT,
+    SOME,
+    STRING,
+    TAIL,
+    WORDS,
+)
+from fx_trace.rules import (
+    PAST_THE_END,
+    RECORD_OVER_LIMIT,
+    SIZE_ZERO,
+    TOO_SHORT,
+    UNKNOWN_RECORD,
+    ZERO_WORDS,
+)
+from fxframework.kernels.annotations import View, flag, i64, public
+from fxframework.kernels.buffers import view
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+__all__ = ["RecordBounds"]
 
-    Data = NDArray[np.uint8] | bytes | bytearray | memoryview
-
-BYTES, WORDS, STRING, KOIDS = range(4)
-"""What a field of a header is: a count of bytes that follow, or of words, a string reference, or a
-thread reference, which is followed by koids where it is 0."""
-FIELDS: Final = 3
-"""Fields of a form; fewer are filled up with counts of no bits."""
-
-
-class SizedField(NamedTuple):
-    """Bits of a header that say how many words follow it."""
-
-    kind: int
-    low: int
-    limit: int
-    koids: int
-    """Words that follow a thread reference of 0."""
-
-
-class Form(NamedTuple):
-    """The headers that have the bits ``value`` under ``mask``, and what follows them."""
-
-    mask: int
-    """The type, the subtype, and the bits that the document reserves."""
-    value: int
-    some: int
-    """Bits of which one at least is set."""
-    more: int
-    """The same of other bits."""
-    words: int
-    """Words that every record of the form has, its header included."""
-    nargs_at: int
-    """Where the number of arguments begins in the header; -1 where there are none."""
-    tail: int
-    """Words behind the arguments."""
-    fields: tuple[SizedField, ...]
-
-
-_FIXED: Mapping[type[r.TraceRecord], Mapping[str, int]] = {
-    r.ProviderEvent: {"event_id": 0},
-    r.TraceInfo: {"trace_info_type": 0, "magic": wire.MAGIC},
-}
-"""Fields that are always the same, beside the kind."""
-_SOME = {
-    r.StringRecord: ("string_index", "string_length"),
-    r.ThreadRecord: ("thread_index",),
-    r.Event: ("name",),
-    r.Log: ("message_length",),
-}
-"""Fields that are not 0 in what is taken for a record: up to two."""
+INLINE = 0x8000
+RUN = SOUND_RUN
+_LEAST = {int(kind): words for kind, words in MINIMUM_WORDS.items()}
+_LEAST_OF_TYPES = view([_LEAST.get(kind, 0) for kind in range(16)], "i8")
+_FORMS = view(FLAT_FORMS, "i8")
+_FIRST_FORM = view([sum(TYPE.get(form.value) < kind for form in FORMS) for kind in range(17)], "i8")
 
 
-def _sized(layout: Layout, koids: int) -> Iterator[SizedField]:
-    """Yield the fields of a header that say how much follows."""
-    for field in layout.fields:
-        number, kind, words = field.index, STRING, 0
-        if isinstance(field, Thread):
-            kind, words = KOIDS, koids if isinstance(field, ThreadOrProcess) else 2
-        elif isinstance(field, Listed) and isinstance(field.item, Integer):
-            number, kind = field.count, WORDS
-        elif isinstance(field, Span) and number is None:
-            number, kind = field.nbytes, BYTES
-        if isinstance(number, DeclaredBits):
-            yield SizedField(kind, number.low, number.word_bits.limit, words)
+@final
+class RecordBounds:
+    """The words of a trace (int64) as records; ``least`` has, by record type, their least size.
 
-
-def _form(
-    cls: type[r.TraceRecord], koids: int = 0, more: int = 0, tail: int = 0, **fixed: int
-) -> Form:
-    """Return a form of a declared record; ``more`` are words that it may have."""
-    layout = cls.layout
-    header = layout.header()
-    bits = {field.name: field for field in header.fields}
-    kinds = zip(layout.family.kinds, layout.kind, strict=False)
-    fixed = {**{field.label: int(number) for field, number in kinds}, **fixed}
-    mask = header.reserved_mask | sum(bits[name].mask for name in fixed)
-    fields = [*_sized(layout, koids), *[SizedField(WORDS, 0, 0, 0)] * FIELDS][:FIELDS]
-    first, second, *_ = [*(bits[name].mask for name in _SOME.get(cls, ())), mask, mask]
-    nargs_at = bits["arg_count"].low if "arg_count" in bits else -1
-    words = layout.least // WORD + more
-    return Form(mask, header.pack(**fixed), first, second, words, nargs_at, tail, tuple(fields))
-
-
-def _forms() -> Iterator[Form]:
-    """Yield the forms of all records but large ones."""
-    for cls in r.BY_HEADER.values():
-        if cls is r.Event:
-            # Some writers put a word behind an instant.
-            for kind in EventType:
-                for tail in (0, 1) if kind == EventType.INSTANT else (kind in wire.EVENT_HAS_WORD,):
-                    yield _form(cls, tail=tail, event_type=kind)
-        elif cls is r.Initialization:
-            yield from (_form(cls, more=more) for more in (0, 2))
-        elif any(isinstance(field, ThreadOrProcess) for field in cls.layout.fields):
-            yield from (_form(cls, koids) for koids in (1, 2))
-        elif not issubclass(cls, r.LargeRecord):
-            yield _form(cls, **_FIXED.get(cls, {}))
-
-
-FORMS = tuple(sorted(_forms(), key=lambda form: wire.TYPE.get(form.value)))
-"""By the type of the record. The document's large records are not among them: what they hold is
-counted in a word of their own."""
-FIELD_WIDTH: Final = len(SizedField._fields)
-MASK, FORM_VALUE, SOME, MORE, FORM_WORDS, NARGS_AT, TAIL = range(7)
-FORM_WIDTH: Final = TAIL + 1 + FIELD_WIDTH * FIELDS
-"""Numbers of a form in ``FLAT_FORMS``: those before its fields, and its fields."""
-FLAT_FORMS: Final = [
-    number if number < 1 << 63 else to_i64(number)
-    for form in FORMS
-    for number in (*form[:-1], *(part for field in form.fields for part in field))
-]
-"""The forms for kernels, as int64."""
-
-_MINIMUM = {int(type): words for type, words in wire.MINIMUM_WORDS.items()}
-Frame = tuple[int, int, int, Rule | None]
-"""First byte, byte after the last, header word, and the rule of the finding about it, if any."""
-
-
-def words_of(header: int) -> int:
-    """Return the size in words that a header claims."""
-    size = wire.LARGE_SIZE if wire.TYPE.get(header) == RecordType.LARGE else wire.SIZE
-    return size.get(header)
-
-
-def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iterator[Frame]:
-    """Yield the stretches that a file falls into, without gaps, from the header words alone.
-
-    The rule is None for a sound record, UNKNOWN_RECORD for one of an unknown type, ZERO_WORDS for
-    zero words (the run is one stretch); all others are damage. ``max_record`` is in bytes, 0 for no
-    limit.
+    ``least`` is 0 for the types that the format does not define. ``max_record`` is a limit in
+    bytes, 0 for none. ``fault`` sets ``end``, the word behind what it looked at, and ``value``,
+    what a finding about it shows.
     """
-    framer = Framer(data, big_endian=big_endian, max_record=max_record)
-    at = 0
-    while at < len(framer.view):
-        frame = framer.frame(at)
-        yield frame
-        at = frame[1]
 
+    words: View[i64]
+    least: View[i64]
+    forms: View[i64]
+    first_form: View[i64]
+    total: i64
+    max_record: i64
+    end: i64
+    value: i64
 
-class Framer:
-    """Tells from the header word at a place what stretch of the file begins there."""
-
-    def __init__(self, data: Data, *, big_endian: bool, max_record: int) -> None:
-        self.view = view_of(data)
-        self._order = ">" if big_endian else "<"
-        self._word = struct.Struct(f"{self._order}Q").unpack_from
-        self._whole = len(self.view) // WORD * WORD
+    def __init__(self, words: Any, max_record: int = 0) -> None:
+        self.words = memoryview(words)
+        self.total = len(self.words)
         self.max_record = max_record
+        self.end = 0
+        self.value = 0
+        self.least = _LEAST_OF_TYPES
+        self.forms = _FORMS
+        self.first_form = _FIRST_FORM
 
-    def frame(self, at: int) -> Frame:
-        """Return the stretch that begins at byte ``at``."""
-        view, word, whole = self.view, self._word, self._whole
-        if at >= whole:
-            return at, len(view), 0, rules.ODD_BYTES
-        header = word(view, at)[0]
-        nbytes = words_of(header) * WORD
-        minimum = _MINIMUM.get(wire.TYPE.get(header))
-        end = at + nbytes
-        rule = None
-        if not header:
-            rule = rules.ZERO_WORDS
-            end = _zeros_end(view, at, whole)
-        elif not nbytes:
-            rule = rules.SIZE_ZERO
-            end = _resume(view, self._order, at, whole)
-        elif end > whole:
-            rule = rules.PAST_THE_END
-            end = _resume(view, self._order, at, whole)
-        elif minimum is None:
-            rule = rules.UNKNOWN_RECORD
-        elif nbytes < minimum * WORD:
-            rule = rules.TOO_SHORT
-            end = _resume(view, self._order, at, whole)
-        if self.max_record and nbytes > self.max_record and rule in (None, rules.UNKNOWN_RECORD):
-            rule = rules.RECORD_OVER_LIMIT
-        return at, end, header, rule
+    @public
+    def fault(self, at: i64) -> i64:
+        """Find the end of the record, zero words or damage at word ``at``.
 
+        Return the rule of the finding about it; 0 for a record of a sound size and a known type.
+        """
+        word = self.words[at]
+        kind = TYPE.get(word)
+        size = self.size_of(word)
+        self.end = at + size
+        self.value = size
+        if word == 0:
+            self.end = self.zeros_end(at)
+            self.value = self.end - at
+            return ZERO_WORDS
+        if size == 0 or size > self.total - at or size < self.least[kind]:
+            self.end = self.resume(at)
+            if size > self.total - at:
+                return PAST_THE_END
+            return TOO_SHORT if size else SIZE_ZERO
+        if self.max_record and size * 8 > self.max_record:
+            self.value = size * 8
+            return RECORD_OVER_LIMIT
+        if self.least[kind]:
+            return 0
+        self.value = kind
+        return UNKNOWN_RECORD
 
-def _zeros_end(view: memoryview, at: int, whole: int) -> int:
-    """Return the end of the run of zero words that begins at byte ``at``."""
-    piece = 1 << 12
-    while at < whole:
-        chunk = view[at : min(at + piece, whole)].tobytes()
-        left = len(chunk.lstrip(b"\0"))
-        at += (len(chunk) - left) // WORD * WORD
-        if left:
-            return at
-    return at
+    @public
+    def size_of(self, word: i64) -> i64:
+        """Return the number of words of the record with this header."""
+        if TYPE.get(word) == RECORD_LARGE:
+            return LARGE_SIZE.get(word)
+        return SIZE.get(word)
 
+    def zeros_end(self, at: i64) -> i64:
+        """Return the word after the zero words that begin at word ``at``."""
+        while at < self.total and self.words[at] == 0:
+            at += 1
+        return at
 
-def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
-    """Return where to go on after damage at byte ``at``: at the next sound records, or the end.
+    def sound_size(self, at: i64) -> i64:
+        """Return the number of words of the record at word ``at``.
 
-    That is behind the contents of the record that was damaged, if a record begins there whose
-    contents fill it exactly, or the words end; else before the first such record, or three of
-    sound sizes: so that the second bug of a writer shows, too, where the first one is in every
-    other record.
-    """
-    word = struct.Struct(f"{order}Q").unpack_from
-    for end in _contents_ends(view, word, at, whole):
-        if end == whole or _is_exact(view, word, end, whole):
-            return end
-    start = at + WORD
-    nbytes = 64 * WORD
-    while start < whole:
-        stop = min(start + nbytes, whole)
-        for number in _sound_headers(view[start:stop], order, (whole - start) // WORD):
-            first = start + number * WORD
-            end = _sound_end(view, word, first, whole)
-            # A header of a type and a size alone may be any small number.
-            if _is_exact(view, word, first, whole) and (
-                word(view, first)[0] >> wire.SIZE.high + 1
-                or end == whole
-                or _is_exact(view, word, end, whole)
-            ):
-                return first
-            for _ in range(wire.SOUND_RUN - 1):
-                end = _sound_end(view, word, end, whole)
-            if end:
-                return first
-        start = stop
-        nbytes = min(2 * nbytes, 1 << 19)  # little to look at where damage is short
-    return whole
+        0 where there can be none of a defined type.
+        """
+        if at >= self.total:
+            return 0
+        word = self.words[at]
+        size = self.size_of(word)
+        least = self.least[TYPE.get(word)]
+        if word == 0 or least == 0 or size < least or size > self.total - at:
+            return 0
+        return size
 
+    @public
+    def resume(self, at: i64) -> i64:
+        """Return the word where records follow again after damage at word ``at``.
 
-def _is_exact(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> bool:
-    """Return whether a record begins at byte ``at`` whose contents fill it exactly."""
-    end = _sound_end(view, word, at, whole)
-    return end != 0 and end in _contents_ends(view, word, at, whole)
+        The end if none do.
 
+        That is behind the contents of the record that was damaged, if a record begins there whose
+        contents fill it exactly, or the words end; else the first word before which one such
+        record follows, or three of sound sizes. A header of a type and a size alone, which may
+        be any small number, has to be followed by another record that is filled exactly.
+        """
+        form = self.first_form[TYPE.get(self.words[at])]
+        while form < self.first_form[(TYPE.get(self.words[at])) + 1]:
+            end = self.contents_end(at, form)
+            if end and (end == self.total or self.is_exact(end)):
+                return end
+            form += 1
+        at += 1
+        while at < self.total and not self.follows(at):
+            at += 1
+        return at
 
-def _contents_ends(
-    view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int
-) -> Iterator[int]:
-    """Where the contents of the record at byte ``at`` end, by each form that its header has."""
-    (header,) = word(view, at)
-    for form in FORMS:
-        if header & form.mask == form.value and header & form.some and header & form.more:
-            words = form.words + sum(_words_of(field, header) for field in form.fields)
-            end = at + words * WORD
-            count = header >> form.nargs_at & wire.MAX_ARGS if form.nargs_at >= 0 else 0
-            for _ in range(count):
-                size = _argument_words(word(view, end)[0]) if end < whole else 0
-                if not size:
-                    break
-                end += size * WORD
-            else:
-                end += form.tail * WORD
-                if end <= whole:
-                    yield end
+    @public
+    def start_of(self, at: i64, wanted: i64) -> i64:
+        """Return the word at which the stretch begins that holds word ``wanted``.
 
+        Stretches are those of ``fault``; one begins at word ``at``.
+        """
+        while at < self.total:
+            self.fault(at)
+            if self.end > wanted:
+                return at
+            at = self.end
+        return at
 
-def _words_of(field: SizedField, header: int) -> int:
-    """Return the number of words that follow because of a field of a header."""
-    value = header >> field.low & field.limit
-    if field.kind == BYTES:
-        return _stream_words(value)
-    if field.kind == STRING:
-        return _inline_words(value)
-    if field.kind == KOIDS:
-        return 0 if value else field.koids
-    return value
+    def follows(self, at: i64) -> flag:
+        """Return whether records follow at word ``at``."""
+        size = self.sound_size(at)
+        if size == 0:
+            return False
+        after = at + size
+        if self.is_exact(at) and (
+            self.words[at] >> OWN_FIELDS_AT or after == self.total or self.is_exact(after)
+        ):
+            return True
+        run = 1
+        while run < RUN and size:
+            size = self.sound_size(after)
+            after += size
+            run += 1
+        return size != 0
 
+    def is_exact(self, at: i64) -> flag:
+        """Return whether a record begins at word ``at`` whose contents fill it exactly."""
+        size = self.sound_size(at)
+        return size != 0 and self.form_of(at, at + size) >= 0
 
-_ONE_WORD_VALUES = {
-    wire.ArgType.INT64,
-    wire.ArgType.UINT64,
-    wire.ArgType.DOUBLE,
-    wire.ArgType.POINTER,
-    wire.ArgType.KOID,
-}
+    def form_of(self, at: i64, end: i64) -> i64:
+        """Return the form whose contents fill the record from word ``at`` to ``end``; or -1."""
+        kind = TYPE.get(self.words[at])
+        form = self.first_form[kind]
+        while form < self.first_form[kind + 1]:
+            if self.contents_end(at, form) == end:
+                return form
+            form += 1
+        return -1
 
+    def contents_end(self, at: i64, form: i64) -> i64:
+        """Return the word behind the contents of a record of this form; 0 where it can be none."""
+        word = self.words[at]
+        row = form * FORM_WIDTH
+        if (
+            word & self.forms[row + MASK] != self.forms[row + FORM_VALUE]
+            or word & self.forms[row + SOME] == 0
+            or word & self.forms[row + MORE] == 0
+        ):
+            return 0
+        end = at + self.forms[row + FORM_WORDS]
+        field = row + TAIL + 1
+        while field < row + FORM_WIDTH:
+            count = (word >> self.forms[field + 1]) & self.forms[field + 2]
+            kind = self.forms[field]
+            if kind == BYTES:
+                end += (count + 7) // 8
+            elif kind == STRING:
+                end += self.inline_words(count)
+            elif kind == WORDS:
+                end += count
+            elif count == 0:
+                end += self.forms[field + 3]
+            field += FIELD_WIDTH
+        count = 0
+        if self.forms[row + NARGS_AT] >= 0:
+            count = (word >> self.forms[row + NARGS_AT]) & MAX_ARGS
+        while count > 0:
+            if end >= self.total:
+                return 0
+            size = ARG_SIZE.get(self.words[end])
+            if size == 0 or size != self.argument_words(self.words[end]):
+                return 0
+            end += size
+            count -= 1
+        end += self.forms[row + TAIL]
+        return end if end <= self.total else 0
 
-def _stream_words(nbytes: int) -> int:
-    return (nbytes + padding(nbytes)) // WORD
+    @public
+    def sizes_end(self, at: i64, end: i64) -> i64:
+        """The word at which records end that begin at word ``at``, going by their sizes alone.
 
+        Up to a size of zero, or a record that passes word ``end``; one that fills the rest exactly
+        counts, which the scan of the reference manager loses.
+        """
+        while at < end:
+            size = self.size_of(self.words[at])
+            if size == 0 or size > end - at:
+                break
+            at += size
+        return at
 
-def _inline_words(ref: int) -> int:
-    return _stream_words(ref & wire.STRING_FIELD_BYTES) if ref & wire.INLINE_STRING else 0
+    @public
+    def metadata_after(self, at: i64, end: i64) -> i64:
+        """Return the first word from ``at``, where a record begins, with a metadata record.
 
+        Or ``end``.
 
-def _argument_words(header: int) -> int:
-    """Return the number of words that an argument has.
+        Records are framed as a scan of the words before ``end`` does.
+        """
+        total = self.total
+        self.total = end
+        while at < end:
+            if self.fault(at) == 0 and TYPE.get(self.words[at]) == RECORD_METADATA:
+                break
+            at = self.end
+        self.total = total
+        return at
 
-    0 where its type is not defined, or its size is not that.
-    """
-    kind = wire.ARG_TYPE.get(header)
-    if kind not in wire.ARG_NAMES:
-        return 0
-    words = 1 + _inline_words(wire.ARG_NAME.get(header))
-    if kind == wire.ArgType.STRING:
-        words += _inline_words(wire.ARG_STRING_WORD.unpack(header)["value"])
-    elif kind == wire.ArgType.BLOB:
-        words += _stream_words(wire.ARG_BLOB_WORD.unpack(header)["blob_size"])
-    else:
-        words += kind in _ONE_WORD_VALUES
-    return words if words == wire.ARG_SIZE.get(header) else 0
+    def metadata_in(self, at: int, end: int) -> list[int]:
+        """Return the words from ``at`` to ``end`` at which metadata records begin."""
+        found = []
+        while at < end:
+            at = self.metadata_after(at, end)
+            if at < end:
+                found.append(at)
+                at += self.size_of(self.words[at])
+        return found
 
+    def inline_words(self, ref: i64) -> i64:
+        """Return the number of words that a string reference has behind the header."""
+        return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0
 
-def _sound_headers(view: memoryview, order: str, left: int) -> list[int]:
-    """Which words could be headers of records that end within ``left`` words, all at once."""
-    import numpy as np
+    def argument_words(self, word: i64) -> i64:
+        """Return the number of words that an argument with this header needs.
 
-    headers = np.frombuffer(view, f"{order}u8").astype(np.uint64)
-    types = (headers & np.uint64(15)).astype(np.intp)
-    masks = np.full(16, wire.SIZE.limit, np.uint64)
-    masks[RecordType.LARGE] = wire.LARGE_SIZE.limit
-    least = np.array([_MINIMUM.get(number, U64_MAX) for number in range(16)], np.uint64)
-    sizes = headers >> np.uint64(wire.SIZE.low) & masks[types]
-    room = np.uint64(left) - np.arange(len(headers), dtype=np.uint64)
-    return [int(number) for number in np.flatnonzero((sizes >= least[types]) & (sizes <= room))]
-
-
-def _sound_end(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> int:
-    """Return the end of the sound record at byte ``at``; 0 where there is none, or ``at`` is 0."""
-    if not 0 < at < whole:
-        return 0
-    (header,) = word(view, at)
-    words = words_of(header)
-    end = at + words * WORD
-    return end if words >= _MINIMUM.get(wire.TYPE.get(header), U64_MAX) and end <= whole else 0
-
-
-def frame_value(rule: Rule, header: int, at: int, end: int) -> object:
-    """Return the value of a finding about bytes ``at`` to ``end``; None if it has none."""
-    if rule in (rules.PAST_THE_END, rules.TOO_SHORT):
-        return words_of(header)
-    if rule == rules.ZERO_WORDS:
-        return (end - at) // WORD
-    if rule == rules.UNKNOWN_RECORD:
-        return wire.TYPE.get(header)
-    if rule == rules.ODD_BYTES:
-        return rules.odd_bytes_detail(end)
-    return end - at if rule == rules.RECORD_OVER_LIMIT else None
+        0 for types that are not defined.
+        """
+        kind = ARG_TYPE.get(word)
+        if kind > ARG_BLOB:
+            return 0
+        words = 1 + self.inline_words(ARG_NAME.get(word))
+        if kind == ARG_STRING:
+            words += self.inline_words(ARG_STRING_REF.get(word))
+        elif (ARG_INT64 <= kind <= ARG_DOUBLE) or kind == ARG_POINTER or kind == ARG_KOID:
+            words += 1
+        elif kind == ARG_BLOB:
+            words += ((ARG_VALUE.get(word)) + 7) // 8
+        return words

@@ -32,7 +32,7 @@ from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import Tables
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder, Walk
 from fx_trace.read.first_pass import TracePass
-from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.framing import RecordBounds
 from fx_trace.read.scanner import Scanner
 from fx_trace.records import (
     Damaged,
@@ -273,12 +273,11 @@ class BufferCapture(TraceCapture):
     @functools.cached_property
     def _metadata_words(self) -> dict[int, I64]:
         """By the first byte of a stretch of records: the words where metadata begins in it."""
-        bounds = RecordBounds(self.words)
-        limit = self.request.limits.max_record
+        bounds = RecordBounds(self.words, self.request.limits.max_record)
         places: dict[int, I64] = {}
         for part in self.image.stretches:
             if part.kind == RECORDS:
-                found = bounds.metadata_in(part.start // WORD, part.end // WORD, limit)
+                found = bounds.metadata_in(part.start // WORD, part.end // WORD)
                 places[part.start] = np.array(found, np.int64)
         return places
 

@@ -1,6 +1,7 @@
 """The scan: trace bytes to raw rows, in one pass that can stop and go on at any record.
 
-``read_record`` checks the sizes of records, ``event`` and ``plain_events`` add the rows of events.
+``framing.py`` checks the sizes of records, and ``read_record`` reports what it finds; ``event`` and
+``plain_events`` add the rows of events.
 It shares nothing with ``records``, which decodes the same bytes for clarity, but the numbers of
 the format; tests hold the two against each other. Words are int64, their bits as they are.
 """
@@ -84,13 +85,9 @@ from fx_trace.rules import (
     NOT_UTF8,
     OF_DEFAULT_PROVIDER,
     PADDING_NOT_ZERO,
-    PAST_THE_END,
-    RECORD_OVER_LIMIT,
     RESERVED_BITS,
-    SIZE_ZERO,
     STRING_NOT_REGISTERED,
     THREAD_NOT_REGISTERED,
-    TOO_SHORT,
     UNKNOWN_ARGUMENT,
     UNKNOWN_KIND,
     UNKNOWN_RECORD,
@@ -150,7 +147,6 @@ class Scan(OtherRecords):
 
     limit: i64
     most: i64
-    max_record: i64
     pos: i64
     full: flag
     pointers: flag
@@ -189,7 +185,6 @@ class Scan(OtherRecords):
         self.process_name = pool.enter(b"process")
         self.limit = self.total
         self.most = 1 << 61
-        self.max_record = 0
         self.pos = 0
         self.full = False
         self.slices = 0
@@ -279,7 +274,7 @@ class Scan(OtherRecords):
             )
             if other:
                 args_at = self.references_end(start, word)
-                if self.max_record and (end - start) * 8 > self.max_record:
+                if self.bounds.max_record and (end - start) * 8 > self.bounds.max_record:
                     break
             if end >= self.total:
                 break
@@ -456,7 +451,7 @@ class Scan(OtherRecords):
             or size != 1 + (length + 7) // 8
             or start + size >= self.total
             or (self.max_string and length > self.max_string)
-            or (self.max_record and size * 8 > self.max_record)
+            or (self.bounds.max_record and size * 8 > self.bounds.max_record)
             or (rest and self.streams[start + size - 1] >> rest)
         ):
             return False
@@ -518,31 +513,20 @@ class Scan(OtherRecords):
         start = self.pos
         offset = start * 8
         kind = TYPE.get(word)
-        size = self.bounds.size_of(word)
-        least = self.bounds.least[kind]
         self.providers.record = self.record
-        if word == 0:
-            self.pos = self.bounds.zeros_end(start)
-            self.note(ZERO_WORDS, offset, self.pos - start)
-            kind = KIND_PADDING
-        elif size == 0 or size > self.total - start or size < least:
-            code = SIZE_ZERO if size == 0 else TOO_SHORT
-            self.note(PAST_THE_END if size > self.total - start else code, offset, size)
-            self.pos = self.bounds.resume(start)
-            kind = KIND_DAMAGED
-        elif self.max_record and size * 8 > self.max_record:
-            self.note(RECORD_OVER_LIMIT, offset, size * 8)
-            self.pos = start + size
-            kind = KIND_DAMAGED
-        elif least == 0:
-            self.note(UNKNOWN_RECORD, offset, kind)
-            self.pos = start + size
-            kind = KIND_UNKNOWN
-        else:
+        fault = self.bounds.fault(start)
+        self.pos = self.bounds.end
+        if fault == 0:
             self.start = start
-            self.end = start + size
+            self.end = self.pos
             kind = self.sound_record(kind, word)
-            self.pos = self.end
+        else:
+            self.note(fault, offset, self.bounds.value)
+            kind = KIND_DAMAGED
+            if fault == ZERO_WORDS:
+                kind = KIND_PADDING
+            elif fault == UNKNOWN_RECORD:
+                kind = KIND_UNKNOWN
         self.kinds[kind] += 1
         self.record += 1
         return 0

@@ -70,7 +70,7 @@ class Scanner:
         pool.pool.read_from(view(streams, "i8"))
         self.scan = Scan(words, streams, streams.view(np.uint8), pool.pool, self.notes)
         self.scan.max_string = limits.max_string
-        self.scan.max_record = limits.max_record
+        self.scan.bounds.max_record = limits.max_record
 
     @property
     def position(self) -> int:

@@ -340,7 +340,7 @@ class _Extraction:
         needs = Needs(self.words, self.mark, self.threads, bounds)
         needs.everything = self.selection.by_time_alone
         needs.profiles = not self.selection.categories
-        needs.max_record = self.capture.request.limits.max_record or 0
+        needs.records.max_record = self.capture.request.limits.max_record or 0
         providers = passed.scanner.scan.providers
         needs.use(providers.identities, providers.clock_map)
         wanted = self.threads != 0

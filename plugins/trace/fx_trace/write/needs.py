@@ -71,8 +71,9 @@ from fx_trace.format import (
     TRACE_INFO,
     TYPE,
 )
-from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.framing import RecordBounds
 from fx_trace.read.rows import LargeRows, LinkRows
+from fx_trace.rules import RECORD_OVER_LIMIT, UNKNOWN_RECORD
 from fx_trace.write.registrations import Registrations
 from fxframework.kernels.annotations import Array, Bytes, Fallible, View, flag, i64, status, u8
 from fxframework.kernels.kernel import Kernel
@@ -105,7 +106,6 @@ class Needs(Kernel):
     records: RecordBounds
     everything: flag
     profiles: flag
-    max_record: i64
     registrations: Registrations
     identities: PairMap
     clocks: PairMap
@@ -129,7 +129,6 @@ class Needs(Kernel):
         self.records = RecordBounds(words)
         self.everything = False
         self.profiles = False
-        self.max_record = 0
         self.identities = PairMap(16)
         self.clocks = PairMap(16)
         self.tasks = PairMap(16)
@@ -159,27 +158,19 @@ class Needs(Kernel):
         while pos < self.total:
             word = self.words[pos]
             kind = TYPE.get(word)
-            size = self.records.size_of(word)
-            least = self.records.least[kind]
-            if word == 0:
-                pos += 1
-                continue
-            if size == 0 or size > self.total - pos or size < least:
-                pos = self.records.resume(pos)
-                continue
+            fault = self.records.fault(pos)
             # Most records are events that are not kept.
-            if (
+            if fault == RECORD_OVER_LIMIT:
+                self.mark[pos] = 0
+            elif (fault == 0 or fault == UNKNOWN_RECORD) and (
                 kind != RECORD_EVENT
                 or self.mark[pos]
                 or (self.everything and EVENT_KIND.get(word) > EVENT_FLOW_END)
             ):
-                if self.max_record and 8 * size > self.max_record:
-                    self.mark[pos] = 0
-                else:
-                    self.start = pos
-                    self.end = pos + size
-                    self.record(kind, word)
-            pos += size
+                self.start = pos
+                self.end = self.records.end
+                self.record(kind, word)
+            pos = self.records.end
         # The needs of an object precede it, so that one pass from the end resolves them all.
         link = self.links.rows - 1
         while link >= 0:

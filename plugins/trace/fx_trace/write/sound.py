@@ -24,7 +24,7 @@ from fx_trace.format import (
     THREAD_INDEX,
     TYPE,
 )
-from fx_trace.read.framing import (
+from fx_trace.read.forms import (
     FIELD_WIDTH,
     FORM_WIDTH,
     FORM_WORDS,
@@ -33,7 +33,7 @@ from fx_trace.read.framing import (
     STRING,
     TAIL,
 )
-from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.framing import RecordBounds
 from fx_trace.write.registrations import Registrations
 from fxframework.kernels.annotations import Fallible, View, flag, i64, status
 from fxframework.kernels.kernel import Kernel
