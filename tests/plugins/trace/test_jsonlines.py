@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read import jsonlines
+from fx_trace.read import record_lines
 from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.decoder import RecordEncoder, Walk, frames
 from fx_trace.read.image import BufferCapture, open_buffer
@@ -75,9 +75,9 @@ def test_lines_are_the_records(data: bytes) -> None:
         assert in_bulk(stream) == one_by_one(stream)
 
 
-@pytest.mark.parametrize("nbytes", [1, 1000, jsonlines.CHUNK_BYTES])
+@pytest.mark.parametrize("nbytes", [1, 1000, record_lines.CHUNK_BYTES])
 def test_lines_of_a_real_capture(nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonlines, "CHUNK_BYTES", nbytes)
+    monkeypatch.setattr(record_lines, "CHUNK_BYTES", nbytes)
     data = SAMPLE.read_bytes()[:200_000]
     assert in_bulk(data) == one_by_one(data)
 

@@ -104,9 +104,9 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def records_json(self) -> Iterator[bytes]:
         """Return the same as JSON lines, in chunks; for plain events many times as fast."""
-        from fx_trace.read.jsonlines import record_lines
+        from fx_trace.read.record_lines import lines_of
 
-        return self.checked_pieces(record_lines(self.walk(), self.source.passed))
+        return self.checked_pieces(lines_of(self.walk(), self.source.passed))
 
     def walk(self, tables: Tables | None = None) -> Walk:
         """Return a walk through the capture's records, in reading order.

@@ -1,195 +1,513 @@
-"""Record JSON in bulk, the third way beside records and tables: plain events from templates.
-
-An event is put together from parts that other events have too: its shape (type, size, number of
-arguments), its thread, its strings, the names and types of its arguments. Where all parts are
-known, from events that ``records.py`` decoded and showed, only times and values are new. The
-lines are exactly those of ``orjson.dumps(record.to_json())``, to which tests hold them; what is
-not plain goes that way. Lines and cached texts are bounded by bytes, however long strings are.
-"""
+"""Record JSON in bulk, straight from the words of plain records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import orjson
 
-from fx_trace import format as wire
-from fx_trace.format import RecordType
-from fx_trace.read.cursor import NO_STRINGS, NO_THREADS
-from fx_trace.read.decoder import Walk
-from fx_trace.read.plain_events import PlainEvents
-from fxframework.io.words import U64_MAX, WORD
+from fx_trace.format import (
+    ARG_BOOL,
+    ARG_DOUBLE,
+    ARG_INT32,
+    ARG_INT64,
+    ARG_NAME,
+    ARG_NULL,
+    ARG_SIZE,
+    ARG_STRING,
+    ARG_TYPE,
+    ARG_UINT32,
+    ARG_VALUE_AT,
+    BLOB_DATA,
+    BLOB_KIND,
+    BLOB_LENGTH,
+    BLOB_NAME,
+    BLOB_PERFETTO,
+    EVENT_CATEGORY,
+    EVENT_NAME,
+    EVENT_THREAD,
+    INLINE_STRING,
+    MAX_STRING_BYTES,
+    RECORD_BLOB,
+    RECORD_EVENT,
+    RECORD_STRING,
+    RECORD_THREAD,
+    SIZE,
+    STRING_INDEX,
+    STRING_LENGTH,
+    STRING_REF_INDEX,
+    THREAD_INDEX,
+    TYPE,
+    UNUSED_BLOB,
+    UNUSED_STRING,
+    UNUSED_THREAD,
+)
+from fxframework.kernels.annotations import (
+    Array,
+    Fallible,
+    View,
+    f64,
+    flag,
+    i32,
+    i64,
+    status,
+    u64,
+)
+from fxframework.kernels.buffers import full, grown
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.maps import PairMap
+from fxframework.kernels.output import Output
+from fxframework.kernels.utf8 import Utf8
 
-__all__ = ["record_lines"]
+__all__ = ["JsonLines"]
 
-CHUNK_BYTES = 4 << 20
-"""Bytes of lines after which a chunk ends."""
-RELEASED = 8 << 20
-"""Bytes of the file that are given back at a time."""
-CACHED_BYTES = 16 << 20
-"""Bytes of texts that are kept; with more, all are forgotten."""
-_NARROW = frozenset({"int32", "uint32", "string"})
-_WIDE = frozenset({"int64", "uint64", "double", "pointer", "koid"})
-_FIXED = frozenset({"null", "bool"})
-_PLAIN = _NARROW | _WIDE | _FIXED
-_PARTS = {"name", "type", "value", "refs"}
-_LOW24 = 0xFFFFFF
-_LOW32 = 0xFFFFFFFF
-_KEYS = ["record", "offset", "nbytes", "event", "timestamp", "thread", "category", "name", "args"]
+TEXTS = (
+    b'{"record":"event","offset":', b',"thread":', b',"category":', b',"name":', b',"args":[', b",",
+    b',"refs":{"thread":', b',"refs":{"category":', b',"refs":{"name":', b',"refs":{"value":',
+    b"}}", b"}", b"\n", b'{"name":', b',"value":', b'{"record":"string","offset":', b',"nbytes":',
+    b',"index":', b'{"record":"thread","offset":', b',"pid":', b',"tid":', b"[", b"]", b'""',
+    b'{"record":"blob","offset":', b',"blob_type":', b',"size":', b',"payload_hex":"', b'"',
+)  # fmt: skip
+(
+    RECORD, THREAD, CATEGORY, NAME, ARGS, COMMA, THREAD_REFS, CATEGORY_REFS, NAME_REFS, VALUE_REFS,
+    END_OF_REFS, END_OF_RECORD, END_OF_LINE, ARGUMENT_NAME, VALUE, STRING_RECORD, NBYTES, INDEX,
+    THREAD_RECORD, PID, TID, OPEN, CLOSE, EMPTY, BLOB_RECORD, BLOB_TYPE, BLOB_SIZE, PAYLOAD, QUOTE,
+) = range(29)  # fmt: skip
+LITERALS = 29
+
+END = 0
+FULL = 1
+NOT_PLAIN = 2
+
+SHAPE = 5
+"""Numbers of a shape: literals before the time and after the arguments, words, arguments, and
+whether a last word follows."""
+UNKNOWN = -1
+IN_SOURCE = -2
+"""The string or the thread of an index is not known; it is in the words."""
+PENDING = 4096
+"""Registrations after which the host takes a record."""
+NARROW = 1
+WIDE = 0
+"""How an argument is looked up: by the lower half of its header word, or by all of it, without the
+reference to its name."""
+LOW24 = 0xFFFFFF
+LOW32 = 0xFFFFFFFF
+LOW64 = 0xFFFFFFFFFFFFFFFF
+NAMELESS = ~ARG_NAME.mask
+STRING_REF_BITS = 16
+THREAD_WORDS = 3
+EXPONENT = 0x7FF0000000000000
+THREADS = 256
+STRINGS = 1 << 15
 
 
-def record_lines(
-    walk: Walk, done: Callable[[int, int], None] = lambda _start, _stop: None
-) -> Iterator[bytes]:
-    """Return the JSON of every record of a walk, in chunks of whole lines.
+class JsonLines(Kernel):
+    """Writes the lines of events from word ``pos`` on; ``records`` counts them.
 
-    ``done`` is called with bytes that are not read again.
+    ``run`` gives END at word ``whole``, FULL once ``most`` bytes are written, and NOT_PLAIN at what
+    is not an event of which all parts are known, or a plain string, thread or blob. ``know_shape``,
+    ``know_thread``, ``know_string`` and ``know_argument`` teach parts, ``forget`` takes back all,
+    ``forget_thread`` a thread, ``forget_string`` a string. ``pending`` has the words at which
+    strings and threads were registered, ``registered`` of them, until the host sets that to 0.
+    ``longest`` is the size in words of the longest record.
     """
-    return _Lines(walk).chunks(done)
 
+    words: View[i64]
+    doubles: View[f64]
+    out: Output
+    shape_of: PairMap
+    argument_of: PairMap
+    shapes: Array[i64]
+    arguments: Array[i64]
+    threads: Array[i32]
+    strings: Array[i32]
+    thread_at: Array[i64]
+    string_at: Array[i64]
+    string_bytes: Array[i32]
+    pending: Array[i64]
+    registered: i64
+    taught: flag
+    longest: i64
+    utf8: Utf8
+    pos: i64
+    whole: i64
+    records: i64
+    most: i64
 
-class _Lines:
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
-        self._words: memoryview[int] = memoryview(b"").cast("q")
-        most = walk.framer.max_record
-        self._plain = PlainEvents(CHUNK_BYTES, most // WORD if most else 1 << 60)
+    def __init__(self, most: int, longest: int) -> None:
+        self.longest = longest
+        self.thread_at = full(THREADS, "i8")
+        self.string_at = full(STRINGS, "i8")
+        self.string_bytes = full(STRINGS, "i4")
+        self.pending = full(PENDING, "i8")
+        self.registered = 0
+        self.taught = True
+        self.utf8 = Utf8(memoryview(b""))
+        self.out = Output(TEXTS, memoryview(b""))
+        self.most = most
+        self.pos = 0
+        self.whole = 0
+        self.records = 0
+        self.shapes = full(64 * SHAPE, "i8")
+        self.arguments = full(64, "i8")
+        self.words = memoryview(bytes(8)).cast("q")
+        self.doubles = memoryview(bytes(8)).cast("d")
+        self.shape_of = PairMap()
+        self.argument_of = PairMap()
+        self.threads = full(THREADS, "i4", UNKNOWN)
+        self.strings = full(STRINGS, "i4", UNKNOWN)
+        self.forget()
 
-    def chunks(self, done: Callable[[int, int], None]) -> Iterator[bytes]:
-        """Chunks of whole lines."""
-        plain = self._plain
-        for start, end, all_records in self._walk.spans():
-            # Where it has no events to learn from, no word is looked at.
-            whole = end // 8 if all_records and not self._walk.big_endian else 0
-            view = self._walk.framer.view[: 8 * whole]
-            self._words = view.cast("q")
-            plain.read_from(view, self._words, view.cast("d"), whole)
-            behind = at = start
-            while at < end:
-                # The first record is looked at: whether it is the magic number.
-                if at % WORD == 0 and at < WORD * whole and self._walk.index:
-                    at = self._events(at)
-                if at < end and plain.out.used < CHUNK_BYTES:
-                    at = self._record(at)
-                if plain.out.used >= CHUNK_BYTES:
-                    yield plain.out.take()
-                    if at - behind <= RELEASED:
-                        done(at, at)  # only how far this is
-                    else:
-                        done(behind, at)
-                        behind = at
-            done(at, at)
-            self._take_registered()
-            plain.forget_registered()
-            plain.read_from(view[:0], self._words[:0], view.cast("d")[:0], 0)
-        if plain.out.used:
-            yield plain.out.take()
+    def read_from(self, octets: memoryview, words: memoryview, doubles: Any, whole: int) -> None:
+        """Read these words (int64, and the same as bytes and float64) from now on, to ``whole``."""
+        self.utf8 = Utf8(octets)
+        self.out.source = memoryview(octets)
+        self.words = memoryview(words)
+        self.doubles = memoryview(doubles)
+        self.whole = whole
 
-    def _events(self, at: int) -> int:
-        """Return the lines of the events from byte ``at`` on whose parts are known.
+    def forget(self) -> None:
+        """Forget all parts."""
+        self.out.forget(LITERALS)
+        self.shape_of = PairMap()
+        self.argument_of = PairMap()
+        self.forget_registered()
 
-        Return where they end.
-        """
-        plain = self._plain
-        plain.pos = at // 8
-        plain.records = 0
-        plain.run()
-        self._walk.index += int(plain.records)
-        return 8 * int(plain.pos)
+    def forget_registered(self) -> None:
+        """Forget all strings and threads, if any are known."""
+        if self.taught:
+            np.asarray(self.threads)[:] = UNKNOWN
+            np.asarray(self.strings)[:] = UNKNOWN
+            self.strings[0] = EMPTY
+            self.taught = False
 
-    def _record(self, at: int) -> int:
-        """Write the record at byte ``at`` by ``records.py``; return where it ends."""
-        walk, plain = self._walk, self._plain
-        header = self._words[at // 8] if at // 8 < len(self._words) else 0
-        kind = wire.TYPE.get(header)
-        self._take_registered()
-        # What was resolved must stay true: registering an index again makes it untrue.
-        if kind == RecordType.METADATA:
-            plain.forget_registered()
-        elif kind == RecordType.THREAD:
-            plain.forget_thread(wire.THREAD.unpack(header & U64_MAX)["thread_index"])
-        elif kind == RecordType.STRING:
-            plain.forget_string(wire.STRING.unpack(header & U64_MAX)["string_index"])
-        record = walk.record(at)
-        shown = record.to_json()
-        plain.out.put(orjson.dumps(shown) + b"\n")
-        if kind == RecordType.EVENT and walk.clean:
-            self._learn(header, at // 8, shown)
-        return at + record.nbytes
+    def forget_thread(self, index: int) -> None:
+        """Forget the thread of an index."""
+        self.threads[index] = UNKNOWN
 
-    def _take_registered(self) -> None:
-        """Register what the kernel has registered, for records that are decoded here."""
-        plain, words = self._plain, self._words
-        provider = self._walk.tables.current
-        for at in np.asarray(plain.pending)[: plain.registered].tolist():
-            header = words[at] & U64_MAX
-            if wire.TYPE.get(header) == RecordType.THREAD:
-                if provider.threads is NO_THREADS:
-                    provider.threads = {}
-                pid, tid = words[at + 1] & U64_MAX, words[at + 2] & U64_MAX
-                provider.threads[wire.THREAD.unpack(header)["thread_index"]] = pid, tid
+    def forget_string(self, index: int) -> None:
+        """Forget the string of an index."""
+        if index:
+            self.strings[index] = UNKNOWN
+
+    def know_shape(
+        self, bits: int, middle: bytes, last: bytes, size: int, count: int, has_word: bool
+    ) -> None:
+        """Texts before the time and after the arguments, words and arguments, by a header."""
+        before = len(self.shape_of)
+        number = self.shape_of.number(bits, 0)
+        if number < before:
+            return
+        if SHAPE * (number + 1) > len(self.shapes):
+            self.shapes = grown(self.shapes, 2 * len(self.shapes), len(self.shapes))
+        row = self.out.add(middle), self.out.add(last), size, count, int(has_word)
+        for place, value in enumerate(row):
+            self.shapes[SHAPE * number + place] = value
+
+    def know_thread(self, index: int, text: bytes) -> None:
+        """The JSON of the thread of an index."""
+        if self.threads[index] == UNKNOWN:
+            self.threads[index] = self.out.add(text)
+            self.taught = True
+
+    def know_string(self, index: int, text: bytes) -> None:
+        """The JSON of the string of an index."""
+        if self.strings[index] == UNKNOWN:
+            self.strings[index] = self.out.add(text)
+            self.taught = True
+
+    def know_argument(self, word: int, narrow: bool, text: bytes) -> None:
+        """The text between name and value, by the header word or its lower half, without name."""
+        before = len(self.argument_of)
+        number = self.argument_of.number(word, int(narrow))
+        if number < before:
+            return
+        if number == len(self.arguments):
+            self.arguments = grown(self.arguments, 2 * number, number)
+        self.arguments[number] = self.out.add(text)
+
+    def step(self) -> Fallible[i64]:
+        """Write lines."""
+        while self.out.used < self.most:
+            if self.pos >= self.whole:
+                return END
+            before = self.out.used
+            if not self.record(self.pos):
+                self.out.used = before
+                return NOT_PLAIN
+            self.records += 1
+        return FULL
+
+    def record(self, at: i64) -> Fallible[flag]:
+        """Write the line of the record at a word, and go behind it; False if it is not plain."""
+        header = self.words[at]
+        kind = TYPE.get(header)
+        if kind == RECORD_EVENT:
+            return self.event(header, at)
+        if kind == RECORD_BLOB:
+            return self.blob(header, at)
+        if self.registered == PENDING:
+            return False
+        if kind == RECORD_STRING:
+            return self.string_record(header, at)
+        if kind == RECORD_THREAD:
+            return self.thread_record(header, at)
+        return False
+
+    def string_record(self, header: i64, at: i64) -> Fallible[flag]:
+        """Write the line of a string record, and register it."""
+        index = STRING_INDEX.get(header)
+        nbytes = STRING_LENGTH.get(header)
+        size = SIZE.get(header)
+        if index == 0 or header & UNUSED_STRING or size != 1 + ((nbytes + 7) >> 3):
+            return False
+        if size > self.longest or at + size > self.whole or not self.sound(at + 1, nbytes):
+            return False
+        self.out.literal(STRING_RECORD)
+        self.begin(at, size, INDEX)
+        self.out.natural(index)
+        self.out.literal(VALUE)
+        self.out.json_text(8 * (at + 1), nbytes)
+        self.strings[index] = IN_SOURCE
+        self.string_at[index] = 8 * (at + 1)
+        self.string_bytes[index] = nbytes
+        return self.register(at, size)
+
+    def thread_record(self, header: i64, at: i64) -> Fallible[flag]:
+        """Write the line of a thread record, and register it."""
+        index = THREAD_INDEX.get(header)
+        size = SIZE.get(header)
+        if index == 0 or header & UNUSED_THREAD or size != THREAD_WORDS:
+            return False
+        if size > self.longest or at + size > self.whole:
+            return False
+        self.out.literal(THREAD_RECORD)
+        self.begin(at, size, INDEX)
+        self.out.natural(index)
+        self.out.literal(PID)
+        self.out.natural(self.words[at + 1])
+        self.out.literal(TID)
+        self.out.natural(self.words[at + 2])
+        self.threads[index] = IN_SOURCE
+        self.thread_at[index] = at + 1
+        return self.register(at, size)
+
+    def blob(self, header: i64, at: i64) -> Fallible[flag]:
+        """Write the line of a blob; return False if it is not plain."""
+        size = SIZE.get(header)
+        end = at + size
+        name = BLOB_NAME.get(header)
+        nbytes = BLOB_LENGTH.get(header)
+        if header & UNUSED_BLOB or not BLOB_DATA <= BLOB_KIND.get(header) <= BLOB_PERFETTO:
+            return False
+        if size == 0 or size > self.longest or end > self.whole:
+            return False
+        self.out.literal(BLOB_RECORD)
+        self.begin(at, size, NAME)
+        place = self.string(name, at + 1, end)
+        if place < 0 or place + ((nbytes + 7) >> 3) != end or not self.padded(place, nbytes):
+            return False
+        self.out.literal(BLOB_TYPE)
+        self.out.natural(BLOB_KIND.get(header))
+        self.out.literal(BLOB_SIZE)
+        self.out.natural(nbytes)
+        self.out.literal(PAYLOAD)
+        self.out.hexadecimal(8 * place, nbytes)
+        self.out.literal(QUOTE)
+        if 0 < name < INLINE_STRING:
+            self.reference(0, NAME_REFS, NAME, name)
+            self.out.literal(END_OF_REFS)
+        else:
+            self.out.literal(END_OF_RECORD)
+        self.out.literal(END_OF_LINE)
+        self.pos = end
+        return True
+
+    def begin(self, at: i64, size: i64, key: i64) -> status:
+        """Write the place of a record, up to the value of its first field."""
+        self.out.natural(8 * at)
+        self.out.literal(NBYTES)
+        self.out.natural(8 * size)
+        self.out.literal(key)
+        return 0
+
+    def register(self, at: i64, size: i64) -> Fallible[flag]:
+        """End the line of a registration, and note it for the host."""
+        self.out.literal(END_OF_RECORD)
+        self.out.literal(END_OF_LINE)
+        self.taught = True
+        self.pending[self.registered] = at
+        self.registered += 1
+        self.pos = at + size
+        return True
+
+    def sound(self, at: i64, nbytes: i64) -> flag:
+        """Return whether a string at a word is UTF-8 of no more than it may have, and padded."""
+        if nbytes > MAX_STRING_BYTES or not self.utf8.valid(8 * at, nbytes):
+            return False
+        return self.padded(at, nbytes)
+
+    def padded(self, at: i64, nbytes: i64) -> flag:
+        """Return whether only zeros follow bytes, up to a whole word."""
+        rest = nbytes & 7
+        if rest == 0:
+            return True
+        last: u64 = self.words[at + (nbytes >> 3)] & LOW64
+        return last >> (8 * rest) == 0
+
+    def event(self, header: i64, at: i64) -> Fallible[flag]:
+        """Write the line of the event at a word, and go behind it; False if it is unknown."""
+        shape = self.shape_of.get(header & LOW24, 0)
+        if shape < 0:
+            return False
+        shape = shape * SHAPE
+        thread = EVENT_THREAD.get(header)
+        category = EVENT_CATEGORY.get(header)
+        name = EVENT_NAME.get(header)
+        end = at + self.shapes[shape + 2]
+        if end > self.whole:
+            return False
+        last = end - self.shapes[shape + 4]
+        self.out.literal(RECORD)
+        self.out.natural(8 * at)
+        self.out.literal(self.shapes[shape])
+        self.out.natural(self.words[at + 1])
+        self.out.literal(THREAD)
+        place = self.thread(thread, at + 2, last)
+        if place < 0:
+            return False
+        self.out.literal(CATEGORY)
+        place = self.string(category, place, last)
+        if place < 0:
+            return False
+        self.out.literal(NAME)
+        place = self.string(name, place, last)
+        if place < 0:
+            return False
+        self.out.literal(ARGS)
+        count = self.shapes[shape + 3]
+        for number in range(count):
+            if number:
+                self.out.literal(COMMA)
+            place = self.argument(place, last)
+            if place < 0:
+                return False
+        if place != last:
+            return False
+        self.out.literal(self.shapes[shape + 1])
+        if last < end:
+            self.out.natural(self.words[last])
+        refs = 0
+        if thread:
+            refs = self.reference(refs, THREAD_REFS, THREAD, thread)
+        if 0 < category < INLINE_STRING:
+            refs = self.reference(refs, CATEGORY_REFS, CATEGORY, category)
+        if 0 < name < INLINE_STRING:
+            refs = self.reference(refs, NAME_REFS, NAME, name)
+        self.out.literal(END_OF_REFS if refs else END_OF_RECORD)
+        self.out.literal(END_OF_LINE)
+        self.pos = end
+        return True
+
+    def reference(self, refs: i64, first: i64, other: i64, index: i64) -> Fallible[i64]:
+        """Write the index of a reference; return 1."""
+        self.out.literal(other if refs else first)
+        self.out.natural(index)
+        return 1
+
+    def thread(self, index: i64, place: i64, last: i64) -> Fallible[i64]:
+        """Write a thread; return the word behind it, -1 for an unknown one."""
+        at = place
+        if index:
+            if self.threads[index] >= 0:
+                self.out.literal(self.threads[index])
+                return place
+            if self.threads[index] == UNKNOWN:
+                return -1
+            at = self.thread_at[index]
+        else:
+            place += 2
+            if place > last:
+                return -1
+        self.out.literal(OPEN)
+        self.out.natural(self.words[at])
+        self.out.literal(COMMA)
+        self.out.natural(self.words[at + 1])
+        self.out.literal(CLOSE)
+        return place
+
+    def string(self, ref: i64, place: i64, last: i64) -> Fallible[i64]:
+        """Write a string; return the word behind it, -1 for an unknown one."""
+        if ref >= INLINE_STRING:
+            nbytes = STRING_REF_INDEX.get(ref)
+            end = place + ((nbytes + 7) >> 3)
+            if nbytes == 0 or end > last or not self.sound(place, nbytes):
+                return -1
+            self.out.json_text(8 * place, nbytes)
+            return end
+        if self.strings[ref] >= 0:
+            self.out.literal(self.strings[ref])
+        elif self.strings[ref] == UNKNOWN:
+            return -1
+        else:
+            self.out.json_text(self.string_at[ref], self.string_bytes[ref])
+        return place
+
+    def argument(self, at: i64, stop: i64) -> Fallible[i64]:
+        """Write the argument at a word; return where it ends, -1 where it is unknown."""
+        if at >= stop:
+            return -1
+        word = self.words[at]
+        kind = ARG_TYPE.get(word)
+        name = ARG_NAME.get(word)
+        end = at + ARG_SIZE.get(word)
+        if end > stop:
+            return -1
+        plain = word & NAMELESS
+        if kind == ARG_INT32 or kind == ARG_UINT32 or kind == ARG_STRING:
+            which = self.argument_of.get(plain & LOW32, NARROW)
+        else:
+            which = self.argument_of.get(plain, WIDE)
+        if which < 0:
+            return -1
+        self.out.literal(ARGUMENT_NAME)
+        at = self.string(name, at + 1, end)
+        if at < 0:
+            return -1
+        self.out.literal(self.arguments[which])
+        value = word >> ARG_VALUE_AT
+        ref = 0
+        if kind == ARG_STRING:
+            ref = value & LOW32
+            if ref >> STRING_REF_BITS:
+                return -1
+            at = self.string(ref, at, end)
+            if at < 0:
+                return -1
+        elif kind == ARG_INT32:
+            self.out.signed(value)
+        elif kind == ARG_UINT32:
+            self.out.natural(value & LOW32)
+        elif kind != ARG_NULL and kind != ARG_BOOL:
+            if at >= end:
+                return -1
+            value = self.words[at]
+            if kind == ARG_DOUBLE:
+                if (value & EXPONENT) == EXPONENT:
+                    return -1
+                self.out.real(self.doubles[at], value)
+            elif kind == ARG_INT64:
+                self.out.signed(value)
             else:
-                if provider.strings is NO_STRINGS:
-                    provider.strings = {}
-                fields = wire.STRING.unpack(header)
-                start = WORD * (at + 1)
-                data = self._walk.framer.view[start : start + fields["string_length"]]
-                provider.strings[fields["string_index"]] = data.tobytes().decode()
-        plain.registered = 0
-
-    def _learn(self, header: int, at: int, shown: dict[str, Any]) -> None:
-        """Take the parts of an event that ``records.py`` read without any finding."""
-        plain = self._plain
-        refs = shown.get("refs", {})
-        keys = [key for key in shown if key != "refs"]
-        word = keys[len(_KEYS) :]
-        has_word = len(word) == 1 and word[0] not in {"scope", "raw"}
-        if keys[: len(_KEYS)] != _KEYS or (word and not has_word):
-            return  # an instant with a scope looks, from its header, like one without
-        if not all(arg["type"] in _PLAIN and arg.keys() <= _PARTS for arg in shown["args"]):
-            return
-        if plain.out.held() > CACHED_BYTES:
-            self._take_registered()
-            plain.forget()
-            return
-        self._learn_arguments(at, shown)
-        for key in ("category", "name"):
-            if key in refs:
-                plain.know_string(refs[key], _text(shown[key]))
-        if "thread" in refs:
-            plain.know_thread(refs["thread"], _text(shown["thread"]))
-        plain.know_shape(
-            header & _LOW24,
-            b',"nbytes":%d,"event":%s,"timestamp":' % (shown["nbytes"], _text(shown["event"])),
-            b"],%s:" % _text(word[0]) if has_word else b"]",
-            shown["nbytes"] // WORD,
-            len(shown["args"]),
-            has_word,
-        )
-
-    def _learn_arguments(self, at: int, shown: dict[str, Any]) -> None:
-        """Take the texts of the arguments of the event at a word."""
-        place = at + 2 + 2 * ("thread" not in shown.get("refs", {}))
-        for ref in (
-            wire.EVENT.unpack(self._words[at] & U64_MAX)[key] for key in ("category", "name")
-        ):
-            if ref & wire.INLINE_STRING:
-                place += -(-(ref & wire.STRING_FIELD_BYTES) // WORD)
-        for arg in shown["args"]:
-            refs = arg.get("refs", {})
-            word = self._words[place] & ~wire.ARG_NAME.mask
-            narrow = arg["type"] in _NARROW
-            text = b',"type":%s,"value":' % _text(arg["type"])
-            if arg["type"] in _FIXED:
-                text += _text(arg["value"])
-            for key in ("name", "value"):
-                if key in refs:
-                    self._plain.know_string(refs[key], _text(arg[key]))
-            self._plain.know_argument(word & _LOW32 if narrow else word, narrow, text)
-            place += wire.ARG_SIZE.get(self._words[place] & U64_MAX)
-
-
-def _text(value: Any) -> bytes:
-    return orjson.dumps(value)
+                self.out.natural(value)
+            at += 1
+        if at != end:
+            return -1
+        refs = 0
+        if 0 < name < INLINE_STRING:
+            refs = self.reference(refs, NAME_REFS, NAME, name)
+        if 0 < ref < INLINE_STRING:
+            refs = self.reference(refs, VALUE_REFS, VALUE, ref)
+        self.out.literal(END_OF_REFS if refs else END_OF_RECORD)
+        return end

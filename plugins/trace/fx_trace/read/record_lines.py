@@ -1,0 +1,196 @@
+"""Lines of record JSON: those that a kernel writes, and between them those of ``decoder.py``.
+
+The kernel (``jsonlines.py``) puts an event together from parts that other events have too: its
+shape (type, size, number of arguments), its thread, its strings, the names and types of its
+arguments. Where all parts are known, from events that ``decoder.py`` decoded and showed, only times
+and values are new. The lines are exactly those of ``orjson.dumps(record.to_json())``, to which
+tests hold them; what is not plain goes that way. Lines and cached texts are bounded by bytes,
+however long strings are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import orjson
+
+from fx_trace import format as wire
+from fx_trace.format import RecordType
+from fx_trace.read.cursor import NO_STRINGS, NO_THREADS
+from fx_trace.read.decoder import Walk
+from fx_trace.read.jsonlines import JsonLines
+from fxframework.io.words import U64_MAX, WORD
+
+__all__ = ["lines_of"]
+
+CHUNK_BYTES = 4 << 20
+"""Bytes of lines after which a chunk ends."""
+RELEASED = 8 << 20
+"""Bytes of the file that are given back at a time."""
+CACHED_BYTES = 16 << 20
+"""Bytes of texts that are kept; with more, all are forgotten."""
+_NARROW = frozenset({"int32", "uint32", "string"})
+_WIDE = frozenset({"int64", "uint64", "double", "pointer", "koid"})
+_FIXED = frozenset({"null", "bool"})
+_PLAIN = _NARROW | _WIDE | _FIXED
+_PARTS = {"name", "type", "value", "refs"}
+_LOW24 = 0xFFFFFF
+_LOW32 = 0xFFFFFFFF
+_KEYS = ["record", "offset", "nbytes", "event", "timestamp", "thread", "category", "name", "args"]
+
+
+def lines_of(
+    walk: Walk, done: Callable[[int, int], None] = lambda _start, _stop: None
+) -> Iterator[bytes]:
+    """Return the JSON of every record of a walk, in chunks of whole lines.
+
+    ``done`` is called with bytes that are not read again.
+    """
+    return _Lines(walk).chunks(done)
+
+
+class _Lines:
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._words: memoryview[int] = memoryview(b"").cast("q")
+        most = walk.framer.max_record
+        self._plain = JsonLines(CHUNK_BYTES, most // WORD if most else 1 << 60)
+
+    def chunks(self, done: Callable[[int, int], None]) -> Iterator[bytes]:
+        """Chunks of whole lines."""
+        plain = self._plain
+        for start, end, all_records in self._walk.spans():
+            # Where it has no events to learn from, no word is looked at.
+            whole = end // 8 if all_records and not self._walk.big_endian else 0
+            view = self._walk.framer.view[: 8 * whole]
+            self._words = view.cast("q")
+            plain.read_from(view, self._words, view.cast("d"), whole)
+            behind = at = start
+            while at < end:
+                # The first record is looked at: whether it is the magic number.
+                if at % WORD == 0 and at < WORD * whole and self._walk.index:
+                    at = self._events(at)
+                if at < end and plain.out.used < CHUNK_BYTES:
+                    at = self._record(at)
+                if plain.out.used >= CHUNK_BYTES:
+                    yield plain.out.take()
+                    if at - behind <= RELEASED:
+                        done(at, at)  # only how far this is
+                    else:
+                        done(behind, at)
+                        behind = at
+            done(at, at)
+            self._take_registered()
+            plain.forget_registered()
+            plain.read_from(view[:0], self._words[:0], view.cast("d")[:0], 0)
+        if plain.out.used:
+            yield plain.out.take()
+
+    def _events(self, at: int) -> int:
+        """Return the lines of the events from byte ``at`` on whose parts are known.
+
+        Return where they end.
+        """
+        plain = self._plain
+        plain.pos = at // 8
+        plain.records = 0
+        plain.run()
+        self._walk.index += int(plain.records)
+        return 8 * int(plain.pos)
+
+    def _record(self, at: int) -> int:
+        """Write the record at byte ``at`` by ``records.py``; return where it ends."""
+        walk, plain = self._walk, self._plain
+        header = self._words[at // 8] if at // 8 < len(self._words) else 0
+        kind = wire.TYPE.get(header)
+        self._take_registered()
+        # What was resolved must stay true: registering an index again makes it untrue.
+        if kind == RecordType.METADATA:
+            plain.forget_registered()
+        elif kind == RecordType.THREAD:
+            plain.forget_thread(wire.THREAD.unpack(header & U64_MAX)["thread_index"])
+        elif kind == RecordType.STRING:
+            plain.forget_string(wire.STRING.unpack(header & U64_MAX)["string_index"])
+        record = walk.record(at)
+        shown = record.to_json()
+        plain.out.put(orjson.dumps(shown) + b"\n")
+        if kind == RecordType.EVENT and walk.clean:
+            self._learn(header, at // 8, shown)
+        return at + record.nbytes
+
+    def _take_registered(self) -> None:
+        """Register what the kernel has registered, for records that are decoded here."""
+        plain, words = self._plain, self._words
+        provider = self._walk.tables.current
+        for at in np.asarray(plain.pending)[: plain.registered].tolist():
+            header = words[at] & U64_MAX
+            if wire.TYPE.get(header) == RecordType.THREAD:
+                if provider.threads is NO_THREADS:
+                    provider.threads = {}
+                pid, tid = words[at + 1] & U64_MAX, words[at + 2] & U64_MAX
+                provider.threads[wire.THREAD.unpack(header)["thread_index"]] = pid, tid
+            else:
+                if provider.strings is NO_STRINGS:
+                    provider.strings = {}
+                fields = wire.STRING.unpack(header)
+                start = WORD * (at + 1)
+                data = self._walk.framer.view[start : start + fields["string_length"]]
+                provider.strings[fields["string_index"]] = data.tobytes().decode()
+        plain.registered = 0
+
+    def _learn(self, header: int, at: int, shown: dict[str, Any]) -> None:
+        """Take the parts of an event that ``records.py`` read without any finding."""
+        plain = self._plain
+        refs = shown.get("refs", {})
+        keys = [key for key in shown if key != "refs"]
+        word = keys[len(_KEYS) :]
+        has_word = len(word) == 1 and word[0] not in {"scope", "raw"}
+        if keys[: len(_KEYS)] != _KEYS or (word and not has_word):
+            return  # an instant with a scope looks, from its header, like one without
+        if not all(arg["type"] in _PLAIN and arg.keys() <= _PARTS for arg in shown["args"]):
+            return
+        if plain.out.held() > CACHED_BYTES:
+            self._take_registered()
+            plain.forget()
+            return
+        self._learn_arguments(at, shown)
+        for key in ("category", "name"):
+            if key in refs:
+                plain.know_string(refs[key], _text(shown[key]))
+        if "thread" in refs:
+            plain.know_thread(refs["thread"], _text(shown["thread"]))
+        plain.know_shape(
+            header & _LOW24,
+            b',"nbytes":%d,"event":%s,"timestamp":' % (shown["nbytes"], _text(shown["event"])),
+            b"],%s:" % _text(word[0]) if has_word else b"]",
+            shown["nbytes"] // WORD,
+            len(shown["args"]),
+            has_word,
+        )
+
+    def _learn_arguments(self, at: int, shown: dict[str, Any]) -> None:
+        """Take the texts of the arguments of the event at a word."""
+        place = at + 2 + 2 * ("thread" not in shown.get("refs", {}))
+        for ref in (
+            wire.EVENT.unpack(self._words[at] & U64_MAX)[key] for key in ("category", "name")
+        ):
+            if ref & wire.INLINE_STRING:
+                place += -(-(ref & wire.STRING_FIELD_BYTES) // WORD)
+        for arg in shown["args"]:
+            refs = arg.get("refs", {})
+            word = self._words[place] & ~wire.ARG_NAME.mask
+            narrow = arg["type"] in _NARROW
+            text = b',"type":%s,"value":' % _text(arg["type"])
+            if arg["type"] in _FIXED:
+                text += _text(arg["value"])
+            for key in ("name", "value"):
+                if key in refs:
+                    self._plain.know_string(refs[key], _text(arg[key]))
+            self._plain.know_argument(word & _LOW32 if narrow else word, narrow, text)
+            place += wire.ARG_SIZE.get(self._words[place] & U64_MAX)
+
+
+def _text(value: Any) -> bytes:
+    return orjson.dumps(value)
