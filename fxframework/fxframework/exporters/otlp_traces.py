@@ -40,6 +40,7 @@ from fxframework.kit.row_texts import (
     Numbered,
     repeated,
     value_forms,
+    where,
 )
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
@@ -204,7 +205,7 @@ class _Spans:
             items.append((TEXT, np.where(some, later, first)))
             some = some | (first != templates.text(b""))
         first, later = (
-            _where(templates, unfinished, text) for text in (IS_UNFINISHED[1:], IS_UNFINISHED)
+            where(templates, unfinished, text)[1] for text in (IS_UNFINISHED[1:], IS_UNFINISHED)
         )
         items.append((TEXT, np.where(some, later, first)))
         some = some | unfinished
@@ -226,15 +227,15 @@ class _Spans:
             b'","endTimeUnixNano":"',
             (NATURAL, self._times(spans.end[places])),
             b'"',
-            (TEXT, _where(templates, some, ',"attributes":[')),
+            where(templates, some, ',"attributes":['),
             (MEMBERS, starts),
             (MEMBERS_END, stops),
             *items,
-            (TEXT, _where(templates, some, "]")),
-            (TEXT, _where(templates, linking, ',"links":[')),
+            where(templates, some, "]"),
+            where(templates, linking, ',"links":['),
             (MEMBERS, linked[0]),
             (MEMBERS_END, linked[1]),
-            (TEXT, _where(templates, linking, "]")),
+            where(templates, linking, "]"),
             b"}",
         )
 
@@ -318,11 +319,6 @@ def _resource(pid: int, name: str | None) -> str:
         f'{{"resource":{{"attributes":[{attributes[1:]}]}},"scopeSpans":'
         f'[{{"scope":{{"name":"{otlp.SCOPE}"}},"spans":[\n'
     )
-
-
-def _where(templates: Templates, rows: NDArray[np.bool_], text: str) -> I64:
-    """Return the number of a text for some rows, and that of an empty one for others."""
-    return np.where(rows, templates.text(text.encode()), templates.text(b""))
 
 
 def _opened(key: str) -> str:

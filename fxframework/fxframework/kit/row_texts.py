@@ -39,6 +39,7 @@ __all__ = [
     "printable_json",
     "repeated",
     "value_forms",
+    "where",
 ]
 
 I64 = NDArray[np.int64]
@@ -146,6 +147,17 @@ class Numbered:
         if self._shared:
             return np.array([self._templates.text(text) for text in texts], np.int64)
         return self._templates.texts(texts)
+
+
+def where(
+    templates: Templates,
+    rows: NDArray[np.bool_],
+    texts: NDArray[np.integer] | str,
+    others: str = "",
+) -> tuple[int, NDArray[np.integer]]:
+    """Return the part for texts, one or by row, in some rows, and for another one elsewhere."""
+    number = templates.text(texts.encode()) if isinstance(texts, str) else texts
+    return TEXT, np.where(rows, number, templates.text(others.encode()))
 
 
 def column_of(templates: Templates, texts: Sequence[bytes]) -> I64:

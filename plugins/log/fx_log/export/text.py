@@ -37,7 +37,6 @@ from fxframework.kernels.parts import (
     NATURAL,
     NOTHING,
     SIGNED,
-    TEXT,
 )
 from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates
@@ -51,6 +50,7 @@ from fxframework.kit.row_texts import (
     doubles,
     printable_json,
     value_forms,
+    where,
 )
 from fxframework.model.capture import Capture
 
@@ -171,15 +171,11 @@ class _Lines:
             self._dropped[CUT] += 1
         return plain(shown)
 
-    def _where(self, rows: NDArray[np.bool_], numbers: NDArray[np.integer] | str) -> Cell:
-        """Return texts, or one, for some rows, and the empty one for others."""
-        if isinstance(numbers, str):
-            return TEXT, np.where(rows, self.templates.text(numbers.encode()), self._empty)
-        return TEXT, np.where(rows, numbers, self._empty)
-
     def _number(self, column: NDArray[np.integer], given: NDArray[np.bool_]) -> Cell:
         """Return numbers, and nothing where they are not given."""
-        return (NATURAL, column) if given.all() else self._where(given, self._numbers(column)[1])
+        if given.all():
+            return NATURAL, column
+        return where(self.templates, given, self._numbers(column)[1])
 
     def of(self, batch: ColumnBatch, time: Sequence[Cell]) -> Iterator[bytes]:
         """Yield the lines of a batch in pieces; ``time`` is their first part."""
@@ -207,10 +203,10 @@ class _Lines:
             code = logs.array("file")
             numbers = self._line_numbers(logs.array("line"))[1]
             has_line = (code >= 0) & (given & GIVEN_LINE != 0)
-            parts += [self._files(code), self._where(has_line, numbers)]
-            parts += [self._where(code >= 0, "] ")]
+            parts += [self._files(code), where(self.templates, has_line, numbers)]
+            parts += [where(self.templates, code >= 0, "] ")]
         parts += [
-            self._where(given & GIVEN_MESSAGE == 0, NO_MESSAGE),
+            where(self.templates, given & GIVEN_MESSAGE == 0, NO_MESSAGE),
             message_texts(self.templates, logs, self._message, self._texts),
             (ITEMS, ranges[2]),
             (MEMBERS_END, ranges[3]),
@@ -219,7 +215,7 @@ class _Lines:
         if self._colour:
             colour = self._colours(severity)
             reset = (colour[1] != self._empty) | (counts[0] != 0) | (counts[1] != 0)
-            parts = [colour, *parts, self._where(reset, RESET)]
+            parts = [colour, *parts, where(self.templates, reset, RESET)]
         yield from self.templates.pieces(len(logs), *parts, b"\n")
 
     def _hold(self, batch: ColumnBatch, monikers: NDArray[np.integer]) -> list[I64]:

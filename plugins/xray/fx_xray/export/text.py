@@ -35,7 +35,7 @@ from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import LENGTH, NATURAL, SECONDS, TEXT
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.row_texts import Lines, Numbered, groups, printable_json
+from fxframework.kit.row_texts import Lines, Numbered, groups, printable_json, where
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import TextColumn
@@ -186,9 +186,7 @@ class _TextLines:
             parts += [b" dur=", *length, self._unwound(unwound)]
         else:
             entry = np.isin(kind, list(ENTRIES))
-            parts.append(
-                (TEXT, np.where(entry, templates.text(b""), templates.text(b" unmatched")))
-            )
+            parts.append(where(templates, entry, "", " unmatched"))
         return [*parts, *argument_members(templates, batch, places, " arg{}=".format)]
 
     def _before(self, batch: Batch) -> tuple[U64, NDArray[np.bool_]]:
@@ -230,8 +228,7 @@ class _TextLines:
         templates = self._lines.templates
         (begin, early), (end, late) = self._clock.to_ns(entered), self._clock.to_ns(tsc)
         if not early and not late:
-            sign = np.where(end < begin, templates.text(b"-"), templates.text(b""))
-            return [(TEXT, sign), (LENGTH, abs(end - begin))]
+            return [where(templates, end < begin, "-"), (LENGTH, abs(end - begin))]
         pairs = zip(self._exact(entered), self._exact(tsc), strict=True)
         return [(TEXT, templates.texts([duration(end - begin).encode() for begin, end in pairs]))]
 
@@ -241,10 +238,9 @@ class _TextLines:
 
     def _since(self, tsc: U64, before: U64) -> Sequence[Cell]:
         """Return the cells of the ticks since earlier times."""
-        templates = self._lines.templates
         ahead = tsc >= before
-        sign = np.where(ahead, templates.text(b" +"), templates.text(b" -"))
-        return [(TEXT, sign), (NATURAL, np.where(ahead, tsc - before, before - tsc))]
+        ticks = np.where(ahead, tsc - before, before - tsc)
+        return [where(self._lines.templates, ahead, " +", " -"), (NATURAL, ticks)]
 
     def _padded(self, numbers: NDArray[Any], width: int) -> Sequence[Cell]:
         """Return the cells of natural numbers in so many columns."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,6 @@ from fx_xray.export.presentation import (
     Batch,
     Calls,
     Matched,
-    Names,
     argument_members,
     clock_of,
     names_of,
@@ -36,8 +37,6 @@ from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.row_texts import Lines, Numbered, json_string
 from fxframework.model.capture import Capture
 
-Stack = tuple[int, int, int]
-"""Number, function, and number of the stack below, or -1."""
 FRAMES: Final = 1 << 14
 """Frames written together."""
 UNMATCHED: Final = "exits without entries"
@@ -68,6 +67,63 @@ def microseconds(tsc: U64, rate: int, *, digits: int, nearest: bool = False) -> 
     return [f"{m}.{p:0{digits}d}" for m, p in zip(micros.tolist(), part.tolist(), strict=True)]
 
 
+@attrs.frozen(kw_only=True)
+class _Form:
+    """How trace_event is written: texts, with braces for values."""
+
+    head: str
+    between: str
+    middle: str
+    foot: str
+    event: str
+    """The beginning of an event: its name and its phase."""
+    who: str
+    time: str
+    stack: str
+    close: str
+    frame: str
+    """The member of a stack: its number, its name, and ``parent`` if there is another below."""
+    parent: str
+    nearest: bool
+    """Whether times are rounded, not exact."""
+
+
+VIEWERS: Final = _Form(
+    head='{"displayTimeUnit":"ns","traceEvents":[\n',
+    between=",\n",
+    middle='\n],"stackFrames":{\n',
+    foot="\n}}\n",
+    event='{{"name":{},"ph":"{}",',
+    who='"pid":{pid},"tid":{tid}',
+    time=',"ts":',
+    stack=',"sf":',
+    close="}",
+    frame='"{}":{{"name":{}{}}}',
+    parent=',"parent":{}',
+    nearest=False,
+)
+"""The form of trace_event's viewers: ids and times are numbers.
+
+Times are exact here, but Perfetto reads them as doubles: for an emulated clock, which counts from
+1970, it shows multiples of 256 ns.
+"""
+LLVM: Final = _Form(
+    head='{\n  "traceEvents": [\n    ',
+    between=",\n    ",
+    middle='\n  ],\n  "displayTimeUnit": "ns",\n  "stackFrames": {\n    ',
+    foot="\n  }\n}\n",
+    event='{{ "name" : {}, "ph" : "{}", ',
+    who='"tid" : "{tid}", "pid" : "{pid}"',
+    time=', "ts" : "',
+    stack='", "sf" : "',
+    close='" }',
+    frame='"{}" : {{ "name" : {}{} }}',
+    parent=', "parent": "{}"',
+    nearest=True,
+)
+"""The form of llvm-xray 19: every value is a string."""
+
+
 class JsonExport(SingleExport):
     """Writes trace_event JSON, as llvm-xray converts traces.
 
@@ -78,130 +134,57 @@ class JsonExport(SingleExport):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._strings = options["strings"]
-        self._with_events = options["events"] and not self._strings
+        self._form = LLVM if options["strings"] else VIEWERS
+        self._with_events = options["events"] and not options["strings"]
 
     def _write(self, capture: Capture) -> None:
-        calls = Calls(capture)
-        names = names_of(capture, json_string, self._dropped)
-        form = _LlvmForm(capture, names) if self._strings else _OurForm(capture, names)
-        events = _JsonEvents(form, self._with_events, self._dropped)
-        self._sink.write(form.head)
+        form, calls = self._form, Calls(capture)
+        events = _JsonEvents(capture, form, self._dropped, with_events=self._with_events)
+        self._sink.write(form.head.encode())
         first = True
         for batch in walk(capture, self._dropped):
             letters = events.of(batch, calls.match(batch))
             # The first event follows none.
             self._sink.write(letters[len(form.between) if first else 0 :].data)
             first = first and not letters.size
-        self._sink.write(form.middle)
-        self._put_frames(form, calls.stacks)
-        self._sink.write(form.foot)
-        self._dropped[UNMATCHED] += calls.unmatched
-
-    def _put_frames(self, form: _LlvmForm | _OurForm, stacks: Iterable[Stack]) -> None:
-        """Write the frames of stacks, some at a time."""
-        frames = (form.frame(*stack) for stack in stacks)
+        self._sink.write(form.middle.encode())
+        frames = (
+            form.frame.format(
+                number, events.names[function], form.parent.format(parent) * (parent >= 0)
+            )
+            for number, function, parent in calls.stacks
+        )
         between = ""
         while some := list(itertools.islice(frames, FRAMES)):
             self._sink.write((between + form.between.join(some)).encode())
             between = form.between
-
-
-class _OurForm:
-    """trace_event in the form of its viewers: ids and times are numbers.
-
-    Times are exact here, but Perfetto reads them as doubles: for an emulated clock, which counts
-    from 1970, it shows multiples of 256 ns.
-    """
-
-    head = b'{"displayTimeUnit":"ns","traceEvents":[\n'
-    between = ",\n"
-    middle = b'\n],"stackFrames":{\n'
-    foot = b"\n}}\n"
-    time = ',"ts":'
-    stack = ',"sf":'
-    close = "}"
-
-    def __init__(self, capture: Capture, names: Names) -> None:
-        self._names = names
-        self._clock = clock_of(capture)
-        self.rate = self._clock.ticks_per_second
-        self.who = [f'"pid":{pid},"tid":{tid}' for pid, tid in who(capture)]
-
-    def begin(self, function: int) -> str:
-        """Return the beginning of a function's begins."""
-        return f'{{"name":{self._names[function]},"ph":"B",'
-
-    def end(self, function: int) -> str:
-        """Return the beginning of a function's ends."""
-        return f'{{"name":{self._names[function]},"ph":"E",'
-
-    def times(self, tsc: U64, templates: Templates) -> Cell:
-        """Return times in microseconds, with three decimals."""
-        ns, lost = self._clock.to_ns(tsc)
-        if not lost:
-            return MICROS, ns
-        shown = microseconds(tsc, self.rate, digits=3)
-        return TEXT, templates.texts([text.encode() for text in shown])
-
-    def frame(self, number: int, function: int, parent: int) -> str:
-        """Return the member of a stack."""
-        below = f',"parent":{parent}' if parent >= 0 else ""
-        return f'"{number}":{{"name":{self._names[function]}{below}}}'
-
-
-class _LlvmForm:
-    """trace_event in the form of llvm-xray 19: every value is a string."""
-
-    head = b'{\n  "traceEvents": [\n    '
-    between = ",\n    "
-    middle = b'\n  ],\n  "displayTimeUnit": "ns",\n  "stackFrames": {\n    '
-    foot = b"\n  }\n}\n"
-    time = ', "ts" : "'
-    stack = '", "sf" : "'
-    close = '" }'
-
-    def __init__(self, capture: Capture, names: Names) -> None:
-        self._names = names
-        self.rate = clock_of(capture).ticks_per_second
-        has_processes = (whole_of(capture).version or 0) >= BASIC_PID_VERSION
-        self._digits = 4 if has_processes else 3
-        self.who = [
-            f'"tid" : "{tid}", "pid" : "{pid if has_processes else 1}"' for pid, tid in who(capture)
-        ]
-
-    def begin(self, function: int) -> str:
-        """Return the beginning of a function's begins."""
-        return f'{{ "name" : {self._names[function]}, "ph" : "B", '
-
-    def end(self, function: int) -> str:
-        """Return the beginning of a function's ends."""
-        return f'{{ "name" : {self._names[function]}, "ph" : "E", '
-
-    def times(self, tsc: U64, templates: Templates) -> Cell:
-        """Return times in microseconds."""
-        shown = microseconds(tsc, self.rate, digits=self._digits, nearest=True)
-        return TEXT, templates.texts([text.encode() for text in shown])
-
-    def frame(self, number: int, function: int, parent: int) -> str:
-        """Return the member of a stack."""
-        below = f', "parent": "{parent}"' if parent >= 0 else ""
-        return f'"{number}" : {{ "name" : {self._names[function]}{below} }}'
+        self._sink.write(form.foot.encode())
+        self._dropped[UNMATCHED] += calls.unmatched
 
 
 class _JsonEvents:
     """Renders events as trace events."""
 
     def __init__(
-        self, form: _OurForm | _LlvmForm, with_events: bool, dropped: Counter[str]
+        self, capture: Capture, form: _Form, dropped: Counter[str], *, with_events: bool
     ) -> None:
+        self.names = names = names_of(capture, json_string, dropped)
+        """Names of functions as JSON."""
         self._form = form
         self._with_events = with_events
         self._dropped = dropped
+        self._clock = clock_of(capture)
+        has_processes = (whole_of(capture).version or 0) >= BASIC_PID_VERSION
+        self._digits = 4 if form is LLVM and has_processes else 3
+        self._tasks = [
+            form.who.format(pid=pid if has_processes or form is VIEWERS else 1, tid=tid)
+            for pid, tid in who(capture)
+        ]
         self._lines = Lines(Templates(b',"args":{', b",", b"}"))
-        self._who = Numbered(self._lines.templates, form.who.__getitem__, sparse=True)
-        self._begins = Numbered(self._lines.templates, form.begin, sparse=True)
-        self._ends = Numbered(self._lines.templates, form.end, sparse=True)
+        numbered = partial(Numbered, self._lines.templates, sparse=True)
+        self._who = numbered(self._tasks.__getitem__)
+        self._begins = numbered(lambda function: form.event.format(names[function], "B"))
+        self._ends = numbered(lambda function: form.event.format(names[function], "E"))
         self._latest: dict[int, int] = {}
         """Latest time of each thread's begins and ends."""
 
@@ -234,7 +217,7 @@ class _JsonEvents:
                 beginnings(functions[rows]),
                 self._who(batch.thread[places]),
                 form.time.encode(),
-                form.times(tsc[places], lines.templates),
+                self._times(tsc[places]),
                 form.stack.encode(),
                 (NATURAL, stacks[rows]),
                 *members,
@@ -242,13 +225,23 @@ class _JsonEvents:
             )
         places = np.flatnonzero(matched.shown & (batch.kind >= CUSTOM))
         if self._with_events:
-            times = microseconds(tsc[places], form.rate, digits=3)
+            times = microseconds(tsc[places], self._clock.ticks_per_second, digits=3)
             instants = [(form.between + self._instant(batch, place, time)).encode()
                         for place, time in zip(places.tolist(), times, strict=True)]  # fmt: skip
             lines.put(2 * places + 1, (TEXT, lines.templates.texts(instants)))
         else:
             self._dropped["custom and typed events"] += places.size
         return lines.joined()[0].data
+
+    def _times(self, tsc: U64) -> Cell:
+        """Return times in microseconds."""
+        if not self._form.nearest:
+            ns, lost = self._clock.to_ns(tsc)
+            if not lost:
+                return MICROS, ns
+        rate, nearest = self._clock.ticks_per_second, self._form.nearest
+        shown = microseconds(tsc, rate, digits=self._digits, nearest=nearest)
+        return TEXT, self._lines.templates.texts([text.encode() for text in shown])
 
     def _forward(self, batch: Batch) -> U64:
         """Return the times, with those of a thread's calls made ascending.
@@ -282,7 +275,7 @@ class _JsonEvents:
             shown = f'"data":{json_string(data.decode())}'
         except UnicodeDecodeError:
             shown = f'"data_hex":"{data.hex()}"'
-        who = self._form.who[int(batch.thread[place])]
+        who = self._tasks[int(batch.thread[place])]
         return (
             f'{{"name":"{name}","cat":"{name}","ph":"i","s":"t",{who},"ts":{time},'
             f'"args":{{{number}{shown}}}}}'
