@@ -282,6 +282,9 @@ def test_only_what_changed_is_compiled_again(project: Path) -> None:
     compiled = next(package.glob("other.*.so"), None) or next(package.glob("other.*.pyd"))
     compiled.write_bytes(b"from elsewhere")
     assert build().splitlines()[0].endswith(": fx_loops.other")
+    (package / "other.py").rename(package / "renamed.py")
+    assert build().splitlines()[0].endswith(": fx_loops.renamed")
+    assert not [*package.glob("other.*")]
     assert run(project, "build_editable", FXF_NATIVE="never").returncode == 0
     assert "Compiling 3 of 4 modules" in build()
     assert used(package.parent) == ("so" if os.name == "posix" else "pyd", TOTAL)

@@ -1,4 +1,7 @@
-"""The first pass over a trace: its events matched, a part at a time, and what was found of all."""
+"""The first pass over a trace: its events matched, a part at a time, and what was found of all.
+
+The kernel ``match.py`` makes the rows; here they are taken of it, and counted.
+"""
 
 from __future__ import annotations
 
