@@ -7,7 +7,7 @@ JSON, or rows. What a program cannot do, it leaves to the object decoder, record
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from fxframework.kernels import ops
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.cursor import mirror
-from fxframework.wire.expressions import Calculation, Constant, Expression, Register
+from fxframework.wire.expressions import Calculation, Constant, Register
 from fxframework.wire.families import Fields
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
 from fxframework.wire.format import Format, kinds_of
@@ -33,23 +33,22 @@ from fxframework.wire.operations import (
     part_key,
 )
 from fxframework.wire.records import OTHER, Layout, Record
+from fxframework.wire.row_operations import COPIES, RowCompiler
 from fxframework.wire.vectors import vectorized
 
 __all__ = ["CODES", "COPIES", "compile_copy", "compile_lines", "compile_rows"]
 
-COPIES = "copies"
-"""A table of the places and sizes of records."""
 DENSE = 64
 """Most names of an enumeration that are found by number."""
 CODES = 256
 """Numbers of rules that a program may report."""
 
 
-class Compiler:
+class Compiler(RowCompiler):
     """Translates the layouts of a format into operations of one ``Writer``."""
 
     def __init__(self, out: Writer, *, big: bool, mirrored: bool = False) -> None:
-        self.out = out
+        super().__init__(out)
         self.big = big
         self.mirrored = mirrored
         self.format = out.format
@@ -60,10 +59,6 @@ class Compiler:
         self.effects: list[tuple[Any, ...]] = []
         self.refs: list[tuple[str, int, int]] = []
         """Name, slot and flag (-1: always there) of each reference."""
-        self.needed: set[Expression] = set()
-        self.sinks: dict[Field, list[tuple[int, str]]] = {}
-        self.tables: list[int] = []
-        """The tables of the record, if they are more than one."""
         self.behind = "", b""
         """A field, and what a line has behind it: the type of a part."""
         self.turn: list[Field] = []
@@ -104,14 +99,8 @@ class Compiler:
             out.op(ops.HANDOVER)
             return
         rows = [each for each in out.rows if each.record is cls]
-        if any(each.items is not None for each in rows):
-            out.op(ops.HANDOVER)
-            return
-        self.sinks = self._sinks(rows)
-        self.tables = [self._table(each) for each in rows] if len(rows) > 1 else []
-        self.needed = self._needed(cls.layout, rows)
         try:
-            self._record(cls, rows)
+            self._record(cls, self.take_rows(cls.layout, rows))
         except UnfitError:
             del out.code[kept:]
             out.op(ops.HANDOVER)
@@ -124,14 +113,7 @@ class Compiler:
                 out.literal(f'{{"record":{orjson.dumps(cls.record).decode()},"offset":'.encode()),
                 out.literal(b',"nbytes":'),
             )
-        for each in rows:
-            out.op(ops.ROW, self._table(each))
-            out.op(ops.PUTPOS, 0, 0, self._column(each, "offset"))
-            for name in out.columns[each.table]:
-                if name not in each.sources and name not in ("offset", "nbytes"):
-                    slot = out.new()
-                    out.op(ops.CONST, slot, each.default(name))
-                    out.op(ops.PUTSLOT, slot, 0, self._column(each, name))
+        self.begin_rows(rows)
         self.fields(layout, "")
         if out.lines:
             self.show_refs()
@@ -151,58 +133,8 @@ class Compiler:
             out.set(register, value)
         for table in layout.clears:
             out.op(ops.CLEAR, out.tables[table])
-        for each in rows:
-            if self.tables:
-                out.op(ops.ROW, self._table(each))
-            if each.table == COPIES:
-                out.op(ops.PUTPOS, 1, 0, self._column(each, "nbytes"))
-            for name, source in each.sources.items():
-                if not isinstance(source, Field):
-                    out.op(ops.PUTSLOT, out.calculate(source), 0, self._column(each, name))
-            out.op(ops.ROW, self._table(each), 1)
+        self.end_rows(rows)
         out.op(ops.END, self.format.classes.index(cls))
-
-    def _table(self, rows: Rows) -> int:
-        return list(self.out.columns).index(rows.table)
-
-    def _column(self, rows: Rows, name: str) -> int:
-        before = 0
-        for table, cells in self.out.columns.items():
-            if table == rows.table:
-                return before + cells.index(name)
-            before += len(cells)
-        raise AssertionError(name)
-
-    def _sinks(self, rows: list[Rows]) -> dict[Field, list[tuple[int, str]]]:
-        """Return the columns of each field, with their kinds."""
-        found: dict[Field, list[tuple[int, str]]] = {}
-        for each in rows:
-            for name, source in each.sources.items():
-                if isinstance(source, Field):
-                    kind = each.known[name].kind
-                    found.setdefault(source, []).append((self._column(each, name), kind))
-        return found
-
-    def columns(self, field: Field) -> Iterator[tuple[int, str]]:
-        """Yield the columns of a field, with their kinds; go to the row of each first."""
-        for column, kind in self.sinks.get(field, ()):
-            if self.tables:
-                before = 0
-                for number, cells in enumerate(self.out.columns.values()):
-                    if before <= column < before + len(cells) and number in self.tables:
-                        self.out.op(ops.ROW, number)
-                    before += len(cells)
-            yield column, kind
-
-    def _needed(self, layout: Layout, rows: list[Rows]) -> set[Expression]:
-        """Return the fields whose values are used again, so that they need slots."""
-        found: set[Expression] = set()
-        for each in [*layout.sets.values(), *(e for r in rows for e in r.expressions)]:
-            found.update(each.leaves())
-        for field in layout.fields:
-            for each in field.expressions():
-                found.update(each.leaves())
-        return found
 
     # --- Fields ---------------------------------------------------------------------------------
 
@@ -260,21 +192,6 @@ class Compiler:
         if unit & unit - 1:
             raise UnfitError
         self.out.op(ops.BODY, unit, tail, self.start)
-
-    def default(self, field: Field) -> None:
-        """Add the column of a field that is absent."""
-        for column, kind in self.columns(field):
-            slot = self.out.new()
-            self.out.op(ops.CONST, slot, -1 if kind == "code" else 0)
-            self.out.op(ops.PUTSLOT, slot, 0, column)
-            if kind in ("text", "bytes"):
-                self.out.op(ops.PUTSLOT, slot, 0, column + 1)
-
-    def slot(self, field: Expression) -> int:
-        """Return the slot of a field."""
-        if field not in self.out.slots:
-            self.out.slots[field] = self.out.new()
-        return self.out.slots[field]
 
     def field(self, layout: Layout, field: Field, prefix: str) -> None:
         """Add the operations of a field."""
@@ -589,7 +506,7 @@ class Compiler:
             code = ops.REAL if field.nbytes == 8 else ops.HALFREAL
             out.op(code, self.key(field, prefix), self.beside(field, "bits", b'"0x'))
         mask = -1 if field.nbytes == 8 else 0xFFFFFFFF
-        if field.limits:
+        if field.limits or field in self.needed:
             out.op(ops.KEEP, 0, mask, self.slot(field))
             self.limits(field)
         for column, _ in self.columns(field):
@@ -637,12 +554,6 @@ class Compiler:
         if field.fixed is not None or not self.out.lines:
             return 0
         return 2 if self.sized and field.nbytes is None and field.pad == b"\0" else 1
-
-    def put_span(self, field: Span) -> None:
-        """Add the columns of a span."""
-        for column, kind in self.columns(field):
-            code = ops.PUTCODE if kind == "code" else ops.PUTSPAN
-            self.out.op(code, 0, 0, column)
 
     def align(self, unit: int) -> None:
         """Add what skips padding."""
@@ -703,10 +614,15 @@ class Compiler:
         out.op(ops.LIT, self.key(field, prefix, b"[")) if out.lines else None
         again = self.begin_list(field)
         start = len(out.code)
+        rows = [each for each in self.of_items if each.items is field]
+        self.begin_rows(rows)
+        outer, self.sinks = self.sinks, self.sinks_of(rows)
         if isinstance(field.item, Integer):
             self.integer_item(field.item)
         else:
             self.part(field.item)
+        self.sinks = outer
+        self.end_rows(rows)
         self.end_list(field, again, start)
         if out.lines:
             out.op(ops.LIT, out.literal(b"]"))
@@ -740,9 +656,13 @@ class Compiler:
         """Add the operations of an integer of a list."""
         out = self.out
         out.op(ops.LOAD, item.nbytes, int(self.big))
+        mask = -1 if item.nbytes == 8 else (1 << item.nbits) - 1
+        sign = 1 << item.nbits - 1 if item.signed and item.nbytes < 8 else 0
+        if item in self.needed:
+            out.op(ops.KEEP, 0, mask, self.slot(item), sign)
+        for column, _ in self.columns(item):
+            out.op(ops.PUT, 0, mask, column, sign)
         if out.lines:
-            mask = -1 if item.nbytes == 8 else (1 << item.nbits) - 1
-            sign = 1 << item.nbits - 1 if item.signed and item.nbytes < 8 else 0
             code = ops.SIGNED if item.signed else ops.NATURAL
             out.op(code, 0, mask, out.literal(b""), sign)
 
@@ -809,10 +729,9 @@ class Compiler:
     def item(self, cls: Any, limit: int) -> None:
         """Add the operations of a part of one class."""
         out, layout = self.out, cls.layout
-        saved = self.word, self.saved, self.refs, self.needed, self.sinks, self.behind, self.turn
-        self.word, self.saved, self.refs, self.sinks = None, {}, [], {}
-        self.behind = "", b""
-        self.needed = self._needed(layout, [])
+        saved = self.word, self.saved, self.refs, self.needed, self.behind, self.turn
+        self.word, self.saved, self.refs, self.behind = None, {}, [], ("", b"")
+        self.needed = self.needed_by(layout, self.of_items)
         prefix = "{"
         if out.lines:
             out.op(ops.LIT, out.literal(b"{"))
@@ -832,7 +751,7 @@ class Compiler:
             out.op(ops.LIT, out.literal(b"}"))
         if limit >= 0:
             out.op(ops.POP, limit)
-        self.word, self.saved, self.refs, self.needed, self.sinks, self.behind, self.turn = saved
+        self.word, self.saved, self.refs, self.needed, self.behind, self.turn = saved
 
 
 def is_whole(layout: Layout) -> bool:

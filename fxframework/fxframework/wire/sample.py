@@ -75,7 +75,12 @@ def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:
     """Return values for the fields of a record, different for each ``number``."""
     values: dict[str, Any] = {}
     for field in layout.public:
-        if field.when is None and not layout.derives(field):
+        presence = layout.presence_of(field)
+        there = field.when is None
+        if presence is not None:
+            numbers, known = presence
+            there = bool(known(*(values[each.name] for each in numbers)))
+        if there and not layout.derives(field):
             chosen = field.chosen(values) if isinstance(field, Choice) else field
             values[field.name] = None if chosen is None else _value(chosen, state, number)
     return values
