@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from fx_xray import format as wire
-from fx_xray.format import FunctionKind, MetadataKind
 from fxframework.io.words import view_of
 from fxframework.model.prediction import Effect, Prediction, Quirk
 
@@ -59,46 +60,39 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
 )  # fmt: skip
 
 NAMES: Final = {
-    MetadataKind.NEW_BUFFER: ("NewBuffer", "a new buffer record"),
-    MetadataKind.END_OF_BUFFER: ("EndOfBuffer", "an end-of-buffer record"),
-    MetadataKind.NEW_CPU: ("NewCPUId", "a new cpu id record"),
-    MetadataKind.TSC_WRAP: ("TSCWrap", "a new TSC wrap record"),
-    MetadataKind.WALL_TIME: ("WallClockTime", "a wallclock record"),
-    MetadataKind.CUSTOM_EVENT: ("CustomEvent", "a custom event record"),
-    MetadataKind.CALL_ARGUMENT: ("CallArg", "a call argument record"),
-    MetadataKind.BUFFER_EXTENTS: ("BufferExtents", "a buffer extent"),
-    MetadataKind.TYPED_EVENT: ("TypedEvent", "a typed event record"),
-    MetadataKind.PID: ("PIDEntry", "a process ID record"),
+    wire.NEW_BUFFER: ("NewBuffer", "a new buffer record"),
+    wire.END_OF_BUFFER: ("EndOfBuffer", "an end-of-buffer record"),
+    wire.NEW_CPU: ("NewCPUId", "a new cpu id record"),
+    wire.TSC_WRAP: ("TSCWrap", "a new TSC wrap record"),
+    wire.WALL_TIME: ("WallClockTime", "a wallclock record"),
+    wire.CUSTOM_EVENT: ("CustomEvent", "a custom event record"),
+    wire.CALL_ARGUMENT: ("CallArg", "a call argument record"),
+    wire.BUFFER_EXTENTS: ("BufferExtents", "a buffer extent"),
+    wire.TYPED_EVENT: ("TypedEvent", "a typed event record"),
+    wire.PID: ("PIDEntry", "a process ID record"),
 }
 """What its messages call a kind, in an order of records and where a record is cut off."""
-FUNCTION: Final = len(MetadataKind)
+FUNCTION: Final = len(NAMES)
 UNKNOWN: Final = FUNCTION + 1
 """States of a block beside the kinds of its last metadata record."""
-STATES: Final = {**{int(kind): name for kind, (name, _) in NAMES.items()}, FUNCTION: "Function",
+STATES: Final = {**{kind: name for kind, (name, _) in NAMES.items()}, FUNCTION: "Function",
                  UNKNOWN: "Unknown"}  # fmt: skip
 _BODY: Final = frozenset(
-    {
-        int(MetadataKind.NEW_CPU),
-        int(MetadataKind.TSC_WRAP),
-        int(MetadataKind.CUSTOM_EVENT),
-        int(MetadataKind.TYPED_EVENT),
-        int(MetadataKind.END_OF_BUFFER),
-        FUNCTION,
-    }
+    {wire.NEW_CPU, wire.TSC_WRAP, wire.CUSTOM_EVENT, wire.TYPED_EVENT, wire.END_OF_BUFFER, FUNCTION}
 )
-_CALL: Final = _BODY | {int(MetadataKind.CALL_ARGUMENT)}
+_CALL: Final = _BODY | {wire.CALL_ARGUMENT}
 ORDER: Final[dict[int, frozenset[int]]] = {
-    UNKNOWN: frozenset({int(MetadataKind.NEW_BUFFER)}),
-    MetadataKind.NEW_BUFFER: frozenset({int(MetadataKind.WALL_TIME)}),
-    MetadataKind.WALL_TIME: frozenset({int(MetadataKind.PID), int(MetadataKind.NEW_CPU)}),
-    MetadataKind.PID: frozenset({int(MetadataKind.NEW_CPU)}),
-    MetadataKind.NEW_CPU: _BODY,
-    MetadataKind.TSC_WRAP: _BODY,
-    MetadataKind.CUSTOM_EVENT: _BODY,
-    MetadataKind.TYPED_EVENT: _BODY,
+    UNKNOWN: frozenset({wire.NEW_BUFFER}),
+    wire.NEW_BUFFER: frozenset({wire.WALL_TIME}),
+    wire.WALL_TIME: frozenset({wire.PID, wire.NEW_CPU}),
+    wire.PID: frozenset({wire.NEW_CPU}),
+    wire.NEW_CPU: _BODY,
+    wire.TSC_WRAP: _BODY,
+    wire.CUSTOM_EVENT: _BODY,
+    wire.TYPED_EVENT: _BODY,
     FUNCTION: _CALL,
-    MetadataKind.CALL_ARGUMENT: _CALL,
-    MetadataKind.END_OF_BUFFER: frozenset({int(MetadataKind.NEW_BUFFER)}),
+    wire.CALL_ARGUMENT: _CALL,
+    wire.END_OF_BUFFER: frozenset({wire.NEW_BUFFER}),
 }
 """What may follow what in a block."""
 ENDS: Final = _CALL
@@ -109,6 +103,10 @@ UINT32: Final = 0xFFFFFFFF
 HEAD: Final = wire.place(wire.FileHeader, "type").end
 """Bytes of a header that say what it is."""
 EXTENTS_END: Final = wire.place(wire.BufferExtents, "bytes").end
+FEW: Final = 16
+"""Function records one after another from which on more are looked at at once."""
+AT_ONCE: Final = 1 << 12
+"""Bytes of them."""
 CALLER: Final = ("function_id", "thread", "process")
 """What an argument of basic mode has to have in common with its call."""
 
@@ -152,6 +150,9 @@ class _Loading:
         self.size = len(data)
         self.found = found
         self.records = 0
+        self.words = np.dtype(np.uint32).newbyteorder(">" if big else "<")
+        self.not_a_call = wire.IS_METADATA.mask << 24 * big | wire.KIND_2.mask
+        """Bits of the first word that no sound function record has."""
         number_of = partial(wire.number_of, big=big)
         self.function_kind = number_of(wire.Function, "kind")
         self.thread_of = number_of(wire.NewBuffer, "thread")
@@ -204,6 +205,7 @@ class _Loading:
         data, size = self.data, self.size
         at, left = wire.HEADER_BYTES, 0
         bounded = self.version >= wire.EXTENTS_VERSION + 1
+        calls = 0
         while at < size:
             if bounded and not left:
                 start = at
@@ -217,22 +219,22 @@ class _Loading:
             if wire.IS_METADATA.get(first):
                 kind = wire.METADATA_KIND.get(first)
                 behind = self._metadata(at, kind)
-                if kind == MetadataKind.BUFFER_EXTENTS:
+                if kind == wire.BUFFER_EXTENTS:
                     left = self.extents_of(data, at) & UINT32
                     if bounded:
                         self._check_extents(behind, left)
                     self.records += 1
                     at = behind
                     continue
-                name = f"Metadata:{NAMES[MetadataKind(kind)][0]}"
-                if kind == MetadataKind.CUSTOM_EVENT and self.version >= wire.EVENT_DELTA_VERSION:
+                name = f"Metadata:{NAMES[kind][0]}"
+                if kind == wire.CUSTOM_EVENT and self.version >= wire.EVENT_DELTA_VERSION:
                     name += "V5"
             else:
                 kind, behind, name = FUNCTION, at + wire.FUNCTION_BYTES, "Function"
                 if behind > size:
                     raise _Refused("cut", at, f"Invalid offset for a function record ({at}).")
                 called = self.function_kind(data, at)
-                if called > FunctionKind.ENTER_ARG:
+                if called > wire.ENTER_ARG:
                     said = f"Unknown function record type '{called}' at offset {at}."
                     raise _Refused("function-kind", at, said)
             if bounded:
@@ -242,11 +244,29 @@ class _Loading:
                     raise _Refused("over-read", at, f"{said}Record Type = {name}.")
                 left -= behind - at
             self._enter_block(kind, at)
-            if kind == FUNCTION:
-                self.last_kind = called
             self.records += 1
             at = behind
+            calls = calls + 1 if kind == FUNCTION else 0
+            if calls:
+                self.last_kind = called
+            if calls > FEW and self.state == FUNCTION:
+                more = self._calls(at, min(left, size - at) if bounded else size - at)
+                at, left = at + more, left - more
         self._end_block(size)
+
+    def _calls(self, at: int, nbytes: int) -> int:
+        """Count the sound function records from a byte on, one after another; return their bytes.
+
+        Since there is one before them, they may follow.
+        """
+        count = min(nbytes, AT_ONCE) // wire.FUNCTION_BYTES
+        words = np.frombuffer(self.data, self.words, 2 * count, at)[::2]
+        others = np.flatnonzero(words & self.not_a_call)
+        count = int(others[0]) if others.size else count
+        if count:
+            self.last_kind = wire.FUNCTION_KIND.get(int(words[count - 1]))
+        self.records += count
+        return count * wire.FUNCTION_BYTES
 
     def _next_extents(self, at: int) -> tuple[int, int]:
         """Return the byte behind the next buffer extents record, and the bytes of that buffer."""
@@ -258,7 +278,7 @@ class _Loading:
             found = bytes(self.data[at : at + step]).find(introducer)
             if found >= 0:
                 at += found
-                self._metadata(at, MetadataKind.BUFFER_EXTENTS)
+                self._metadata(at, wire.BUFFER_EXTENTS)
                 return at + wire.METADATA_BYTES, self.extents_of(self.data, at) & UINT32
             at += step
         raise _Refused("extents", start, "Failed to find the next BufferExtents record.")
@@ -271,18 +291,18 @@ class _Loading:
         """Return the byte behind a metadata record and its payload. Raises _Refused."""
         if kind not in NAMES:
             raise _Refused("metadata-kind", at, f"Invalid metadata record type: {kind}")
-        if kind == MetadataKind.END_OF_BUFFER and self.version >= wire.EXTENTS_VERSION:
+        if kind == wire.END_OF_BUFFER and self.version >= wire.EXTENTS_VERSION:
             said = "End of buffer records are no longer supported starting version 2 of the log."
             raise _Refused("metadata-kind", at, said)
-        _, name = NAMES[MetadataKind(kind)]
+        _, name = NAMES[kind]
         behind = at + wire.METADATA_BYTES
-        needed = EXTENTS_END if kind == MetadataKind.BUFFER_EXTENTS else wire.METADATA_BYTES
+        needed = EXTENTS_END if kind == wire.BUFFER_EXTENTS else wire.METADATA_BYTES
         if at + needed > self.size:
             raise _Refused("cut", at, f"Invalid offset for {name} ({at + wire.SIZE_AT}).")
-        if kind not in {MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT}:
+        if kind not in {wire.CUSTOM_EVENT, wire.TYPED_EVENT}:
             return behind
         size = self.event_size(self.data, at)
-        event = "custom" if kind == MetadataKind.CUSTOM_EVENT else "typed"
+        event = "custom" if kind == wire.CUSTOM_EVENT else "typed"
         if size <= 0:
             said = f"Invalid size for {event} event (size = {size}) at offset {at + wire.DELTA_AT}."
             raise _Refused("event-size", at, said)
@@ -300,31 +320,31 @@ class _Loading:
             str(self.data[payload : payload + size], "utf-8")
         except UnicodeDecodeError:
             found.add("payload", at, self.records)
-        if kind == MetadataKind.TYPED_EVENT and self.version < wire.EVENT_DELTA_VERSION:
+        if kind == wire.TYPED_EVENT and self.version < wire.EVENT_DELTA_VERSION:
             found.add("typed-event", at, self.records)
-        if kind == MetadataKind.CUSTOM_EVENT and self.version < wire.EVENT_DELTA_VERSION - 1:
+        if kind == wire.CUSTOM_EVENT and self.version < wire.EVENT_DELTA_VERSION - 1:
             found.add("event-cpu", at, self.records)
 
     def _enter_block(self, kind: int, at: int) -> None:
         """Put a record into its block; a wrong order is kept for the end."""
-        if kind == MetadataKind.NEW_BUFFER:
+        if kind == wire.NEW_BUFFER:
             self._end_block(at)
             self.thread, self.process = self.thread_of(self.data, at), 0
-        elif kind == MetadataKind.PID:
+        elif kind == wire.PID:
             self.process = self.process_of(self.data, at)
         if self.block is None:
             self.block, self.state = at, UNKNOWN
         state = self.state
-        if state == MetadataKind.END_OF_BUFFER and kind != MetadataKind.NEW_BUFFER:
+        if state == wire.END_OF_BUFFER and kind != wire.NEW_BUFFER:
             self.found.add("after-end", at, self.records)
             return
         if kind not in ORDER[state]:
             said = f"BlockVerifier: Invalid transition from {STATES[state]} to {STATES[kind]}."
             self.wrong.setdefault(said, ("transition", at, self.records))
-        if kind == MetadataKind.CALL_ARGUMENT:
-            if self.last_kind not in {FunctionKind.ENTER, FunctionKind.ENTER_ARG}:
+        if kind == wire.CALL_ARGUMENT:
+            if self.last_kind not in {wire.ENTER, wire.ENTER_ARG}:
                 self.found.add("argument", at, self.records)
-        elif kind in {MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT}:
+        elif kind in {wire.CUSTOM_EVENT, wire.TYPED_EVENT}:
             self.last_kind = -1
         self.state = kind
 
@@ -356,7 +376,7 @@ class _Loading:
             kind = self.basic_type(data, at)
             if kind == wire.BASIC_FUNCTION:
                 called = data[at + wire.BASIC_KIND_AT]
-                if called > FunctionKind.ENTER_ARG:
+                if called > wire.ENTER_ARG:
                     said = f"Unknown record type '{called}' at offset {at + wire.BASIC_ID_AT}."
                     raise _Refused("basic-record", at, said)
                 last = [number(data, at) for number in self.caller]
