@@ -94,7 +94,7 @@ def shapes(host: Host, readers: Sequence[Reader], size: int, runs: int) -> Itera
 
 
 def shape_figures(host: Host, path: Path, format: str, runs: int) -> dict[str, float]:
-    """The figures of one file: CPU time, of copies and decodings that take turns."""
+    """The figures of one file: times of copies and decodings, which take turns."""
     data = np.fromfile(path, np.uint8)
     room = np.zeros_like(data)
     with host.open(str(path), format=format) as capture:
@@ -108,13 +108,15 @@ def shape_figures(host: Host, path: Path, format: str, runs: int) -> dict[str, f
 
     copies, times = [], []
     for _ in range(runs):
-        copies.append(least(lambda: np.copyto(room, data), COPIES))
-        times.append(least(decode, 1))
+        copies.append(least_spent(lambda: np.copyto(room, data), COPIES))
+        times.append(least_spent(decode, 1))
+    copy, made = (Spent(*map(min, zip(*each, strict=True))) for each in (copies, times))
     peak = peak_memory(str(path), format, tables, "whole")
     return {
-        "/copy": min(times) / min(copies),
+        "/copy": made.cpu / copy.cpu,
+        "/copy by the clock": made.wall / copy.wall,
         "/size": peak / data.size,
-        "records/s": summary.records / min(times),
+        "records/s": summary.records / made.cpu,
         "findings": findings,
     }
 
@@ -139,15 +141,27 @@ READING: dict[str, Callable[[Capture], object]] = {
 """Stages of reading, by name."""
 
 
-def least(run: Callable[[], Any], runs: int) -> float:
-    """The least CPU time of some runs, which other programs hardly affect."""
+class Spent(NamedTuple):
+    """Seconds: of CPU time, which other programs hardly affect, and by the clock on the wall."""
 
-    def once() -> float:
-        begin = time.process_time()
+    cpu: float
+    wall: float
+
+
+def least_spent(run: Callable[[], Any], runs: int) -> Spent:
+    """The least times of some runs."""
+
+    def once() -> Spent:
+        begin, at = time.process_time(), time.perf_counter()
         run()
-        return time.process_time() - begin
+        return Spent(time.process_time() - begin, time.perf_counter() - at)
 
-    return min(once() for _ in range(runs))
+    return Spent(*map(min, zip(*(once() for _ in range(runs)), strict=True)))
+
+
+def least(run: Callable[[], Any], runs: int) -> float:
+    """The least CPU time of some runs."""
+    return least_spent(run, runs).cpu
 
 
 def read_seconds(host: Host, path: Path, format: str, stage: str, runs: int) -> float:

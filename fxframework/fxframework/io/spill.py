@@ -20,9 +20,13 @@ IN_MEMORY = 64 << 20
 
 
 class Spill:
-    """A growing array of one type; the caller keeps track of how many values it has set."""
+    """A growing array of one type; the caller keeps track of how many values it has set.
 
-    def __init__(self, dtype: DTypeLike) -> None:
+    One that is ``in_memory`` stays there, whatever its size.
+    """
+
+    def __init__(self, dtype: DTypeLike, *, in_memory: bool = False) -> None:
+        self._in_memory = in_memory
         self.array: NDArray[Any] = np.empty(0, dtype)
         self._file = -1
         self._mapping: mmap.mmap | None = None
@@ -41,8 +45,8 @@ class Spill:
             return self.array
         room = max(size, 3 * earlier.size // 2)
         nbytes = room * earlier.itemsize
-        if nbytes <= IN_MEMORY:
-            self.array = np.empty(room, earlier.dtype)
+        if self._in_memory or nbytes <= IN_MEMORY:
+            self.array = arena.empty(room, earlier.dtype)
         else:
             spilled = self._mapping is not None
             if not spilled:

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx_trace.read import capture as opening
-from fx_trace.read import first_pass
+from fx_trace.read import first_pass, scanner
 from fx_trace.read.capture import TraceCapture
 from fxframework.io.spill import Spill
+from fxframework.kernels import behind
 from fxframework.kit import runs
 from fxframework.kit.runs import SortedRuns
 
@@ -54,9 +55,8 @@ def found_in(capture: TraceCapture) -> tuple[dict[str, dict[str, list[Any]]], li
     return tables, [*findings, sorted(capture.diagnostics.counts.items())]
 
 
-@settings(max_examples=80, deadline=None)
-@given(disorder)
-def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) -> None:
+def trace_of(events: list[tuple[str, int, int, int]], *rates: dict[str, Any]) -> bytes:
+    """The bytes of these events, the second half behind the ``rates``."""
     made = []
     for kind, time, length, place in events:
         where: dict[str, Any] = {"thread": [1, place], "args": [arg("at", "int32", time)]}
@@ -66,12 +66,40 @@ def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) 
             made.append(event(kind, time, "id", id=length % 3, **where))
         else:
             made.append(event(kind, time, "other", **where))
-    data = built(*made)
+    half = len(made) // 2
+    return built(*made[:half], *rates, *made[half:])
+
+
+@settings(max_examples=80, deadline=None)
+@given(disorder)
+def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) -> None:
+    data = trace_of(events)
     expected = found_in(over(data))
     with pytest.MonkeyPatch.context() as patch:
         in_small_runs(patch)
         patch.setattr(TraceCapture, "fits_memory", False)
         assert found_in(over(data)) == expected
+
+
+@settings(max_examples=80, deadline=None)
+@given(disorder, st.booleans(), st.sampled_from([10**9, 3 * 10**9, 1000]))
+def test_events_are_matched_alike_while_others_are_read(
+    events: list[tuple[str, int, int, int]], in_order: bool, rate: int
+) -> None:
+    if in_order:
+        events = sorted(events, key=lambda each: each[1])
+    data = trace_of(events, {"record": "initialization", "ticks_per_second": rate})
+    capture = over(data)
+    capture.first_pass(whole=True)
+    expected = found_in(capture)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scanner, "FIRST_WORDS", 8)
+        patch.setattr(scanner, "WINDOW_WORDS", 8)
+        patch.setattr(behind, "WORTHWHILE", 0)
+        patch.setattr(behind, "has_cores", lambda: True)
+        capture = over(data)
+        capture.first_pass(whole=True)
+        assert found_in(capture) == expected
 
 
 def nesting(capture: TraceCapture) -> list[Any]:

@@ -13,10 +13,11 @@ from fx_trace import rules
 from fx_trace.format import OVERRUN_NEED, OVERRUN_WORDS
 from fx_trace.read.batches import batch_of, small_columns
 from fx_trace.read.first_pass import CountingPass, TracePass
-from fx_trace.read.scanner import Scanner, TimedChunk, Times
+from fx_trace.read.scanner import Chunk, ClocksInForce, Scanner, TimedChunk, Times
 from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
+from fxframework.kernels.behind import Behind
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
@@ -140,10 +141,10 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
     def _run_pass(self, *, whole: bool) -> TracePass:
         """Scan and match in file order; where times step back, once more, sorted."""
         max_depth = self.request.limits.max_depth or UNLIMITED_DEPTH
-        passed = TracePass(self.scanner(), max_depth, ordered=False)
+        passed = TracePass(self.scanner(), max_depth, ordered=False, in_memory=whole)
         parts = self._whole(passed) if whole else self._chunks(passed, passed.scanner)
         if not all(passed.add(part, keep=whole) for part in parts):
-            passed = TracePass(self.scanner(), max_depth, ordered=True)
+            passed = TracePass(self.scanner(), max_depth, ordered=True, in_memory=False)
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
         passed.finish(self.framed_bytes, self.read_order)
@@ -176,8 +177,10 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         return self._chunks(passed, self.scanner())
 
     def _whole(self, passed: TracePass) -> Iterator[TimedChunk]:
-        """One chunk of the whole file, with its times."""
-        yield _timed(passed.scanner.whole(self.source.passed), passed.scanner)
+        """One chunk of the whole file, with its times; its events are matched while it is read."""
+        with Behind(self.framed_bytes) as behind:
+            chunk = passed.scanner.whole(self.source.passed, passed.follow, behind)
+        yield _timed(chunk, passed.scanner, passed.times_followed())
 
     def _chunks(self, passed: TracePass, scanner: Scanner) -> Iterator[TimedChunk]:
         """Yield the chunks that a scanner gives, with their times.
@@ -275,7 +278,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         }
 
 
-def _timed(chunk: Any, scanner: Scanner) -> TimedChunk:
-    return TimedChunk(
-        chunk, Times(chunk, scanner.clocks(), large_ticks=bool(scanner.scan.large_ticks))
-    )
+def _timed(chunk: Chunk, scanner: Scanner, events: tuple[I64, int] | None = None) -> TimedChunk:
+    small = not scanner.scan.large_ticks
+    clocks = ClocksInForce(chunk.segments, dict(enumerate(scanner.clocks())), small=small)
+    return TimedChunk(chunk, Times(chunk, clocks, events))

@@ -13,10 +13,22 @@ from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import LINK_BEGUN, LINK_ENDED
 from fx_trace.read.match import Match, Tied
-from fx_trace.read.scanner import EVENTS, LOGS, PROFILER, SCHED, Chunk, Scanner, TimedChunk
+from fx_trace.read.scanner import (
+    EVENTS,
+    LOGS,
+    PROFILER,
+    SCHED,
+    Chunk,
+    Scanner,
+    Stretch,
+    TimedChunk,
+)
 from fxframework.errors import Rule
+from fxframework.io import arena
 from fxframework.io.spill import Spill
+from fxframework.kernels.behind import in_halves
 from fxframework.kernels.buffers import gathered, view
+from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.sorting import order_and_keys, stable_order
 from fxframework.kit.runs import SortedRuns
@@ -57,8 +69,11 @@ class Spans:
     ends: I64
     flows: I64
 
-    def __init__(self) -> None:
-        self._columns = {name: Spill(np.int32 if name == "depth" else np.int64) for name in SPANS}
+    def __init__(self, *, in_memory: bool) -> None:
+        self._columns = {
+            name: Spill(np.int32 if name == "depth" else np.int64, in_memory=in_memory)
+            for name in SPANS
+        }
         self.make_room(dict.fromkeys(SPANS.values(), 0))
 
     def make_room(self, rows: Mapping[str, int]) -> dict[str, NDArray[Any]]:
@@ -69,16 +84,18 @@ class Spans:
         return arrays
 
     def place(self, found: dict[str, NDArray[Any]], placed: Mapping[str, I64]) -> None:
-        """Take results of events that were numbered in another order; ``placed`` are their rows.
-
-        ``found`` is emptied.
-        """
+        """Take results of events that were numbered in another order; ``placed`` are their rows."""
         slices = np.append(placed["slices"], -1)
-        for name, table in SPANS.items():
-            if table in placed:
-                values = found.pop(name)
-                values = values if name in {"end", "depth"} else slices[values]
-                getattr(self, name)[placed[table]] = values
+        for table, places in placed.items():
+            names = [name for name in SPANS if SPANS[name] == table]
+
+            def put(rows: slice, names: list[str] = names, places: I64 = places) -> None:
+                for name in names:
+                    values = found[name][rows]
+                    values = values if name in {"end", "depth"} else slices[values]
+                    getattr(self, name)[places[rows]] = values
+
+            in_halves(places.size, put, places.nbytes)
 
     def open_rows(self, slices: int, most: int) -> tuple[I64, int]:
         """Return the first ``most`` (0: all) of the rows never closed, and how many those are."""
@@ -113,8 +130,9 @@ class _Events(NamedTuple):
 class TracePass(FirstPass[TimedChunk]):
     """What one pass over the whole file finds."""
 
-    def __init__(self, scanner: Scanner, max_depth: int, *, ordered: bool) -> None:
+    def __init__(self, scanner: Scanner, max_depth: int, *, ordered: bool, in_memory: bool) -> None:
         self.scanner = scanner
+        self._in_memory = in_memory
         self.ordered = ordered
         """Whether events are sorted by time before they are matched."""
         self.out_of_order: int | None = None
@@ -127,44 +145,85 @@ class TracePass(FirstPass[TimedChunk]):
         self._whole: _Events | None = None
         self._latest = np.zeros(0, np.int64)
         """Offset of the last event, in order of time, that was looked at for a step back."""
+        self._unnamed = PairMap(16)
+        """Codes of texts that stand for unknown strings, as of the events that are matched."""
+        self._times: list[I64] = []
+        """Of the stretches that were followed; ``_lost`` do not fit 63 bits."""
+        self._lost = 0
+        self._ticks_are_times = True
+        self._steps_back = False
+        """Whether a stretch was not in order of time."""
         self._new_match()
 
     def _new_match(self) -> None:
         self._notes = Notes(rules.RULES.numbers, self.scanner.notes.limit)
-        unnamed = self.scanner.scan.providers.unnamed
-        self.spans = Spans()
-        self._match = Match(self._notes, self._max_depth, unnamed)
+        self.spans = Spans(in_memory=self._in_memory)
+        self._match = Match(self._notes, self._max_depth, self._unnamed)
         self._links = self._match.links
+
+    # --- Following the scan of a whole file ------------------------------------------------------
+
+    def follow(self, stretch: Stretch) -> None:
+        """Match the events of a stretch, if those before it are in order of time."""
+        events = stretch.events
+        times, lost = stretch.clocks.ns(events["ticks"], EVENTS)
+        self._times.append(times)
+        self._lost += lost
+        self._ticks_are_times &= times is events["ticks"]
+        self._learn(stretch.unnamed)
+        if self._steps_back:
+            return
+        finish = stretch.clocks.ns(events["word"], EVENTS)[0] if stretch.complete else times
+        spans = self.spans.make_room(
+            {table: stretch.room if rows else 0 for table, rows in stretch.rows.items()}
+        )
+        self._match.make_room(stretch.pids.size, spans)
+        self._match.take({**events, "time": times, "finish": finish}, stretch.pids)
+        self._steps_back = self._match.run() >= 0
+
+    def times_followed(self) -> tuple[I64, int] | None:
+        """Return the times of all events, and how many are lost; None if they are their ticks."""
+        parts, self._times = self._times, []
+        if self._ticks_are_times:
+            return None
+        times: I64 = arena.empty(sum(part.size for part in parts), np.int64)
+        return np.concatenate(parts, out=times), self._lost
+
+    def _learn(self, unnamed: I64) -> None:
+        for code in unnamed.tolist():
+            self._unnamed.put(code, 0, 0)
 
     # --- Adding chunks ---------------------------------------------------------------------------
 
     def add(self, part: TimedChunk, *, keep: bool) -> bool:
-        """Take in a chunk; False where all of them must be taken again in order of time."""
-        chunk, times = part.chunk, part.times
-        self._collector.add(chunk)
+        """Take in a chunk; False where all of them must be taken again in order of time.
+
+        The events of one that is kept were followed.
+        """
+        self._collector.add(part.chunk)
         if keep:
             self.whole = part
-        else:
-            self._widen(part)
-        complete = self.scanner.seen(wire.EventType.DURATION_COMPLETE)
-        finish = times.finish() if complete else times.events
-        columns = {**vars(chunk.events), "time": times.events, "finish": finish}
+            if self._steps_back:
+                # All events are here: forget what matching found, and sort.
+                self._new_match()
+                self.ordered = True
+                self._whole = self._matched(self._columns(part), part.chunk.first)
+            return True
+        self._widen(part)
+        columns = self._columns(part)
+        # Room chunk by chunk, so that results of many parts are in files.
+        spans = self.spans.make_room(self.scanner.rows)
         if not self.ordered:
-            if self._run(columns, self.spans.make_room(self.scanner.rows)) < 0:
-                return True
-            if not keep:
-                return False
-            # All events are here: forget what matching found, and sort.
-            self._new_match()
-            self.ordered = True
-        matched = self._matched(columns, chunk.first)
-        if keep:
-            self._whole = matched
-        else:
-            # Room chunk by chunk, so that results of many parts are in files.
-            self.spans.make_room(self.scanner.rows)
-            self._keep(matched)
+            return self._run(columns, spans) < 0
+        self._keep(self._matched(columns, part.chunk.first))
         return True
+
+    def _columns(self, part: TimedChunk) -> dict[str, NDArray[Any]]:
+        """Return the columns of events, their times and ends."""
+        times = part.times.events
+        complete = self.scanner.seen(wire.EventType.DURATION_COMPLETE)
+        finish = part.times.finish() if complete else times
+        return {**vars(part.chunk.events), "time": times, "finish": finish}
 
     def _run(
         self,
@@ -174,6 +233,7 @@ class TracePass(FirstPass[TimedChunk]):
         refs: I64 | None = None,
     ) -> int:
         known = self.scanner.scan.providers.known
+        self._learn(self.scanner.unnamed())
         self._match.make_room(known.rows, spans)
         self._match.take(columns, known.filled()["pid"], order, refs)
         return int(self._match.run())
@@ -220,7 +280,7 @@ class TracePass(FirstPass[TimedChunk]):
             if matched is not None:
                 order = matched[order]
             # Numbered as they come, so that their results lie next to each other.
-            found = Spans().make_room(self.scanner.rows)
+            found = Spans(in_memory=True).make_room(self.scanner.rows)
             self._match_window(columns, (order, in_order, None), found, read_order)
             del self._match, in_order
             placed = {"slices": order}
@@ -254,8 +314,17 @@ class TracePass(FirstPass[TimedChunk]):
         if times is None:
             times = columns["time"][order]
         longest_first(order, times, columns)
-        # A column at a time: fewer of them compete for the cache.
-        in_time = {name: gathered(columns[name], order) for name in ("kind", "thread", "finish")}
+        in_time = {
+            name: arena.empty(order.size, columns[name].dtype)
+            for name in ("kind", "thread", "finish")
+        }
+
+        def gather(rows: slice) -> None:
+            # A column at a time: fewer of them compete for the cache.
+            for name, out in in_time.items():
+                np.take(columns[name], order[rows], out=out[rows], mode="clip")
+
+        in_halves(order.size, gather, order.nbytes)
         self._run({**columns, **in_time, "time": times}, spans, order, refs)
 
     def _find_step_back(self, offsets: I64, order: I64, read_order: Callable[[I64], I64]) -> None:
@@ -416,7 +485,7 @@ class CountingPass(TracePass):
     """What a pass finds that neither sorts nor matches events: counts, damage, times."""
 
     def __init__(self, scanner: Scanner) -> None:
-        super().__init__(scanner, 0, ordered=False)
+        super().__init__(scanner, 0, ordered=False, in_memory=False)
 
     def add(self, part: TimedChunk, *, keep: bool) -> bool:  # noqa: ARG002 (nothing is kept)
         """Take in a chunk."""
@@ -456,18 +525,18 @@ def longest_first(order: I64, times: I64, columns: Mapping[str, NDArray[Any]]) -
         return
     # Of a greater end the complement is less, however great it is.
     np.invert(found["end"], out=found["end"])
-    events = gathered(order, gathered(places, _order_by(found["end"], found["group"])))
-    order[gathered(places, _order_by(found["group"]))] = events
+    events = gathered(order, _ordered(places, found["end"], found["group"]))
+    order[_ordered(places, found["group"])] = events
 
 
-def _order_by(*keys: I64) -> I64:
-    """Return the stable order by the last of some keys, then by the one before it, and so on."""
+def _ordered(values: I64, *keys: I64) -> I64:
+    """Return values in the stable order by the last key, then by the one before it, and so on."""
     order: I64 | None = None
     for key in keys:
         found = stable_order(key if order is None else gathered(key, order))
         if found is not None:
             order = found if order is None else gathered(order, found)
-    return np.arange(keys[0].size) if order is None else order
+    return values if order is None else gathered(values, order)
 
 
 # --- Tasks ---------------------------------------------------------------------------------------

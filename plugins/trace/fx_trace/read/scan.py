@@ -1,7 +1,7 @@
 """The scan: trace bytes to raw rows, in one pass that can stop and go on at any record.
 
 ``framing.py`` checks the sizes of records, and ``read_record`` reports what it finds; ``event`` and
-``plain_events`` add the rows of events.
+``read_on`` add the rows of events.
 It shares nothing with ``records``, which decodes the same bytes for clarity, but the numbers of
 the format; tests hold the two against each other. Words are int64, their bits as they are.
 """
@@ -209,17 +209,7 @@ class Scan(OtherRecords):
         """Read on. Return whether every record before the limit was read."""
         self.full = False
         while self.pos < self.limit and not self.full:
-            word = self.words[self.pos]
-            kind = TYPE.get(word)
-            if kind == RECORD_EVENT:
-                if self.providers.ready and self.plain_events():
-                    continue
-            elif kind == RECORD_STRING:
-                if self.plain_string(word):
-                    continue
-            elif kind == RECORD_METADATA and self.plain_section(word):
-                continue
-            self.read_record(word)
+            self.read_on()
         return self.pos >= self.limit
 
     def jump(self, pos: int, total: int) -> None:
@@ -230,12 +220,12 @@ class Scan(OtherRecords):
 
     # --- The plain event -------------------------------------------------------------------------
 
-    def plain_events(self) -> Fallible[i64]:
-        """Read the most frequent records by far; return how many were read.
+    def read_on(self) -> status:
+        """Read records until there is to be more room for events, the most frequent ones by far.
 
-        It stops at one, with nothing done, that is not plain: its arguments have one or two words,
-        their references are indexed and known, and there is nothing to report but of its own. The
-        arrays are local, because C reaches those in fewer steps.
+        Its loop reads plain events: their arguments have one or two words, their references are
+        indexed and known, and there is nothing to report but of its own. Arrays are local, because
+        C reaches those in fewer steps.
         """
         words = self.words
         threads = self.providers.threads
@@ -248,102 +238,116 @@ class Scan(OtherRecords):
         times = self.events.ticks
         values = self.events.word
         counts = self.kinds
-        generation = self.providers.generation
-        first = self.events.rows
-        row = first
-        behind = min(self.events.room, self.most)
-        signs = 0
-        start = self.pos
-        while start < self.limit and row < behind:
-            word = words[start]
-            kind = EVENT_KIND.get(word)
-            if TYPE.get(word) != RECORD_EVENT or kind == EVENT_COUNTER or kind > EVENT_FLOW_END:
-                break
-            thread = threads[EVENT_THREAD.get(word)]
-            category = strings[STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))]
-            name = strings[STRING_REF_INDEX.get(EVENT_NAME.get(word))]
-            end = start + (ARG_SIZE.get(word))
-            nargs = EVENT_ARGS.get(word)
-            args_at = start + 2
-            # What is inline, or unknown so far.
-            other = (
-                ((thread >> ENTRY) ^ generation)
-                | ((category >> ENTRY) ^ generation)
-                | ((name >> ENTRY) ^ generation)
-                | (word & (CATEGORY_INLINE | NAME_INLINE))
-            )
-            if other:
-                args_at = self.references_end(start, word)
-                if self.bounds.max_record and (end - start) * 8 > self.bounds.max_record:
+        room = self.events.room
+        last_row = min(room, self.most)
+        while self.pos < self.limit and not self.full and self.events.room == room:
+            generation = self.providers.generation
+            row = self.events.rows
+            behind = last_row if self.providers.ready else row
+            signs = 0
+            start = self.pos
+            while start < self.limit and row < behind:
+                word = words[start]
+                kind = EVENT_KIND.get(word)
+                if TYPE.get(word) != RECORD_EVENT or kind == EVENT_COUNTER or kind > EVENT_FLOW_END:
                     break
-            if end >= self.total:
-                break
-            value = 0
-            last = end
-            if kind >= EVENT_DURATION_COMPLETE:
-                last = end - 1
-                value = words[last]
-            table = TABLE_SLICES
-            if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
-                parent = self.slices
-            elif kind == EVENT_DURATION_END or kind == EVENT_ASYNC_END:
-                parent = PARENT_END - self.ends
-            elif kind == EVENT_INSTANT or kind == EVENT_ASYNC_INSTANT:
-                table = TABLE_INSTANTS
-                parent = self.instants
-            elif kind == EVENT_ASYNC_BEGIN:
-                parent = self.slices
-            else:
-                table = TABLE_FLOWS
-                parent = self.flows
-            if nargs:
-                if not self.plain_arguments(start, args_at, last, nargs, table, parent):
+                thread = threads[EVENT_THREAD.get(word)]
+                category = strings[STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))]
+                name = strings[STRING_REF_INDEX.get(EVENT_NAME.get(word))]
+                end = start + (ARG_SIZE.get(word))
+                nargs = EVENT_ARGS.get(word)
+                args_at = start + 2
+                # What is inline, or unknown so far.
+                other = (
+                    ((thread >> ENTRY) ^ generation)
+                    | ((category >> ENTRY) ^ generation)
+                    | ((name >> ENTRY) ^ generation)
+                    | (word & (CATEGORY_INLINE | NAME_INLINE))
+                )
+                if other:
+                    args_at = self.references_end(start, word)
+                    if self.bounds.max_record and (end - start) * 8 > self.bounds.max_record:
+                        break
+                if end >= self.total:
                     break
-            elif last != args_at:
-                break
-            if other:
-                self.providers.record = self.record
-                self.start = start
-                self.dirty = 0
-                self.references(word)
-                if self.dirty:
-                    self.note(PADDING_NOT_ZERO, start * 8, 0)
-                thread = self.thread
-                category = self.category
-                name = self.name
-            elif (thread | category | name) & ABSENT:
-                self.pos = start
-                self.missed_references(word, thread, category, name)
-            ticks = words[start + 1]
-            signs |= ticks
-            if kind == EVENT_DURATION_COMPLETE:
-                signs |= value
-            kinds[row] = kind
-            event_threads[row] = thread & CODE
-            categories[row] = category & CODE
-            names[row] = name & CODE
-            offsets[row] = start * 8
-            times[row] = ticks
-            values[row] = value
-            row += 1
-            if table == TABLE_INSTANTS:
-                self.instants += 1
-            elif table == TABLE_FLOWS:
-                self.flows += 1
-            elif parent < 0:
-                self.ends += 1
-                self.end_args += nargs
-            else:
-                self.slices += 1
-            counts[16 * RECORD_EVENT + kind] += 1
-            self.record += 1
-            start = end
-        if signs < 0:
-            self.large_ticks = True
-        self.full = row >= self.most
-        self.events.rows = row
-        self.pos = start
-        return row - first
+                value = 0
+                last = end
+                if kind >= EVENT_DURATION_COMPLETE:
+                    last = end - 1
+                    value = words[last]
+                table = TABLE_SLICES
+                if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
+                    parent = self.slices
+                elif kind == EVENT_DURATION_END or kind == EVENT_ASYNC_END:
+                    parent = PARENT_END - self.ends
+                elif kind == EVENT_INSTANT or kind == EVENT_ASYNC_INSTANT:
+                    table = TABLE_INSTANTS
+                    parent = self.instants
+                elif kind == EVENT_ASYNC_BEGIN:
+                    parent = self.slices
+                else:
+                    table = TABLE_FLOWS
+                    parent = self.flows
+                if nargs:
+                    if not self.plain_arguments(start, args_at, last, nargs, table, parent):
+                        break
+                elif last != args_at:
+                    break
+                if other:
+                    self.providers.record = self.record
+                    self.start = start
+                    self.dirty = 0
+                    self.references(word)
+                    if self.dirty:
+                        self.note(PADDING_NOT_ZERO, start * 8, 0)
+                    thread = self.thread
+                    category = self.category
+                    name = self.name
+                elif (thread | category | name) & ABSENT:
+                    self.pos = start
+                    self.missed_references(word, thread, category, name)
+                ticks = words[start + 1]
+                signs |= ticks
+                if kind == EVENT_DURATION_COMPLETE:
+                    signs |= value
+                kinds[row] = kind
+                event_threads[row] = thread & CODE
+                categories[row] = category & CODE
+                names[row] = name & CODE
+                offsets[row] = start * 8
+                times[row] = ticks
+                values[row] = value
+                row += 1
+                if table == TABLE_INSTANTS:
+                    self.instants += 1
+                elif table == TABLE_FLOWS:
+                    self.flows += 1
+                elif parent < 0:
+                    self.ends += 1
+                    self.end_args += nargs
+                else:
+                    self.slices += 1
+                counts[16 * RECORD_EVENT + kind] += 1
+                self.record += 1
+                start = end
+            self.events.rows = row
+            self.pos = start
+            if signs < 0:
+                self.large_ticks = True
+            if row >= self.most:
+                self.full = True
+            elif start < self.limit:
+                self.other_record(words[start])
+        return 0
+
+    def other_record(self, word: i64) -> status:
+        """Read a record that is not a plain event."""
+        kind = TYPE.get(word)
+        if kind == RECORD_STRING and self.plain_string(word):
+            return 0
+        if kind == RECORD_METADATA and self.plain_section(word):
+            return 0
+        return self.read_record(word)
 
     def missed_references(self, word: i64, thread: i64, category: i64, name: i64) -> status:
         """Report which indices of an event the provider has not registered, by their entries."""

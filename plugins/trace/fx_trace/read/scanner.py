@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from fx_trace import rules
 from fx_trace.read.scan import Scan
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.behind import Behind
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, Clock
@@ -23,7 +24,9 @@ from fxframework.model.strings import StringPool
 __all__ = ["EVENTS", "LOGS", "PROFILER", "SCHED", "Chunk", "Scanner", "TimedChunk", "Times"]
 
 I64 = NDArray[np.int64]
-WINDOW_WORDS = 1 << 22
+WINDOW_WORDS = 1 << 19
+"""Words of a stretch, whose events are matched while the next one is read."""
+RELEASED_WORDS = 1 << 22
 """Words after which the file's pages are released."""
 FIRST_WORDS = 1 << 17
 """Words read before the capacity for a whole file is estimated."""
@@ -60,6 +63,25 @@ class Chunk:
     """By table, and of `ends`: the row of the chunk's first one."""
 
 
+@attrs.frozen
+class Stretch:
+    """The events of a stretch of the file, to be matched while the scan goes on behind it."""
+
+    events: Mapping[str, NDArray[Any]]
+    """The columns of ``EventRows``, which the scan does not touch any more."""
+    clocks: ClocksInForce
+    complete: bool
+    """Whether there have been complete events."""
+    rows: Mapping[str, int]
+    """Rows so far, by table, and of `ends`."""
+    room: int
+    """Events that the scan has room for."""
+    pids: I64
+    """Of the threads met so far."""
+    unnamed: NDArray[np.int64]
+    """Codes of texts that stand for unknown strings; empty where they are those of before."""
+
+
 class Scanner:
     """Runs ``Scan`` over a file, from its beginning, once."""
 
@@ -71,6 +93,7 @@ class Scanner:
         self.scan = Scan(words, streams, streams.view(np.uint8), pool.pool, self.notes)
         self.scan.max_string = limits.max_string
         self.scan.bounds.max_record = limits.max_record
+        self._known_unnamed = 0
 
     @property
     def position(self) -> int:
@@ -107,12 +130,8 @@ class Scanner:
     def clocks(self) -> list[Clock]:
         """Return the clocks in force so far, by number; 0 counts nanoseconds."""
         rows = self.scan.providers.clocks.filled()
-        return [
-            Clock(rate & U64_MAX, base & U64_MAX, None if wall == -1 else wall & U64_MAX)
-            for rate, base, wall in zip(
-                rows["rate"].tolist(), rows["base"].tolist(), rows["wall"].tolist(), strict=True
-            )
-        ]
+        columns = (rows[name].tolist() for name in ("rate", "base", "wall"))
+        return [_clock(*each) for each in zip(*columns, strict=True)]
 
     def chunks(self, events: int) -> Iterator[Chunk]:
         """Read on, giving chunks of up to about that many events, to the end of the file."""
@@ -122,11 +141,20 @@ class Scanner:
             self._run(self.nbytes // 8)
             yield self._take(first)
 
-    def whole(self, release: Callable[[int, int], None]) -> Chunk:
-        """Read the whole file into one chunk; ``release`` is called with bytes that are done."""
+    def whole(
+        self,
+        release: Callable[[int, int], None],
+        follow: Callable[[Stretch], None],
+        behind: Behind,
+    ) -> Chunk:
+        """Read the whole file into one chunk.
+
+        ``release`` is called with bytes that are done, ``follow``, ``behind`` the scan, with the
+        events of each stretch.
+        """
         scan, first = self.scan, self.rows
         total = self.nbytes // 8
-        done = min(FIRST_WORDS, total)
+        done, released, row = min(FIRST_WORDS, total), 0, 0
         self._run(done)
         if done < total:
             # The rest is likely to be as dense as its beginning was.
@@ -134,11 +162,48 @@ class Scanner:
             for rows in (scan.events, scan.args, scan.sched, scan.logs, scan.blobs, scan.profiler):
                 if rows.rows > FEW:
                     rows.resize(min(int(scale * rows.rows) + 4096, total // 2 + 64 + rows.rows))
-        while done < total:
-            before, done = done, min(done + WINDOW_WORDS, total)
+        while True:
+            behind.do(follow, self._stretch(row))
+            row = scan.events.rows
+            if done - released >= RELEASED_WORDS or done == total:
+                release(8 * released, 8 * done)
+                released = done
+            if done == total:
+                return self._take(first)
+            done = min(done + WINDOW_WORDS, total)
             self._run(done)
-            release(8 * before, 8 * done)
-        return self._take(first)
+
+    def _stretch(self, row: int) -> Stretch:
+        """Return the events from ``row`` on, and what matching needs to know of the others."""
+        scan, providers = self.scan, self.scan.providers
+        segments, clocks = providers.segments.filled(), providers.clocks.filled()
+        begin = max(int(np.searchsorted(segments["events"], row, "right")) - 1, 0)
+        numbers = segments["clock"][begin:]
+        starts = np.maximum(segments["events"][begin:] - row, 0)
+        return Stretch(
+            events={name: column[row:] for name, column in scan.events.filled().items()},
+            clocks=ClocksInForce(
+                np.column_stack((numbers, starts)),
+                {
+                    number: _clock(int(clocks["rate"][number]), int(clocks["base"][number]), -1)
+                    for number in {0, *numbers.tolist()}
+                },
+                small=not scan.large_ticks,
+            ),
+            complete=bool(self.seen(wire.EVENT_DURATION_COMPLETE)),
+            rows=self.rows,
+            room=scan.events.room,
+            pids=providers.known.filled()["pid"],
+            unnamed=self.unnamed(),
+        )
+
+    def unnamed(self) -> I64:
+        """Return the codes of texts that stand for unknown strings, if there are new ones."""
+        codes = self.scan.providers.unnamed
+        if len(codes) == self._known_unnamed:
+            return np.zeros(0, np.int64)
+        self._known_unnamed = len(codes)
+        return np.asarray(codes.first)[np.asarray(codes.value) >= 0]
 
     def _run(self, limit: int) -> bool:
         """Read the records that begin before word ``limit``; False where rows are to be taken."""
@@ -173,56 +238,74 @@ EVENTS, SCHED, LOGS, PROFILER = 1, 2, 3, 4
 """Columns of ``Chunk.segments``."""
 
 
-class Times:
-    """The times of a chunk; ``large_ticks`` is whether a tick count has bit 63 set."""
+def _clock(rate: int, base: int, wall: int) -> Clock:
+    return Clock(rate & U64_MAX, base & U64_MAX, None if wall == -1 else wall & U64_MAX)
 
-    def __init__(self, chunk: Chunk, clocks: list[Clock], *, large_ticks: bool) -> None:
+
+@attrs.frozen
+class ClocksInForce:
+    """Clocks by number, and the rows from which each holds, as ``Chunk.segments`` has them."""
+
+    segments: I64
+    clocks: Mapping[int, Clock]
+    small: bool
+    """Whether no tick count has bit 63 set."""
+
+    def ns(self, ticks: I64, field: int) -> tuple[I64, int]:
+        """Return times in ns, of the same shape, and how many of them do not fit 63 bits.
+
+        They are ``ticks`` where a single clock counts ns and no tick has bit 63 set.
+        """
+        unsigned = ticks.view(np.uint64)
+        parts = self.parts(ticks.size, field)
+        if len(parts) == 1:
+            only = self.clocks[parts[0][0]]
+            return (ticks, 0) if self.small and only.is_identity else only.to_ns(unsigned)
+        out = np.empty(ticks.size, np.int64)
+        lost = 0
+        for clock, start, stop in parts:
+            out[start:stop], missed = self.clocks[clock].to_ns(unsigned[start:stop])
+            lost += missed
+        return out, lost
+
+    def parts(self, rows: int, field: int) -> list[tuple[int, int, int]]:
+        """(clock, first row, row after the last), empty ones left out; at least one."""
+        clocks = [0, *self.segments[:, 0].tolist()]
+        starts = [0, *self.segments[:, field].tolist()]
+        stops = [*starts[1:], rows]
+        parts = [part for part in zip(clocks, starts, stops, strict=True) if part[1] < part[2]]
+        return parts or [(0, 0, rows)]
+
+
+class Times:
+    """The times of a chunk; ``events`` are those of events, and how many are lost, if known."""
+
+    def __init__(
+        self, chunk: Chunk, clocks: ClocksInForce, events: tuple[I64, int] | None = None
+    ) -> None:
         self._chunk = chunk
         self._clocks = clocks
-        self._small = not large_ticks
-        self.events, self.lost = self._ns(chunk.events.ticks, EVENTS)
+        self.events, self.lost = events or clocks.ns(chunk.events.ticks, EVENTS)
 
     def may_be_lost(self) -> bool:
         """Return whether a time of any row may not fit 63 bits.
 
         True where one of an event does not.
         """
-        if self.lost or not self._small:
+        if self.lost or not self._clocks.small:
             return True
-        slowest = min(clock.ticks_per_second for clock in self._clocks)
+        clocks = self._clocks.clocks.values()
+        slowest = min(clock.ticks_per_second for clock in clocks)
         bound = NS_MAX * slowest // NS_PER_SECOND
-        farthest = max(clock.base_ticks for clock in self._clocks)
+        farthest = max(clock.base_ticks for clock in clocks)
         rows = (self._chunk.sched.ticks, self._chunk.logs.ticks, self._chunk.profiler.ticks)
         return any(ticks.size and max(int(ticks.max()), farthest) > bound for ticks in rows)
-
-    def _ns(self, ticks: I64, field: int) -> tuple[I64, int]:
-        unsigned = ticks.view(np.uint64)
-        parts = self._parts(ticks.size, field)
-        if len(parts) == 1 and self._small and self._clocks[parts[0][0]].is_identity:
-            return ticks, 0
-        if len(parts) == 1:
-            return self._clocks[parts[0][0]].to_ns(unsigned)
-        out = np.empty(ticks.size, np.int64)
-        lost = 0
-        for clock, start, stop in parts:
-            out[start:stop], missed = self._clocks[clock].to_ns(unsigned[start:stop])
-            lost += missed
-        return out, lost
-
-    def _parts(self, rows: int, field: int) -> list[tuple[int, int, int]]:
-        """(clock, first row, row after the last), empty ones left out; at least one."""
-        segments = self._chunk.segments
-        clocks = [0, *segments[:, 0].tolist()]
-        starts = [0, *segments[:, field].tolist()]
-        stops = [*starts[1:], rows]
-        parts = [part for part in zip(clocks, starts, stops, strict=True) if part[1] < part[2]]
-        return parts or [(0, 0, rows)]
 
     def by_clock(self, *columns: list[int]) -> Iterator[NDArray[np.uint64]]:
         """For each column, given by clock, its value for each event, shape (events,)."""
         for column in columns:
             rows = self._chunk.events.ticks.size
-            parts = self._parts(rows, EVENTS)
+            parts = self._clocks.parts(rows, EVENTS)
             if len(parts) == 1:
                 yield np.broadcast_to(np.uint64(column[parts[0][0]]), rows)
                 continue
@@ -233,13 +316,13 @@ class Times:
 
     def finish(self) -> I64:
         """Ends of complete events, shape (events,); other rows mean nothing."""
-        return self._ns(self._chunk.events.word, EVENTS)[0]
+        return self._clocks.ns(self._chunk.events.word, EVENTS)[0]
 
     def outside(self, ticks: I64, field: int) -> NDArray[np.bool_]:
         """Return which times of a table, of shape (rows,), do not fit 63 bits."""
         unsigned, out = ticks.view(np.uint64), np.zeros(ticks.size, np.bool_)
-        for number, start, stop in self._parts(ticks.size, field):
-            clock, rows = self._clocks[number], unsigned[start:stop]
+        for number, start, stop in self._clocks.parts(ticks.size, field):
+            clock, rows = self._clocks.clocks[number], unsigned[start:stop]
             first, behind = clock.ticks(NS_MIN), clock.ticks(NS_MAX + 1)
             if first > 0:
                 out[start:stop] |= rows < np.uint64(first)
@@ -249,15 +332,15 @@ class Times:
 
     def sched(self) -> I64:
         """Return the times of scheduling rows."""
-        return self._ns(self._chunk.sched.ticks, SCHED)[0]
+        return self._clocks.ns(self._chunk.sched.ticks, SCHED)[0]
 
     def logs(self) -> I64:
         """Return the times of log rows."""
-        return self._ns(self._chunk.logs.ticks, LOGS)[0]
+        return self._clocks.ns(self._chunk.logs.ticks, LOGS)[0]
 
     def profiler(self) -> I64:
         """Return the times of profiler rows."""
-        return self._ns(self._chunk.profiler.ticks, PROFILER)[0]
+        return self._clocks.ns(self._chunk.profiler.ticks, PROFILER)[0]
 
 
 @attrs.frozen
