@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fxframework.exporters.stacks import Frames, left_out, no_calls, tree_of
+from fxframework.exporters.perfetto.wire import integer, message, varint
+from fxframework.exporters.stacks import Frames, place_of, stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
 from fxframework.kit.export import Export
@@ -20,8 +21,6 @@ from fxframework.model.strings import StringPool
 
 __all__ = ["PprofExport"]
 
-VARINT, LENGTH = 0, 2
-"""Wire types of Protocol Buffers."""
 # Fields of the message Profile.
 SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE = 1, 2, 4, 5, 6
 CHUNK = 1 << 12
@@ -42,13 +41,7 @@ class PprofExport(Export):
 
     def write(self, capture: Capture) -> None:
         """Add the stacks of a capture. Raises WriteRefusedError if it has no calls."""
-        options = self._options
-        self._dropped += left_out(capture)
-        tree = tree_of(
-            capture, self._dropped, by=options["by"], per_thread=True, depth=options["depth"]
-        )
-        if len(tree) == len(tree.roots):
-            raise no_calls(capture)
+        tree = stacks_of(capture, {**self._options, "thread": True}, self._dropped)
         summary = capture.summary()
         capture.trim()  # the tree has all that is written
         if not self._begun:
@@ -56,7 +49,7 @@ class PprofExport(Export):
             types = [
                 self._value_type(name, unit) for name, unit in (("calls", "count"), ("time", "ns"))
             ]
-            self._sink.write(b"".join(_bytes(SAMPLE_TYPE, message) for message in types))
+            self._sink.write(b"".join(message(SAMPLE_TYPE, each) for each in types))
         locations = self._functions.numbers_of(tree.functions).data
         counts, times = (view(column, np.int64) for column in (tree.count, tree.in_ns(tree.own)))
         numbers = view(tree.function, np.int32)
@@ -65,15 +58,15 @@ class PprofExport(Export):
         label = b""
         for node, depth in tree.walk():
             if not depth:
-                label = _int(1, thread) + _int(2, self._text(tree.roots[node]))
+                label = integer(1, thread) + integer(2, self._text(tree.roots[node]))
                 continue
             del path[depth - 1 :]
             path.append(locations[numbers[node]] + 1)
             if counts[node] or times[node]:
                 sample = (
-                    _bytes(1, _packed(reversed(path)))
-                    + _bytes(2, _packed((counts[node], times[node])))
-                    + _bytes(3, label)
+                    message(1, _packed(reversed(path)))
+                    + message(2, _packed((counts[node], times[node])))
+                    + message(3, label)
                 )
                 self._put(SAMPLE, sample)
         if summary.start_ns is not None and summary.end_ns is not None:
@@ -84,7 +77,7 @@ class PprofExport(Export):
         if self._begun:
             unit = self._text("time")
             for number, (called, source) in enumerate(self._functions, 1):
-                self._put(LOCATION, _int(1, number) + _bytes(4, _int(1, number)))
+                self._put(LOCATION, integer(1, number) + message(4, integer(1, number)))
                 self._put(FUNCTION, self._function(number, called, source))
             for code in range(len(self._strings)):
                 self._put(STRING_TABLE, self._strings.bytes_of(code))
@@ -95,7 +88,9 @@ class PprofExport(Export):
 
     def _put(self, field: int, value: bytes | int) -> None:
         """Write a field of the profile, buffered."""
-        self._waiting.append(_int(field, value) if isinstance(value, int) else _bytes(field, value))
+        self._waiting.append(
+            integer(field, value) if isinstance(value, int) else message(field, value)
+        )
         if len(self._waiting) == CHUNK:
             self._sink.write(b"".join(self._waiting))
             self._waiting.clear()
@@ -105,45 +100,15 @@ class PprofExport(Export):
 
     def _value_type(self, name: str, unit: str) -> bytes:
         unit = "nanoseconds" if unit == "ns" else unit
-        return _int(1, self._text(name)) + _int(2, self._text(unit))
+        return integer(1, self._text(name)) + integer(2, self._text(unit))
 
     def _function(self, number: int, called: int, source: int) -> bytes:
-        file, line = _place(self._strings[source])
+        file, line, _ = place_of(self._strings[source])
         return (
-            _int(1, number) + _int(2, called) + _int(3, called) + _int(4, self._text(file))
-            + _int(5, line)
+            integer(1, number) + integer(2, called) + integer(3, called)
+            + integer(4, self._text(file)) + integer(5, line or 0)
         )  # fmt: skip
 
 
-def _place(source: str) -> tuple[str, int]:
-    """Return file and line of ``file:line:column``."""
-    parts = source.rsplit(":", 2)
-    if len(parts) == 3 and parts[1].isdecimal():
-        return parts[0], int(parts[1])
-    return source, 0
-
-
-# --- Protocol Buffers --------------------------------------------------------------------------
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _int(field: int, value: int) -> bytes:
-    """Encode a nonnegative integer field."""
-    return _varint(field << 3 | VARINT) + _varint(value)
-
-
-def _bytes(field: int, data: bytes) -> bytes:
-    """Encode a field of bytes: a string or a message."""
-    return _varint(field << 3 | LENGTH) + _varint(len(data)) + data
-
-
 def _packed(values: Iterable[int]) -> bytes:
-    return b"".join(map(_varint, values))
+    return b"".join(map(varint, values))

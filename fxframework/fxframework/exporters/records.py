@@ -36,7 +36,7 @@ from fxframework.kernels.digests import LineDigests
 from fxframework.kit.export import Export
 from fxframework.kit.line_packing import LinePacker
 from fxframework.kit.lossless import RecordRewriter
-from fxframework.model.capture import Capture, OpenRequest, Record, Summary
+from fxframework.model.capture import Capture, OpenRequest, Record
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 from fxframework.registry import Option, Reader, RecordWriter, Writer
@@ -608,25 +608,8 @@ class OpaqueCapture(Capture):
         if self.source.size:
             yield OpaqueRecord(0, self.source.size, self.source.read(0, self.source.size))
 
-    def summary(self) -> Summary:
-        """Return a summary with one damaged record."""
-        count = int(self.source.size > 0)
-        return Summary(
-            records=count,
-            kinds={"damaged": count} if count else {},
-            start_ns=None,
-            end_ns=None,
-            facts={},
-        )
-
-    def scan(self) -> None:
-        """Do nothing: all findings are known."""
-
     def _table(self, name: str) -> Table:
         raise AssertionError(name)  # it has only `diagnostics`
-
-    def _batches(self, name: str, rows: int) -> Iterator[Table]:
-        raise AssertionError(name, rows)
 
 
 def open_raw_writer(

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Calls, ThreadNames
 from fxframework.exporters.pairing import Pairing
-from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, Frames, left_out, no_calls
+from fxframework.exporters.stacks import (
+    ASYNCHRONOUS,
+    UNFINISHED,
+    Frames,
+    left_out,
+    no_calls,
+    place_of,
+)
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import NATURAL, SIGNED, TEXT
 from fxframework.kernels.templates import Templates
@@ -133,13 +140,7 @@ def _last_end(start: I64, length: I64) -> int:
 def _frame(name: str, source: str) -> dict[str, Any]:
     frame: dict[str, Any] = {"name": name}
     if source:
-        parts = source.rsplit(":", 2)  # the name of a file may contain a colon
-        if len(parts) == 3 and not parts[1].isdecimal():
-            parts = source.rsplit(":", 1)
-        file, line, column = (*parts, "", "")[:3]
-        frame["file"] = file
-        if line.isdecimal():
-            frame["line"] = int(line)
-        if column.isdecimal():
-            frame["col"] = int(column)
+        frame["file"], line, column = place_of(source)
+        numbers = (("line", line), ("col", column))
+        frame |= {key: number for key, number in numbers if number is not None}
     return frame

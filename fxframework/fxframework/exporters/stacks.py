@@ -19,7 +19,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import StringPool
 
-__all__ = ["Frames", "left_out", "no_calls", "stacks_of", "tree_of"]
+__all__ = ["Frames", "left_out", "no_calls", "place_of", "stacks_of"]
 
 ASYNCHRONOUS = "asynchronous slices"
 UNFINISHED = "lengths of calls that never ended"
@@ -44,32 +44,23 @@ def left_out(capture: Capture) -> Counter[str]:
     return dropped
 
 
-def tree_of(
-    capture: Capture, dropped: Counter[str], *, by: str, per_thread: bool, depth: int
-) -> CallTree:
-    """Return the call tree of a capture down to ``depth``; count what is omitted."""
-    tree = call_tree(capture, by=by, per_thread=per_thread, depth=depth)
-    found: Mapping[str, int] = {
-        ASYNCHRONOUS: tree.asynchronous,
-        UNFINISHED: int(tree.unfinished.sum()),
-        DEEP: tree.deep,
-    }
-    dropped.update({name: count for name, count in found.items() if count})
-    return tree
-
-
 def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str]) -> CallTree:
     """Return the call tree for the options `by`, `thread` and `depth`; count what is omitted.
 
     Raises WriteRefusedError, and counts nothing, if there are no calls.
     """
-    omitted = left_out(capture)
-    tree = tree_of(
-        capture, omitted, by=options["by"], per_thread=options["thread"], depth=options["depth"]
+    tree = call_tree(
+        capture, by=options["by"], per_thread=options["thread"], depth=options["depth"]
     )
     if len(tree) == len(tree.roots):
         raise no_calls(capture)
-    dropped += omitted
+    found = {
+        ASYNCHRONOUS: tree.asynchronous,
+        UNFINISHED: int(tree.unfinished.sum()),
+        DEEP: tree.deep,
+    }
+    dropped.update(left_out(capture))
+    dropped.update({name: count for name, count in found.items() if count})
     return tree
 
 
@@ -78,6 +69,18 @@ def no_calls(capture: Capture) -> WriteRefusedError:
     return WriteRefusedError(
         "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
     )
+
+
+def place_of(source: str) -> tuple[str, int | None, int | None]:
+    """Return file, line and column of ``file:line:column``, whose numbers may be missing."""
+    numbers: list[int] = []
+    head, colon, tail = source.rpartition(":")  # the name of a file may contain a colon
+    while colon and tail.isdecimal() and len(numbers) < 2:
+        source = head
+        numbers.insert(0, int(tail))
+        head, colon, tail = source.rpartition(":")
+    line, column = (*numbers, None, None)[:2]
+    return source, line, column
 
 
 class Frames:

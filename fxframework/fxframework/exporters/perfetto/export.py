@@ -50,6 +50,7 @@ from fxframework.exporters.perfetto.wire import (
     runs,
     string,
 )
+from fxframework.exporters.stacks import place_of
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.kit.export import Export
@@ -167,9 +168,6 @@ class PerfettoExport(Export):
         self._dropped[RENUMBERED] += self._tracks.moved
         return super().close()
 
-    def _packet(self, content: bytes) -> None:
-        self._sink.write(message(1, content + integer(SEQUENCE, self._sequence)))
-
     def _descriptors(self, body: Messages, tails: Sequence[bytes]) -> None:
         """Write track descriptors, each followed by its tail."""
         sizes = np.fromiter(map(len, tails), np.int64, len(tails))
@@ -187,7 +185,7 @@ class PerfettoExport(Export):
             for clock, shift in ((BOOTTIME, 0), (MONOTONIC, 0), (REALTIME, offset))
         )
         head = integer(TIMESTAMP, first) + integer(SEQUENCE_FLAGS, CLEARED)
-        self._packet(head + message(CLOCK_SNAPSHOT, clocks))
+        _write_packet(self._sink, self._sequence, head + message(CLOCK_SNAPSHOT, clocks))
 
 
 def _write_packet(sink: Sink, sequence: int, content: bytes) -> None:
@@ -641,12 +639,9 @@ class _CaptureWriter:
 
 def _location(iid: int, name: str, source: str) -> bytes:
     """Encode a SourceLocation from ``file:line:column``."""
-    file, _, place = source.partition(":")
-    line = place.partition(":")[0]
+    file, line, _ = place_of(source)
     found = integer(1, iid) + string(2, file) + string(3, name)
-    if line.isdecimal() and int(line) < 1 << 31:
-        found += integer(4, int(line))
-    return found
+    return found + integer(4, line) if line is not None and line < 1 << 31 else found
 
 
 def _utc_offset(capture: Capture) -> int:
