@@ -244,11 +244,7 @@ class Appended(View):
         offsets = table.array("offset")
         mask = (offsets >= self._first) & (offsets < self._stop)
         part = table if mask.all() else table.select(mask)
-        if not self._shift:
-            return part
-        columns: dict[str, Any] = {name: lambda name=name: part[name] for name in part.columns}
-        columns["offset"] = part.array("offset") + self._shift
-        return Table(part.schema, len(part), columns, part.pool)
+        return part.replaced(offset=part.array("offset") + self._shift) if self._shift else part
 
 
 class _Shifted:

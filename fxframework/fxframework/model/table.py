@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import reprlib
 from collections import namedtuple
@@ -211,6 +212,11 @@ class Table:
             return make
 
         return Table(self.schema, count, {name: picked(name) for name in self.columns}, self.pool)
+
+    def replaced(self, **columns: ColumnData) -> Table:
+        """Return the table with other values in these columns; the others are made when used."""
+        others = {name: functools.partial(self.__getitem__, name) for name in self.columns}
+        return Table(self.schema, self._rows, {**others, **columns}, self.pool)
 
     def batches(self, rows: int) -> Iterator[Table]:
         """Yield the rows in order, at most ``rows`` at a time."""

@@ -91,11 +91,6 @@ class AlignedCapture(View):
         self.alignment = alignment
 
     @property
-    def name(self) -> str:
-        """As in the whole capture."""
-        return self.whole.name
-
-    @property
     def utc_offset_ns(self) -> int | None:
         """Nanoseconds since the Unix epoch at time 0 of the timeline."""
         return self.clocks.get("utc")
@@ -128,17 +123,10 @@ class AlignedCapture(View):
         line = self.alignment.line
         if line.is_identity or "ts" not in table.columns:
             return table
-        start, _ = line.times(table.array("ts"))
-        columns: dict[str, Any] = {name: _lazy_column(table, name) for name in table.columns}
-        columns["ts"] = start
+        moved = {"ts": line.times(table.array("ts"))[0]}
         if "dur" in table.columns and line.rate != 1:
-            columns["dur"] = _durations(line, table.array("ts"), table.array("dur"))
-        return Table(table.schema, len(table), columns, table.pool)
-
-
-def _lazy_column(table: Table, name: str) -> Any:
-    """Return a function that returns the column."""
-    return lambda: table[name]
+            moved["dur"] = _durations(line, table.array("ts"), table.array("dur"))
+        return table.replaced(**moved)
 
 
 def _durations(line: Line, start: I64, length: I64) -> I64:

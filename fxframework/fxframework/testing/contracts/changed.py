@@ -143,8 +143,7 @@ def shifted(by: int) -> Change:
     def moved(given: Table) -> Table:
         if "ts" not in given:
             return given
-        columns = {**_columns(given), "ts": given.array("ts") + np.int64(by)}
-        return Table(given.schema, len(given), columns, given.pool)
+        return given.replaced(ts=given.array("ts") + np.int64(by))
 
     return lambda capture: _through(capture, moved)
 

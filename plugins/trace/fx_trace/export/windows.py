@@ -6,9 +6,7 @@ order, and arguments joined to their records.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,13 +97,7 @@ def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
     for batch in batches:
         offsets = batch.array("offset")
         ordered = offsets if read_order is None else read_order(offsets)
-        if ordered is offsets:
-            yield batch
-            continue
-        columns: dict[str, Any] = {
-            name: functools.partial(batch.__getitem__, name) for name in batch.columns
-        }
-        yield Table(batch.schema, len(batch), {**columns, "offset": ordered}, batch.pool)
+        yield batch if ordered is offsets else batch.replaced(offset=ordered)
 
 
 def _fill(
