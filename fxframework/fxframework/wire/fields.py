@@ -120,6 +120,11 @@ class Field(Expression):
         leaves = () if self.when is None else self.when.leaves()
         return any(leaf is SIZE or leaf is AT for leaf in leaves)
 
+    @property
+    def changes_state(self) -> bool:
+        """Whether later records depend on it."""
+        return False
+
     def least(self) -> int:
         """Return the fewest bytes that it takes."""
         return 0
@@ -244,6 +249,11 @@ class Number(Limited):
         self.adds = adds
         self.flag = False
         self.size_unit, self.size_plus = 1, 0
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether it sets a register."""
+        return self.sets is not None or self.adds is not None
 
     @functools.cached_property
     def range(self) -> tuple[int, int]:
@@ -741,6 +751,11 @@ class Text(Span):
         self.index = None if refers is None else refers.index
         self.inline = inline
         self.empty = empty
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether it is declared in a table."""
+        return self.defines is not None
 
     def expressions(self) -> list[Expression]:
         """Return the expressions that it depends on."""

@@ -15,6 +15,7 @@ import orjson
 
 from fxframework.kernels import ops
 from fxframework.wire.beside import Computed, Spare
+from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.columns import WHICH, Rows, differing
 from fxframework.wire.cursor import mirror
 from fxframework.wire.expressions import Calculation, Constant, Register
@@ -42,6 +43,8 @@ DENSE = 64
 """Most names of an enumeration that are found by number."""
 CODES = 256
 """Numbers of rules that a program may report."""
+REFUSALS = 400
+"""Rules from this number on are of writing."""
 
 
 class Compiler(RowCompiler):
@@ -143,7 +146,7 @@ class Compiler(RowCompiler):
         out = self.out
         if layout.measured or layout.family.rules:
             raise UnfitError
-        if any(field.rules and not self.notes_by(field, layout) for field in layout.fields):
+        if not all(self.notes_by(field, layout) for field in layout.fields):
             raise UnfitError
         self.turn = list(layout.shown) if out.lines else []
         outer, self.sized = self.sized, bool(layout.fixed or layout.family.size is not None)
@@ -211,8 +214,66 @@ class Compiler(RowCompiler):
             self.span(field, prefix)
         elif isinstance(field, Listed):
             self.listed(field, prefix)
+        elif isinstance(field, Choice):
+            self.choice(layout, field, prefix)
+        elif isinstance(field, Again):
+            self.repeated(field, prefix)
+        elif isinstance(field, Check):
+            self.finding(layout, field)
         else:
             raise UnfitError
+
+    def finding(self, layout: Layout, field: Check) -> None:
+        """Add a finding by a rule of the format's own."""
+        if not issubclass(layout.cls, Record) or field.rule >= CODES:
+            raise UnfitError  # it is reported at the beginning of a record
+        value = self.out.calculate(field.shown)
+        self.out.op(ops.EXPECT, self.out.calculate(field.condition == 0), field.rule, 0, value)
+
+    def repeated(self, field: Again, prefix: str) -> None:
+        """Add an earlier number, or whether it is odd."""
+        out, number = self.out, field.number
+        if field in self.sinks:
+            raise UnfitError
+        if not isinstance(field, Flag):
+            wide = 1 << number.nbits
+            sign = (number > field.range[1]) * wide
+            shown = out.calculate(number - sign if field.signed and number.nbits < 64 else number)
+            if out.lines:
+                out.op(ops.SGNSLOT if field.signed else ops.NATSLOT, shown, self.key(field, prefix))
+            return
+        out.op(ops.EXPECT, out.calculate((number & -2) == 0), 0, 1)
+        if out.lines:
+            skip = out.op(ops.JUMPZ, out.calculate(number & 1))
+            out.op(ops.LIT, self.key(field, prefix, b"true"))
+            end = out.op(ops.JUMP, 0)
+            out.patch(skip, 1)
+            out.op(ops.LIT, self.key(field, prefix, b"false"))
+            out.patch(end, 0)
+
+    def choice(self, layout: Layout, field: Choice, prefix: str) -> None:
+        """Add the value of each kind, behind the test of its tag."""
+        out = self.out
+        implied = [
+            (number, Fields(variant for _, variant, _, _ in given if variant in layout.choice_of))
+            for number, given in layout.implied.items()
+        ]
+        ends: list[int] = []
+        for key, variant in [*field.kinds.items(), (None, field.other)]:
+            skip = -1 if key is None else out.op(ops.JUMPZ, out.calculate(field.tag == int(key)))
+            if variant is not None:
+                self.field(layout, variant, prefix)
+            elif out.lines:
+                out.op(ops.LIT, self.key(field, prefix, b"null"))
+            for number, variants in implied:
+                if variants and variant not in variants:  # nothing else says what it is
+                    out.op(ops.EXPECT, out.calculate(number == 0), 0, 1)
+            ends.append(out.op(ops.JUMP, 0))
+            if skip >= 0:
+                out.patch(skip, 1)
+        for end in ends:
+            out.patch(end, 0)
+        self.word = None
 
     def key(self, field: Field, prefix: str, before: bytes = b"") -> int:
         """Return the literal of a key of JSON."""
@@ -289,7 +350,8 @@ class Compiler(RowCompiler):
                 name = orjson.dumps(field.names[int(self.big)])
                 out.op(ops.LIT, self.key(field, prefix, name))
             return shift, mask, sign
-        shown = field.public and field in layout.public and not self.mute
+        shown = field.public and not self.mute
+        shown = shown and (field in layout.public or field in layout.choice_of)
         if out.lines and shown:
             self.show_number(field, prefix, shift, mask, sign)
         for column, _ in self.columns(field):
@@ -410,16 +472,20 @@ class Compiler(RowCompiler):
 
         It reports at the beginning of a record, with a number that the kernel has room for.
         """
+        reading = {each: number for each, number in field.rules.items() if each < REFUSALS}
         plain = isinstance(field, Float) or (
             isinstance(field, Number)
             and not (field.role or field.closed or field.refers is not None)
         )
-        return (
+        here = (
             plain
             and issubclass(layout.cls, Record)
-            and field.rules.keys() <= {106, 108}
-            and all(number < CODES for number in field.rules.values())
+            and reading.keys() <= {106, 108}
+            and all(number < CODES for number in reading.values())
         )
+        of_kinds = field.fields if isinstance(field, Choice) else ()
+        fits = all(self.notes_by(each, layout) and not each.changes_state for each in of_kinds)
+        return (here or not reading) and fits
 
     def check(self, field: Number) -> None:
         """Add the checks of a number, and what it changes."""

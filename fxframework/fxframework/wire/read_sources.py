@@ -430,6 +430,7 @@ class Reader(Source):
             for number, given in self.layout.implied.items()
         }
         word = "if"
+        known = dict(self.numbers)
         for key, variant in [*field.kinds.items(), (None, field.other)]:
             with self.inside("else:" if key is None else f"{word} {tag} == {int(key)}:"):
                 self.values[field.name] = "None"
@@ -440,7 +441,7 @@ class Reader(Source):
                     if given and not any(each is variant for each in given):
                         self.put(f"if {self.numbers[number]}: raise {ANY}")
             word = "elif"
-        self.values[field.name] = name
+        self.values[field.name], self.numbers = name, known
 
 
 def reader_of(layout: Any, *, big: bool, mirrored: bool) -> Callable[..., Any]:

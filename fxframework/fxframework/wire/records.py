@@ -161,9 +161,7 @@ class Layout:
     def changes_state(self) -> bool:
         """Whether records of the class say something about later ones."""
         return bool(self.sets or self.clears or self.mark is not None) or any(
-            (isinstance(field, Number) and (field.sets is not None or field.adds is not None))
-            or (isinstance(field, Text) and field.defines is not None)
-            for field in self.fields
+            field.changes_state for field in self.fields
         )
 
     @property
