@@ -92,9 +92,6 @@ class Importer(Kernel):
     nbytes: i64
     failed: flag
     provider: i64
-    rate: u64
-    high: u64
-    most_high: u64
     ids: PairMap
     providers: Providers
     texts: Pool
@@ -122,9 +119,6 @@ class Importer(Kernel):
         self.nbytes = 0
         self.failed = False
         self.provider = NOBODY
-        self.rate = 0
-        self.high = 0
-        self.most_high = 0
         self.ids = PairMap()
         self.providers = Providers()
         self.texts = Pool()
@@ -212,11 +206,14 @@ class Importer(Kernel):
 
     def nanoseconds(self, word: i64) -> i64:
         """Return the time of ticks as Perfetto computes it, by halves; -1 beyond 63 bits."""
-        ticks: u64 = word & LOW64
-        upper: u64 = ticks >> HALF
-        if self.rate == 0 or upper > self.most_high:
+        rate: u64 = self.providers.rate[self.provider] & LOW64
+        if rate == 0:
             return -1
-        total: u64 = (upper * self.high + (ticks & LOW32) * NS_PER_SECOND // self.rate) & LOW64
+        upper: u64 = (word & LOW64) >> HALF
+        high: u64 = NS_OF_HALF // rate
+        if high and upper > LOW64 // high:
+            return -1
+        total: u64 = (upper * high + (word & LOW32) * NS_PER_SECOND // rate) & LOW64
         return -1 if total > MOST else total
 
     def behind(self, nbytes: i64, at: i64) -> Fallible[i64]:
@@ -261,10 +258,10 @@ class Importer(Kernel):
             return self.track(0, 0)
         return track
 
-    def arguments(self, count: i64, at: i64, drops: flag, named: flag) -> Fallible[i64]:
+    def arguments(self, count: i64, at: i64, drops: flag) -> Fallible[i64]:
         """Take arguments; return the word behind them.
 
-        ``short`` says that the value of one is missing. ``names`` are set if ``named``.
+        ``short`` says that the value of one is missing.
         """
         self.short = False
         self.mistyped = False
@@ -280,8 +277,7 @@ class Importer(Kernel):
                 return -1
             self.kinds[index] = kind
             self.values[index] = wire.ARG_VALUE.get(header)
-            if named:
-                self.names[index] = self.text(ref, at + 1)
+            self.names[index] = self.text(ref, at + 1)
             if kind == wire.ARG_STRING:
                 if self.skip(wire.ARG_STRING_REF.get(header), place, drops) < 0:
                     return -1
@@ -350,7 +346,7 @@ class Importer(Kernel):
         if kind == wire.PROVIDER_EVENT:
             self.note(quirks.BUFFER_FULL)
         elif kind == wire.PROVIDER_SECTION:
-            self.enter(self.ids.get(wire.PROVIDER_ID.get(header), 0))
+            self.provider = self.ids.get(wire.PROVIDER_ID.get(header), 0)
         elif (
             kind == wire.PROVIDER_INFO
             and self.behind(wire.PROVIDER_NAME_LENGTH.get(header), self.at + 1) > 0
@@ -363,19 +359,7 @@ class Importer(Kernel):
         number = self.providers.add_row()
         self.providers.rate[number] = wire.DEFAULT_TICKS_PER_SECOND
         self.ids.put(id, 0, number)
-        return self.enter(number)
-
-    def enter(self, provider: i64) -> status:
-        """Take the records that follow for those of a provider."""
-        self.provider = provider
-        if provider == NOBODY:
-            return 0
-        self.rate = self.providers.rate[provider] & LOW64
-        self.most_high = LOW64
-        if self.rate:
-            self.high = NS_OF_HALF // self.rate
-            if self.high:
-                self.most_high = LOW64 // self.high
+        self.provider = number
         return 0
 
     def initialization(self) -> Fallible[i64]:
@@ -383,7 +367,6 @@ class Importer(Kernel):
         if self.at + 1 >= self.end:
             return self.note(quirks.SHORT)
         self.providers.rate[self.provider] = self.words[self.at + 1]
-        self.enter(self.provider)
         if self.at + 2 < self.end and self.words[self.at + 2]:
             self.note(quirks.BASE_TICK)
         return 0
@@ -439,7 +422,7 @@ class Importer(Kernel):
         if kind != wire.OBJECT_THREAD:
             return self.note(quirks.OBJECT_TYPE)
         count = wire.OBJECT_ARGS.get(header)
-        if self.arguments(count, at, False, True) < 0:
+        if self.arguments(count, at, False) < 0:
             return -1
         process = self.named(PROCESS, wire.ARG_KOID, count)
         return self.note(quirks.ARG_TYPE) if self.mistyped else self.track(process, koid)
@@ -461,7 +444,7 @@ class Importer(Kernel):
         if at >= 0:
             at = self.skip(wire.EVENT_NAME.get(header), at, True)
         if at >= 0:
-            at = self.arguments(count, at, True, count > 1)
+            at = self.arguments(count, at, True)
         if at < 0:
             return -1
         word = 0
@@ -534,7 +517,7 @@ class Importer(Kernel):
             self.track(0, self.words[at])
             at += 1
         count = wire.SWITCH_ARGS.get(header)
-        if self.arguments(count, at, True, True) < 0:
+        if self.arguments(count, at, True) < 0:
             return -1
         if self.short:
             return self.note(quirks.SHORT)
