@@ -10,10 +10,10 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.kernels.templates import Templates
-from fxframework.kit.row_texts import BLOB, NULL, STRING, ArgumentTexts, value_forms
+from fxframework.kit.row_texts import BLOB, NULL, STRING, ArgumentTexts, stretches, value_forms
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, TABLE_CODES
-from fxframework.model.strings import StringPool
+from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = [
@@ -29,6 +29,8 @@ __all__ = [
 Bounds = tuple[NDArray[np.int64], NDArray[np.int64]]
 KEPT = 16 << 20
 """Most bytes of texts kept from one part of a table to the next."""
+STRING_BYTES = 8 << 20
+"""Most bytes of strings of the rows of a part, except a single row."""
 PIECE = 1 << 20
 """Characters collected before they are written."""
 
@@ -107,21 +109,51 @@ class ArgumentMembers:
         """Total number of arguments."""
 
     def parts(self, batches: Iterable[Table]) -> Iterator[tuple[Table, Bounds]]:
-        """Yield batches, in parts that do not have too many arguments, with the bounds of members.
+        """Yield batches, in parts of few arguments and bytes of strings, with bounds of members.
 
         The templates hold the members of a part, and have forgotten what was written before.
         """
         templates = self._texts.templates
         for batch in batches:
-            if self._stream is None or not self.count:
-                templates.forget(KEPT)
-                none = np.zeros(len(batch), np.int64)
-                yield batch, (none, none)
-                continue
-            for some, (starts, stops, columns) in self._stream.pieces(batch.array("row")):
-                templates.forget(KEPT)
-                templates.hold(*self._texts.of(columns, self._stream.kinds(columns)))
-                yield batch.select(some), (starts, stops)
+            for some, (starts, stops, columns) in self._args(batch):
+                part = batch.select(some)
+                nbytes = _string_bytes(part)
+                if columns:
+                    lengths = _lengths(part.pool)
+                    behind = np.cumsum(lengths[columns["name"]] + lengths[columns["str"]])
+                    nbytes += np.append(0, behind)[stops] - np.append(0, behind)[starts]
+                for rows in stretches(nbytes, STRING_BYTES):
+                    templates.forget(KEPT)
+                    first, last = starts[rows][0], stops[rows][-1]
+                    if self._stream is not None and columns:
+                        here = {name: column[first:last] for name, column in columns.items()}
+                        templates.hold(*self._texts.of(here, self._stream.kinds(here)))
+                    yield part.select(rows), (starts[rows] - first, stops[rows] - first)
+
+    def _args(self, batch: Table) -> Iterator[tuple[slice, RowArgs]]:
+        """Yield slices of the rows with their arguments."""
+        if self._stream is None or not self.count:
+            none = np.zeros(len(batch), np.int64)
+            yield slice(None), RowArgs(none, none, {})
+        else:
+            yield from self._stream.pieces(batch.array("row"))
+
+
+def _lengths(pool: StringPool) -> NDArray[np.int64]:
+    """Return the bytes of each string of a pool, and 0 for null."""
+    return np.append(pool.pool.array("lengths"), 0)
+
+
+def _string_bytes(table: Table) -> NDArray[np.int64]:
+    """Return the bytes of the strings of each row."""
+    nbytes = np.zeros(len(table), np.int64)
+    for name in table.columns:
+        column = table[name]
+        if isinstance(column, TextColumn):
+            nbytes += np.diff(column.offsets)
+        elif table.schema.column(name).kind == "code":  # a column may add its strings when made
+            nbytes += _lengths(table.pool)[column]
+    return nbytes
 
 
 COLUMNS = ("parent", "name", "type", "int", "uint", "float", "str")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import attrs
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.temporary import TemporaryFile
+from fxframework.kit.row_texts import stretches
 from fxframework.kit.runs import SortedRuns
 from fxframework.model.clock import NS_MAX
 from fxframework.model.strings import TextColumn
@@ -135,17 +136,8 @@ class InTime:
         for columns, order in self._runs.windows():
             times, starts, sizes, *places = columns.values()
             shown = np.array(places, np.int64).reshape(len(places), times.size)
-            for piece in _pieces(Events(times, data, starts, sizes, shown).take(order)):
-                self._emit(piece)
+            events = Events(times, data, starts, sizes, shown).take(order)
+            for piece in stretches(events.sizes, PIECE_BYTES, PIECE):
+                self._emit(events.take(piece))
             if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
                 mapped.madvise(mmap.MADV_DONTNEED)  # pages that were read count as our memory
-
-
-def _pieces(events: Events) -> Iterator[Events]:
-    behind = np.cumsum(events.sizes)
-    at = 0
-    while at < len(events):
-        taken = int(behind[at - 1]) if at else 0
-        stop = min(at + PIECE, max(at + 1, int(np.searchsorted(behind, taken + PIECE_BYTES))))
-        yield events.take(slice(at, stop))
-        at = stop

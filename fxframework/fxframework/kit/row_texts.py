@@ -38,6 +38,7 @@ __all__ = [
     "json_string",
     "printable_json",
     "repeated",
+    "stretches",
     "value_forms",
     "where",
 ]
@@ -147,6 +148,20 @@ class Numbered:
         if self._shared:
             return np.array([self._templates.text(text) for text in texts], np.int64)
         return self._templates.texts(texts)
+
+
+def stretches(sizes: I64, most: int, rows: int = 1 << 62) -> Iterator[slice]:
+    """Yield slices of rows that have ``most`` bytes and ``rows`` rows at most, but at least one.
+
+    ``sizes`` has the bytes of each row.
+    """
+    behind = np.cumsum(sizes)
+    at = 0
+    while at < sizes.size:
+        taken = int(behind[at - 1]) if at else 0
+        stop = min(at + rows, max(at + 1, int(np.searchsorted(behind, taken + most))))
+        yield slice(at, stop)
+        at = stop
 
 
 def where(
