@@ -6,7 +6,7 @@ import base64
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,25 +37,34 @@ from fx_trace.export.nesting import Nesting
 from fx_trace.export.windows import last_offset, windows
 from fx_trace.format import ArgType, BlobType, SchedulingType
 from fxframework.io.sink import Sink
-from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SIGNED, TEXT
-from fxframework.kernels.templates import Cell
+from fxframework.kernels.parts import HEX, MARK, MICROS, NATURAL, SECONDS, SIGNED, TEXT
+from fxframework.kernels.templates import Cell, Templates
 from fxframework.kit.export import Export
 from fxframework.kit.in_time import Events, InTime
-from fxframework.kit.memo import Memo
-from fxframework.kit.row_texts import Form, Members, groups, json_string, repeated, value_forms
+from fxframework.kit.row_texts import (
+    Form,
+    Lines,
+    Members,
+    Numbered,
+    groups,
+    json_string,
+    repeated,
+    value_forms,
+)
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["HEADER", "JsonExport", "SchedText"]
+__all__ = ["HEADER", "JsonExport", "SchedLines"]
 
 HEADER = "# tracer: nop\n"
 """The first line, by which Perfetto recognises the text."""
 STATES = {2: "T", 3: "S", 4: "Z", 5: "X"}
 """ftrace's letters for thread states at a switch; other states are runnable."""
 RUNNABLE = "R"
-SECOND = 1_000_000_000
+SWITCHED = ("ts", "cpu", "prev", "next", "prev_state", "prev_priority", "next_priority")
+"""Columns of ``sched`` in lines."""
 UNFIT = re.compile(r"[\s\x00-\x1f\x7f]")
 """Characters that would end a name in a line."""
 SPACE = "\N{NO-BREAK SPACE}"
@@ -63,51 +72,58 @@ TID_BITS = 0xFFFF_FFFF
 """Bits of an id that Perfetto keeps."""
 
 
-class SchedText:
-    """Formats rows of ``sched`` as lines of ftrace; ``left_out`` counts rows without a line."""
+class SchedLines:
+    """Renders rows of ``sched`` as lines of ftrace; ``left_out`` counts rows without a line."""
 
     def __init__(self, tasks: ThreadNames, names: KernelNames) -> None:
         self.left_out = 0
         """Rows before time 0, which ftrace cannot express."""
+        templates = Templates(b"", b"", b"", width=1)
+        self._lines = Lines(templates)
 
-        def who(thread: int) -> tuple[str, int, int]:
+        def comm(thread: int) -> str:
             pid, tid = tasks.pids[thread], tasks.tids[thread]
             name = names.threads.get((pid, tid)) or tasks.thread_names.get(thread)
-            return _comm(name, tid), tid & TID_BITS, pid & TID_BITS
+            return orjson.dumps(_comm(name, tid))[1:-1].decode()
 
-        self._who = Memo(who)
-        """Name, thread and process id of each thread, as in the lines."""
+        def pid(thread: int) -> str:
+            return str(tasks.pids[thread] & TID_BITS or "-----")
 
-    def lines(self, sched: Table) -> Iterable[str]:
-        """Yield a line for each switch and wakeup, with its line end.
+        self._comms = Numbered(templates, comm)
+        self._tids = Numbered(templates, lambda thread: str(tasks.tids[thread] & TID_BITS))
+        self._pids = Numbered(templates, pid)
+        self._cpus = Numbered(templates, "{:03d}".format)
+        self._states = Numbered(templates, lambda state: STATES.get(state, RUNNABLE))
+
+    def of(self, sched: Table) -> bytes:
+        """Return a line for each switch and wakeup, as in a JSON string.
 
         Perfetto reads the seconds as a double and truncates to nanoseconds, so half of one is
         added. Times are exact below 26 days.
         """
-        columns = ("ts", "cpu", "kind", "prev", "next", "prev_state", "prev_priority",
-                   "next_priority")  # fmt: skip
+        self._lines.templates.forget(KEPT)
         sound = sched.array("ts") >= 0
         self.left_out += int(np.count_nonzero(~sound))
-        rows = zip(*(sched.array(name)[sound].tolist() for name in columns), strict=True)
-        who = self._who
-        for ts, cpu, kind, before, after, state, left, entered in rows:
-            when = f"[{cpu:03d}] .... {ts // SECOND}.{ts % SECOND:09d}5"
-            rank = max(entered, 0)
-            next_comm, next_tid, _ = who[after]
-            if kind == SchedulingType.THREAD_WAKEUP:
-                # The waking thread is not recorded.
-                yield (
-                    f"<...>-0 (-----) {when}: sched_waking: comm={next_comm} "
-                    f"pid={next_tid} prio={rank} target_cpu={cpu:03d}\n"
-                )
+        sched = sched.select(sound)
+        for wakes, rows in groups(sched.array("kind") == SchedulingType.THREAD_WAKEUP):
+            some = {name: sched.array(name)[rows] for name in SWITCHED}
+            cpu = self._cpus(some["cpu"])
+            when: list[Cell] = [b") [", cpu, b"] .... ", (SECONDS, some["ts"]), b"5: "]
+            comm, tid = self._comms(some["next"]), self._tids(some["next"])
+            left, entered = (
+                (NATURAL, np.maximum(some[name], 0)) for name in ("prev_priority", "next_priority")
+            )
+            if wakes:  # the waking thread is not recorded
+                line: list[Cell] = [b"<...>-0 (-----", *when, b"sched_waking: comm=", comm]
+                line += [b" pid=", tid, b" prio=", entered, b" target_cpu=", cpu]
             else:
-                comm, tid, pid = who[before]
-                yield (
-                    f"{comm}-{tid} ({pid or '-----'}) {when}: "
-                    f"sched_switch: prev_comm={comm} prev_pid={tid} "
-                    f"prev_prio={max(left, 0)} prev_state={STATES.get(state, RUNNABLE)} ==> "
-                    f"next_comm={next_comm} next_pid={next_tid} next_prio={rank}\n"
-                )
+                old_comm, old_tid = self._comms(some["prev"]), self._tids(some["prev"])
+                line = [old_comm, b"-", old_tid, b" (", self._pids(some["prev"]), *when]
+                line += [b"sched_switch: prev_comm=", old_comm, b" prev_pid=", old_tid]
+                line += [b" prev_prio=", left, b" prev_state=", self._states(some["prev_state"])]
+                line += [b" ==> next_comm=", comm, b" next_pid=", tid, b" next_prio=", entered]
+            self._lines.put(rows, *line, rb"\n")
+        return self._lines.joined()[0].data.tobytes()
 
 
 def _comm(name: str | None, tid: int) -> str:
@@ -197,7 +213,7 @@ class JsonExport(Export):
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")
         if self._sched != "fuchsia":
-            self._put_ftrace(capture, SchedText(tasks, names))
+            self._put_ftrace(capture, SchedLines(tasks, names))
         if self._sched != "ftrace":
             self._put_system(capture, names, events)
         branches = self._last_branches(capture)
@@ -211,16 +227,15 @@ class JsonExport(Export):
             self._sink.write((self._comma + ",\n".join(items)).encode())
             self._comma = ",\n"
 
-    def _put_ftrace(self, capture: Capture, text: SchedText) -> None:
+    def _put_ftrace(self, capture: Capture, lines: SchedLines) -> None:
         """Write context switches for Perfetto, if there are any."""
-        head = f',"{FTRACE_KEY}":"{json_string(HEADER)[1:-1]}'
+        head = f',"{FTRACE_KEY}":"{json_string(HEADER)[1:-1]}'.encode()
         for batch in capture.batches("sched"):
-            lines = json_string("".join(text.lines(batch)))[1:-1]
-            self._sink.write((head + lines).encode())
-            head = ""
+            self._sink.write(head + lines.of(batch))
+            head = b""
         if not head:
             self._sink.write(b'"')
-        self._dropped["context switches before time 0, for Perfetto"] = text.left_out
+        self._dropped["context switches before time 0, for Perfetto"] = lines.left_out
 
     def _put_system(self, capture: Capture, names: KernelNames, events: _JsonEvents) -> None:
         """Write names and context switches for Fuchsia's tools."""
