@@ -117,7 +117,7 @@ def test_the_example_of_a_writer_of_ones_own(tmp_path: Path) -> None:
 def test_the_kit_is_imported_piece_by_piece() -> None:
     import fxframework.testing as kit
 
-    assert set(kit.__all__) <= set(dir(kit)) | set(kit._MODULES)
+    assert set(kit.__all__) <= set(dir(kit))
     for name in kit.__all__:
         assert getattr(kit, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -5,25 +5,14 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fxframework.replay.report import Report, StepReport, junit
     from fxframework.replay.runner import replay
     from fxframework.replay.scenario import Scenario, ScenarioError, json_schema, load, parse
-
-_MODULES = {
-    "Report": "report",
-    "Scenario": "scenario",
-    "ScenarioError": "scenario",
-    "StepReport": "report",
-    "json_schema": "scenario",
-    "junit": "report",
-    "load": "scenario",
-    "parse": "scenario",
-    "replay": "runner",
-}
 
 __all__ = [
     "Report",
@@ -37,9 +26,11 @@ __all__ = [
     "replay",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fxframework.replay.report": "Report StepReport junit",
+        "fxframework.replay.runner": "replay",
+        "fxframework.replay.scenario": "Scenario ScenarioError json_schema load parse",
+    },
+)

@@ -10,8 +10,9 @@ an emulated target and the replay of scenarios.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fxframework.testing.contracts import (
@@ -30,26 +31,6 @@ if TYPE_CHECKING:
     )
     from fxframework.testing.crashtest import CrashReport, RecordedMemory
     from fxframework.testing.readback import ReadsBack, reads_back
-
-# Every run of pytest imports this package because of its plugin, so imports are lazy.
-_MODULES = {
-    "FOREIGN": "contracts",
-    "Contract": "contracts",
-    "CrashReport": "crashtest",
-    "DeviceContract": "contracts",
-    "Expected": "contracts",
-    "ExporterContract": "contracts",
-    "ReaderContract": "contracts",
-    "ReadsBack": "readback",
-    "RecordedMemory": "crashtest",
-    "Sample": "contracts",
-    "StepContract": "contracts",
-    "WriterContract": "contracts",
-    "check_capture": "contracts",
-    "check_golden": "contracts",
-    "open_bytes": "contracts",
-    "reads_back": "readback",
-}
 
 __all__ = [
     "FOREIGN",
@@ -70,9 +51,14 @@ __all__ = [
     "reads_back",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+# Every run of pytest imports this package because of its plugin.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fxframework.testing.contracts": "FOREIGN Contract DeviceContract Expected "
+        "ExporterContract ReaderContract Sample StepContract WriterContract check_capture "
+        "check_golden open_bytes",
+        "fxframework.testing.crashtest": "CrashReport RecordedMemory",
+        "fxframework.testing.readback": "ReadsBack reads_back",
+    },
+)
