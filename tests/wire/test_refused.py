@@ -143,6 +143,19 @@ def limit_without_a_size() -> None:
         text: str = wire.text(until=b"\0")
 
 
+def hidden_kind_of_others() -> None:
+    class Base(wire.Record, size=8):
+        _kind = wire.kind(wire.u8())
+
+    class One(Base, kind=1):
+        pass
+
+    class Other(Base, kind=wire.OTHER):
+        pass
+
+    wire.Format("x", "x", Base, codes="XXX")
+
+
 def two_limits_of_a_kind() -> None:
     version = wire.register()
 
@@ -177,6 +190,7 @@ CASES: dict[Callable[[], Any], str] = {
     truth: "no truth value",
     float_in_an_expression: r"Base._high: depends on .*load: expressions are of integers",
     limit_without_a_size: "One: says most=…, but no field says a size",
+    hidden_kind_of_others: "Other._kind: tells which other kind it is, so its name must be public",
     two_limits_of_a_kind: "New: says not the most=8 of its kind",
     unknown_option_of_a_field: "a field of kind float has no option 'below'",
 }

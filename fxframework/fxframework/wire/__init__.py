@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         byte_order,
         byte_sum,
         byte_xor,
+        checksum,
         choice,
         computed,
         crc32,
@@ -91,6 +92,7 @@ __all__ = [
     "by_cursor", "byte_order",
     "byte_sum",
     "byte_xor",
+    "checksum",
     "choice",
     "computed",
     "crc32",
@@ -128,9 +130,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor choice "
-        "computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer kind listed "
-        "number_of octets register rows size spare surplus table text texts u8 u16 u32 u64",
+        "fxframework.wire.declarations": "AT SIZE always bits byte_order byte_sum byte_xor "
+        "checksum choice computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer "
+        "kind listed number_of octets register rows size spare surplus table text texts u8 u16 u32 "
+        "u64",
         "fxframework.wire.reading": "by_cursor",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",

@@ -6,7 +6,7 @@ Where kernels are built, ``fxframework.wire`` is empty: a format whose constants
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fxframework.errors import PluginError
@@ -32,6 +32,7 @@ __all__ = [
     "byte_order",
     "byte_sum",
     "byte_xor",
+    "checksum",
     "choice",
     "computed",
     "crc32",
@@ -263,6 +264,11 @@ def byte_sum() -> Any:
 def byte_xor() -> Any:
     """The exclusive or of the record's bytes before the field."""
     return Checksum("xor")
+
+
+def checksum(of: Callable[[Any], int]) -> Any:
+    """A checksum of the format's own: a function of the record's bytes before the field."""
+    return Checksum("checksum", of)
 
 
 def table(name: str, *, closed: bool = False) -> Any:

@@ -172,17 +172,15 @@ class Register(Expression):
 class Checksum(Expression):
     """A checksum of the record's bytes before the field that has it."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, of: Callable[[Any], int] | None = None) -> None:
         self.kind = kind
+        self.of = of or CHECKSUMS[kind]
+        """Returns the checksum of some bytes."""
 
     @property
     def number(self) -> int:
-        """The number of the kind, for programs."""
-        return list(CHECKSUMS).index(self.kind)
-
-    def of(self, data: Any) -> int:
-        """Return the checksum of some bytes."""
-        return CHECKSUMS[self.kind](data)
+        """The number of the kind, for programs; -1 for a function of the format's own."""
+        return list(CHECKSUMS).index(self.kind) if self.kind in CHECKSUMS else -1
 
     def value(self, known: Mapping[Any, int]) -> int:
         """Return the checksum, once it was computed."""

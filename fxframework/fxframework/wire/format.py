@@ -89,6 +89,10 @@ class Format:
             raise PluginError(f"{name}: {base.__qualname__} has no records of any kind")
         if family.other is not None:
             self.classes.append(family.other)
+            for field in family.kinds:
+                if not field.public:
+                    what = "tells which other kind it is, so its name must be public"
+                    raise declaration_error(family.other, field, what)
         if (family.align & family.align - 1) or family.align < 1:
             raise declaration_error(base, None, f"align is {family.align}, not a power of two")
         marks = [cls for cls in self.classes if cls.layout.mark is not None]

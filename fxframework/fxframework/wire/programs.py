@@ -491,7 +491,7 @@ class Compiler(RowCompiler):
         """Add the checks of a number, and what it changes."""
         out, slot = self.out, self.slot(field)
         for checksum in field.checksums:
-            if isinstance(field, Bits):
+            if isinstance(field, Bits) or checksum.number < 0:
                 raise UnfitError
             out.slots[checksum] = out.new()
             nbytes = field.nbits // 8
