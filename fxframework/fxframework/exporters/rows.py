@@ -10,10 +10,19 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.kernels.templates import Templates
-from fxframework.kit.row_texts import BLOB, NULL, STRING, ArgumentTexts, stretches, value_forms
+from fxframework.kit.row_texts import (
+    BLOB,
+    NULL,
+    STRING,
+    ArgumentTexts,
+    stretches,
+    string_bytes,
+    string_lengths,
+    value_forms,
+)
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, TABLE_CODES
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 __all__ = [
@@ -22,7 +31,6 @@ __all__ = [
     "Columns",
     "Task",
     "json_arguments",
-    "pieces",
     "tasks",
 ]
 
@@ -31,8 +39,6 @@ KEPT = 16 << 20
 """Most bytes of texts kept from one part of a table to the next."""
 STRING_BYTES = 8 << 20
 """Most bytes of strings of the rows of a part, except a single row."""
-PIECE = 1 << 20
-"""Characters collected before they are written."""
 
 
 class Task(NamedTuple):
@@ -66,21 +72,6 @@ def tasks(capture: Capture) -> dict[int, Task]:
         number: Task(pid, tid, processes.get(pid), name)
         for number, pid, tid, name in zip(ids, pids, tids, table.texts("name"), strict=True)
     }
-
-
-def pieces(texts: Iterable[str]) -> Iterator[bytes]:
-    """Concatenate texts as UTF-8, and yield them in pieces of a few megabytes at most."""
-    some: list[str] = []
-    held = 0
-    for text in texts:
-        some.append(text)
-        held += len(text)
-        if held > PIECE:
-            yield "".join(some).encode("utf-8", "replace")
-            some.clear()
-            held = 0
-    if some:
-        yield "".join(some).encode("utf-8", "replace")
 
 
 def json_arguments(
@@ -117,9 +108,9 @@ class ArgumentMembers:
         for batch in batches:
             for some, (starts, stops, columns) in self._args(batch):
                 part = batch.select(some)
-                nbytes = _string_bytes(part)
+                nbytes = string_bytes(part)
                 if columns:
-                    lengths = _lengths(part.pool)
+                    lengths = string_lengths(part.pool)
                     behind = np.cumsum(lengths[columns["name"]] + lengths[columns["str"]])
                     nbytes += np.append(0, behind)[stops] - np.append(0, behind)[starts]
                 for rows in stretches(nbytes, STRING_BYTES):
@@ -137,23 +128,6 @@ class ArgumentMembers:
             yield slice(None), RowArgs(none, none, {})
         else:
             yield from self._stream.pieces(batch.array("row"))
-
-
-def _lengths(pool: StringPool) -> NDArray[np.int64]:
-    """Return the bytes of each string of a pool, and 0 for null."""
-    return np.append(pool.pool.array("lengths"), 0)
-
-
-def _string_bytes(table: Table) -> NDArray[np.int64]:
-    """Return the bytes of the strings of each row."""
-    nbytes = np.zeros(len(table), np.int64)
-    for name in table.columns:
-        column = table[name]
-        if isinstance(column, TextColumn):
-            nbytes += np.diff(column.offsets)
-        elif table.schema.column(name).kind == "code":  # a column may add its strings when made
-            nbytes += _lengths(table.pool)[column]
-    return nbytes
 
 
 COLUMNS = ("parent", "name", "type", "int", "uint", "float", "str")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,7 +22,8 @@ from fxframework.kernels.sorting import stable_order
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit.json_fields import special_double
 from fxframework.model.schema import ARG_TYPES
-from fxframework.model.strings import TextColumn
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.table import Table
 
 __all__ = [
     "ArgumentTexts",
@@ -34,11 +35,14 @@ __all__ = [
     "distinct",
     "doubles",
     "groups",
+    "in_pieces",
     "json_double",
     "json_string",
     "printable_json",
     "repeated",
     "stretches",
+    "string_bytes",
+    "string_lengths",
     "value_forms",
     "where",
 ]
@@ -46,6 +50,8 @@ __all__ = [
 I64 = NDArray[np.int64]
 FEW, DENSE = 2, 1 << 18
 """Numbers from -FEW up to DENSE are looked up in a table."""
+PIECE = 1 << 20
+"""Characters or bytes of texts that are written together."""
 LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
 """In this range of magnitudes, orjson and Python format doubles identically."""
 
@@ -148,6 +154,37 @@ class Numbered:
         if self._shared:
             return np.array([self._templates.text(text) for text in texts], np.int64)
         return self._templates.texts(texts)
+
+
+def in_pieces(texts: Iterable[str] | Iterable[bytes]) -> Iterator[bytes]:
+    """Concatenate texts as UTF-8, or bytes, and yield them in pieces of about PIECE each."""
+    some: list[bytes] = []
+    held = 0
+    for text in texts:
+        some.append(text.encode("utf-8", "replace") if isinstance(text, str) else text)
+        held += len(text)
+        if held >= PIECE:
+            yield b"".join(some)
+            some, held = [], 0
+    if some:
+        yield b"".join(some)
+
+
+def string_lengths(pool: StringPool) -> I64:
+    """Return the bytes of each string of a pool, and 0 for null."""
+    return np.append(pool.pool.array("lengths"), 0)
+
+
+def string_bytes(table: Table) -> I64:
+    """Return the bytes of the strings of each row."""
+    nbytes = np.zeros(len(table), np.int64)
+    for name in table.columns:
+        column = table[name]
+        if isinstance(column, TextColumn):
+            nbytes += np.diff(column.offsets)
+        elif table.schema.column(name).kind == "code":  # a column may add its strings when made
+            nbytes += string_lengths(table.pool)[column]
+    return nbytes
 
 
 def stretches(sizes: I64, most: int, rows: int = 1 << 62) -> Iterator[slice]:

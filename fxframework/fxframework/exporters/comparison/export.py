@@ -17,8 +17,8 @@ from fxframework.analysis.runs import bin_edges
 from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError
 from fxframework.exporters.comparison.flame import picture, sums
 from fxframework.exporters.page import page
-from fxframework.exporters.rows import pieces
 from fxframework.io.sink import Sink
+from fxframework.kit.row_texts import in_pieces
 
 __all__ = ["OUTPUTS", "write"]
 
@@ -47,7 +47,7 @@ def write(
         if not len(found.paths):
             raise WriteRefusedError("there are no calls to draw", path=out)
         title = f"{sums_up(found)}: red took longer, blue shorter; widths are {widths.upper()}"
-        for piece in pieces(picture(found, widths).svg(title)):
+        for piece in in_pieces(picture(found, widths).svg(title)):
             sink.write(piece)
     elif out.endswith(".csv"):
         _csv(found, sink)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
-from fxframework.exporters.rows import pieces
 from fxframework.exporters.stacks import stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
+from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 
 __all__ = ["FlameExport", "Picture"]
@@ -62,7 +62,7 @@ class FlameExport(Export):
         if self._trees:
             picture = Picture(merged(self._trees), self._options["weight"])
             self._dropped[NARROW] = picture.narrow
-            for piece in pieces(picture.svg(", ".join(self._names))):
+            for piece in in_pieces(picture.svg(", ".join(self._names))):
                 self._sink.write(piece)
         return super().close()
 

@@ -18,7 +18,6 @@ from fx_log.export.presentation import (
     Forms,
     Head,
     Messages,
-    in_pieces,
     left_out,
     nothing_to_write,
     shown_values,
@@ -31,6 +30,7 @@ from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo
+from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -103,7 +103,7 @@ class JournaldExport(Export):
         count = 0
         for batch in walk(capture, entries.fields, self._dropped):
             for piece in in_pieces(entries.of(batch, offset, self._origin)):
-                self._sink.write(b"".join(piece))
+                self._sink.write(piece)
             count += len(batch)
         if not count:
             raise nothing_to_write(capture)

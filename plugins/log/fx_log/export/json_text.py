@@ -13,7 +13,6 @@ from fx_log.export.presentation import (
     Forms,
     Head,
     Texts,
-    in_pieces,
     shown_values,
     walk,
 )
@@ -22,6 +21,7 @@ from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo
+from fxframework.kit.row_texts import in_pieces
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
@@ -54,8 +54,7 @@ class JsonExport(LineExport):
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
         render, lines = self._lines(capture)
         for batch in walk(capture, render, self._dropped):
-            for piece in in_pieces(lines(batch)):
-                yield "\n".join([*piece, ""]).encode()
+            yield from in_pieces(lines(batch))
 
     def _lines(
         self, capture: Capture
@@ -97,7 +96,7 @@ class JsonExport(LineExport):
                 else:
                     keys = f'"keys":{{{self._joined(args)}}},'
                 shown = f'{{"value":"{message}"}}' if given else "{}"
-                yield f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}'
+                yield f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}\n'
 
         return render, lines
 

@@ -50,7 +50,6 @@ __all__ = [
     "Messages",
     "TagNumbers",
     "Texts",
-    "in_pieces",
     "leaf",
     "left_out",
     "message_texts",
@@ -73,8 +72,6 @@ I64 = NDArray[np.int64]
 
 ROWS: Final = 1 << 14
 """Rows of a batch read from a capture."""
-PIECE: Final = 1 << 20
-"""Characters joined before they are written."""
 ENDLESS: Final = NS_MAX
 """Greater than every row number."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
@@ -88,20 +85,6 @@ UNSIGNED: Final = frozenset({4, 2, 7, 8})
 """Integer types, including those of the trace format (`ARG_TYPES` of the standard tables)."""
 FIRST_PRINTABLE: Final = 0x20
 LAST_PRINTABLE: Final = 0x7E
-
-
-def in_pieces(texts: Iterable[D]) -> Iterator[list[D]]:
-    """Yield the texts or bytes in lists of about PIECE each, so that memory is bounded."""
-    piece: list[D] = []
-    size = 0
-    for text in texts:
-        piece.append(text)
-        size += len(text)
-        if size >= PIECE:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
 
 
 class Texts:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kit.row_texts import string_bytes
 from fxframework.model.capture import Capture, Window
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
@@ -20,7 +21,6 @@ ROWS = 1 << 16
 """Rows of a batch."""
 TEXT_BYTES = 8 << 20
 """Most bytes of strings of a window's rows, except those of its last record."""
-_TEXTS = ("category", "name", "str")
 
 
 def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]]:
@@ -56,7 +56,7 @@ def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]
 def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
     """Yield the window, in pieces if its rows refer to many bytes of strings."""
     offsets = {name: table.array("offset") for name, table in window.items()}
-    costs = {name: _text_bytes(table) for name, table in window.items()}
+    costs = {name: string_bytes(table) for name, table in window.items()}
     if sum(int(cost.sum()) for cost in costs.values()) <= TEXT_BYTES:
         yield window
         return
@@ -76,16 +76,6 @@ def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
                 piece[name] = table.select(slice(start, stop))
         if piece:
             yield piece
-
-
-def _text_bytes(table: Table) -> I64:
-    """Return the bytes of the strings that each row refers to, int64."""
-    lengths = np.append(table.pool.pool.array("lengths"), 0)
-    bytes_of = np.zeros(len(table), np.int64)
-    for name in _TEXTS:
-        if name in table.columns:
-            bytes_of += lengths[table.array(name)]
-    return bytes_of
 
 
 def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:

@@ -17,9 +17,9 @@ from fxframework.model.capture import Capture
 class EventExport(Export):
     """Writes the events of captures."""
 
-    def _put(self, lines: Sequence[str], between: str = "\n") -> None:
+    def _put(self, lines: Sequence[str]) -> None:
         if lines:
-            self._sink.write((between.join(lines) + between).encode())
+            self._sink.write(("\n".join(lines) + "\n").encode())
 
 
 class SingleExport(EventExport):
