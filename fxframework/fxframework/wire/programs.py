@@ -17,13 +17,14 @@ from fxframework.kernels import ops
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.choices import Again, Check, Choice, Flag
 from fxframework.wire.columns import WHICH, Rows, differing
-from fxframework.wire.cursor import mirror
+from fxframework.wire.cursor import SIZE, mirror
 from fxframework.wire.expressions import Calculation, Constant, Register
 from fxframework.wire.families import Fields
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
 from fxframework.wire.format import Format, kinds_of
 from fxframework.wire.lists import Listed
 from fxframework.wire.operations import (
+    NBYTES,
     POS,
     SYMBOLS,
     Compiled,
@@ -97,7 +98,7 @@ class Compiler(RowCompiler):
         out = self.out
         kept = len(out.code)
         self.word, self.saved, self.effects, self.refs = None, {}, [], []
-        self.kept, self.spares, self.start = {}, {}, POS
+        self.kept, self.spares, self.start, out.slots[SIZE] = {}, {}, POS, NBYTES
         if cls in out.left or (not out.lines and cls in getattr(self.format.capture, "watch", ())):
             out.op(ops.HANDOVER)
             return
@@ -167,7 +168,7 @@ class Compiler(RowCompiler):
             if field.when is not None:
                 if out.lines and prefix == "{":
                     raise UnfitError
-                if isinstance(field, Bits) and field in layout.words:
+                if field.changes_state or (isinstance(field, Bits) and field in layout.words):
                     raise UnfitError
                 if field in self.needed:
                     out.op(ops.CONST, self.slot(field), 0)
@@ -735,7 +736,7 @@ class Compiler(RowCompiler):
     def part(self, base: Any) -> None:
         """Add the operations of an item: those of the class for its kind."""
         out, family = self.out, base.layout.family
-        outer = self.start
+        outer, whole = self.start, out.slots[SIZE]
         start = self.start = out.new()
         out.op(ops.MARKSPAN, 2, start)
         limit = -1
@@ -750,6 +751,7 @@ class Compiler(RowCompiler):
             else:
                 nbytes = out.calculate(size * family.unit + family.plus)
             out.op(ops.PUSH, nbytes, limit, max(family.head, 1), start)
+            out.slots[SIZE] = nbytes
         ends: list[int] = []
         if not family.kinds:
             self.item(base, limit)
@@ -763,7 +765,7 @@ class Compiler(RowCompiler):
             out.op(ops.FAIL)
         for end in ends:
             out.patch(end, 0)
-        self.start = outer
+        self.start, out.slots[SIZE] = outer, whole
         if family.pad > 1:
             self.align(family.pad)
 
@@ -809,6 +811,8 @@ class Compiler(RowCompiler):
                 out.op(ops.LIT, out.literal(shown))
                 prefix = ","
         before = len(self.effects)
+        if layout.size:
+            raise UnfitError  # of one kind alone
         self.fields(layout, prefix)
         if len(self.effects) > before or layout.sets or layout.clears:
             raise UnfitError  # what the last item of a list changes is not known after it

@@ -474,6 +474,8 @@ def part_reader(layout: Any, *, big: bool, mirrored: bool) -> Callable[..., Any]
         cls = layout.cls
         if family.kinds:
             cls = family.choose(family.numbers(c.data, at, big, mirrored), c.state.registers)
+            if cls is None:
+                raise UnusualError
         size = family.size_at(c.data, at, big, mirrored) or cls.layout.size
         if not family.head <= size <= limit - at:
             size = limit - at if not size and family.size is None else -1

@@ -404,7 +404,12 @@ class Layout:
             if not family.head <= size <= c.limit - c.at:
                 raise c.short(max(size, family.head))
             c.limit = c.at + size
-        values = cls.layout.read(c)
+        whole = c.known.get(SIZE, 0)
+        c.known[SIZE] = size or whole
+        try:
+            values = cls.layout.read(c)
+        finally:
+            c.known[SIZE] = whole
         if size:
             c.pad_to(c.limit)
         return cls(refs=c.refs or None, offset=start, **values)
