@@ -101,6 +101,7 @@ class Run:
         pool = capture.strings.pool
         self.program = compiled.start(self.source, limits, pool, self.notes, most)
         self.data = view_of(self.source.data)
+        self.walk = Walk(compiled.format, self.source, None, limits)
         self.kinds: dict[str, int] = {}
         self.behind = 0
         self.context = capture.begin()
@@ -133,12 +134,10 @@ class Run:
         return self._one(Walk.next)
 
     def _one(self, read: Callable[[Walk], Any]) -> LosslessRecord:
-        program, format = self.program, self.compiled.format
-        state = ProgramState(self.compiled, program, self.data)
-        walk = Walk(format, self.source, state, self.capture.request.limits)
+        program, walk = self.program, self.walk
+        state = walk.state = ProgramState(self.compiled, program, self.data)
         walk.at = int(program.pos)
-        if not self.compiled.lines:
-            walk.views = []  # rows need the places of fields
+        walk.views = None if self.compiled.lines else []  # rows need the places of fields
         record: LosslessRecord
         record, notes = read(walk)
         for number, offset, value in notes:
