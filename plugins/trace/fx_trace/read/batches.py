@@ -69,13 +69,23 @@ class _Maker:
             return _Picked(np.broadcast_to(np.True_, kind.size))
         return _Picked(mask[kind])
 
-    def common(self, picked: _Picked) -> Columns:
+    def times_of(self, picked: _Picked) -> Callable[[], I64]:
+        """Return a function that gives the times of some events, which it makes once."""
+        return functools.cache(lambda: picked(self.times.events))
+
+    def common(self, picked: _Picked, ts: Callable[[], I64] | None = None) -> Columns:
         """Return the columns that every event has."""
         events, times = self.chunk.events, self.times
+        ts = ts or self.times_of(picked)
+
+        def ticks() -> NDArray[np.uint64]:
+            same = times.events is events.ticks
+            return (ts() if same else picked(events.ticks)).view(np.uint64)
+
         return {
             "offset": lambda: picked(events.offset),
-            "ts": lambda: picked(times.events),
-            "ticks": lambda: picked(events.ticks).view(np.uint64),
+            "ts": ts,
+            "ticks": ticks,
             "thread": lambda: picked(events.thread),
             "category": lambda: picked(events.category),
             "name": lambda: picked(events.name),
@@ -83,7 +93,7 @@ class _Maker:
 
     def slices(self) -> tuple[int, Columns]:
         """Durations and asynchronous operations."""
-        events, times, spans = self.chunk.events, self.times, self.passed.spans
+        events, spans = self.chunk.events, self.passed.spans
         seen = self.passed.scanner.seen
         picked = self.events_where(IS_SLICE, _SLICE_KINDS)
         first = self.chunk.first["slices"]
@@ -102,9 +112,7 @@ class _Maker:
             of_each: NDArray[np.uint8] = _SLICE_KIND[picked(events.kind)]
             return of_each
 
-        @functools.cache
-        def ts() -> I64:
-            return np.ascontiguousarray(picked(times.events))
+        ts = self.times_of(picked)
 
         def durations() -> I64:
             out: I64 = arena.empty(picked.count, np.int64)
@@ -112,8 +120,7 @@ class _Maker:
             return out
 
         return picked.count, {
-            **self.common(picked),
-            "ts": ts,
+            **self.common(picked, ts),
             "dur": durations,
             "depth": lambda: spans.depth[mine],
             "parent": lambda: spans.parent[mine],

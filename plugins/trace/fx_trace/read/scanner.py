@@ -25,13 +25,13 @@ __all__ = ["EVENTS", "LOGS", "PROFILER", "SCHED", "Chunk", "Scanner", "TimedChun
 
 I64 = NDArray[np.int64]
 WINDOW_WORDS = 1 << 19
-"""Words of a stretch, whose events are matched while the next one is read."""
-RELEASED_WORDS = 1 << 22
-"""Words after which the file's pages are released."""
+"""Words of a stretch; its events are matched while the next one is read."""
 FIRST_WORDS = 1 << 17
 """Words read before the capacity for a whole file is estimated."""
 FEW = 1 << 10
 """Rows that need no estimate."""
+MOST_STRINGS = 1 << 20
+"""Strings that there is room for by an estimate."""
 
 
 class Filled(SimpleNamespace):
@@ -154,23 +154,29 @@ class Scanner:
         """
         scan, first = self.scan, self.rows
         total = self.nbytes // 8
-        done, released, row = min(FIRST_WORDS, total), 0, 0
+        before, done, row = 0, min(FIRST_WORDS, total), 0
+        self._run(done // 2)
+        pool = self.pool.pool
+        strings, words = pool.count, pool.filled
         self._run(done)
         if done < total:
             # The rest is likely to be as dense as its beginning was.
-            scale = 1.05 * total / max(done, 1)
+            scale = 1.05 * total / done
             for rows in (scan.events, scan.args, scan.sched, scan.logs, scan.blobs, scan.profiler):
                 if rows.rows > FEW:
                     rows.resize(min(int(scale * rows.rows) + 4096, total // 2 + 64 + rows.rows))
+            # Of new strings, the second half of it: those that the first one has may be all.
+            strings, words = 2 * (pool.count - strings), 2 * (pool.filled - words)
+            if strings > FEW:
+                strings = min(int(scale * strings), MOST_STRINGS)
+                pool.reserve(strings, min(int(scale * words), 4 * MOST_STRINGS))
         while True:
             behind.do(follow, self._stretch(row))
             row = scan.events.rows
-            if done - released >= RELEASED_WORDS or done == total:
-                release(8 * released, 8 * done)
-                released = done
+            release(8 * before, 8 * done)
             if done == total:
                 return self._take(first)
-            done = min(done + WINDOW_WORDS, total)
+            before, done = done, min(done + WINDOW_WORDS, total)
             self._run(done)
 
     def _stretch(self, row: int) -> Stretch:
