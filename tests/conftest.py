@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ import fxframework
 from .install import environments
 
 TESTS = Path(__file__).parent
+
+# Collecting makes millions of objects that stay. To look through them again and again for garbage
+# takes as long as making them, and so it does whenever a test asks for a collection.
+gc.disable()
 
 # Compiling a kernel may fall into any example, so no deadlines. In CI hypothesis picks its own
 # profile, which gives the same examples every time.
@@ -36,6 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             room = item.path.relative_to(TESTS).parts[0]
             if room in {"bench", "oracle"}:
                 item.add_marker(room)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collecting made out of later garbage collections, which begin here."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

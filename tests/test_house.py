@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,13 @@ def parsed(name: str) -> ast.Module:
     return ast.parse((ROOT / name).read_text("utf-8"))
 
 
+def complaints(
+    check: Callable[[str], Collection[str]], names: Iterable[str]
+) -> dict[str, Collection[str]]:
+    """What a check finds, by the file it is of."""
+    return {name: found for name in names if (found := check(name))}
+
+
 @pytest.mark.parametrize("room", ["kit/__init__", "plugin", "wire/__init__"])
 def test_every_exported_name_has_a_section_of_the_reference(room: str) -> None:
     """With its signature, by ``docs/generate.py``, and an example that the tests of docs run."""
@@ -89,9 +96,8 @@ def too_large(name: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", modules())
-def test_sizes(name: str) -> None:
-    assert not too_large(name)
+def test_sizes() -> None:
+    assert not complaints(too_large, modules())
 
 
 @functools.cache
@@ -101,20 +107,19 @@ def shipped() -> dict[str, str]:
 
 
 def offences(text: str) -> list[str]:
-    """Lines with phrases that read as translated, and citations of what does not ship."""
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        for phrase, instead in PHRASES.items():
-            if match := re.search(phrase, line):
-                found.append(f"line {number}: {match[0]!r}: {instead}")
-        if match := re.search(CITATIONS, line):
-            found.append(f"line {number}: {match[0]!r}: cite the docs or the public document")
-    return found
+    """Phrases that read as translated, and citations of what does not ship, with their lines."""
+    return [
+        f"line {text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}: {instead}"
+        for phrase, instead in (
+            *PHRASES.items(),
+            (CITATIONS, "cite the docs or the public document"),
+        )
+        for match in re.finditer(phrase, text)
+    ]
 
 
-@pytest.mark.parametrize("name", list(shipped()))
-def test_language(name: str) -> None:
-    assert not offences(shipped()[name])
+def test_language() -> None:
+    assert not complaints(lambda name: offences(shipped()[name]), shipped())
 
 
 def test_offences_are_found() -> None:
@@ -314,9 +319,10 @@ def gone_words(names: Iterable[str]) -> set[str]:
     return {name for name in names if GONE.keys() & {word.lower() for word in WORD.findall(name)}}
 
 
-@pytest.mark.parametrize("name", modules())
-def test_words(name: str) -> None:
-    assert not gone_words([Path(name).stem, *names_of(parsed(name))])
+def test_words() -> None:
+    assert not complaints(
+        lambda name: gone_words([Path(name).stem, *names_of(parsed(name))]), modules()
+    )
 
 
 def test_gone_words_are_found() -> None:
@@ -349,10 +355,11 @@ def other_voices(tree: ast.Module) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in modules() if "/tests/" not in name
-                                  and name.startswith(("plugins/", "emulator/"))])  # fmt: skip
-def test_docstrings_are_imperative(name: str) -> None:
-    assert not other_voices(parsed(name))
+def test_docstrings_are_imperative() -> None:
+    names = [name for name in modules() if name.startswith(("plugins/", "emulator/"))]
+    assert not complaints(
+        lambda name: other_voices(parsed(name)), [name for name in names if "/tests/" not in name]
+    )
 
 
 def test_other_voices_are_found() -> None:
