@@ -307,12 +307,13 @@ def text_of(format: str, *records: bytes, **settings: object) -> bytes:
     return b"\n".join([orjson.dumps(head), *records]) + b"\n"
 
 
+BUNDLED = Host()
 ORDERS = [
     (kind, format, option)
     for kind in ("readers", "writers")
-    for format, descriptor in getattr(Host(), kind).items()
+    for format, descriptor in getattr(BUNDLED, kind).items()
     for option in descriptor.options
-    if not option.portable and format in Host().writers and format in Host().readers
+    if not option.portable and format in BUNDLED.writers and format in BUNDLED.readers
 ]
 
 

@@ -164,7 +164,7 @@ ODD = {0, 1, 6}
 
 
 @hypothesis.given(fxt_streams(max_records=5), st.data())
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=12)
 def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
     for end in range(min(len(data), 600)):
         if end % 8 in ODD:
@@ -172,7 +172,7 @@ def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
 
 
 @hypothesis.given(fxt_streams(max_records=4, magic=True), st.integers(0, 63))
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=12)
 def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
     for word in range(min(len(data) // 8, 80)):
         flipped = bytearray(data)
