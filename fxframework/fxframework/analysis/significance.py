@@ -70,7 +70,7 @@ def t_quantile(df: F64) -> F64:
     """Return the t that |t| exceeds with probability 1 - ``LEVEL``."""
     df = np.asarray(df, np.float64)
     # Near it is the normal quantile, and what follows it by powers of 1 / df.
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     found = z + (z**3 + z) / (4 * df) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * df**2)
     lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
     norm = (
