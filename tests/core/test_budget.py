@@ -83,7 +83,7 @@ def test_a_long_pass_is_stopped_on_its_way(monkeypatch: pytest.MonkeyPatch) -> N
     capture = fxf.open(made(100_000), format="trace", max_time=600)
     with capture, pytest.raises(LimitError, match="max_time"):
         capture.scan()
-    assert seen == [16_000]
+    assert seen == [8_000]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "txt"])

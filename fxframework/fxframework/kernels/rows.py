@@ -18,7 +18,7 @@ def _declared(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Pairs of name and dtype of the arrays among annotations, which are texts."""
     for name, declared in annotations.items():
         if declared.startswith("Column["):
-            element = declared[len("Column[") : -1]
+            element = declared.removeprefix("Column[").removesuffix("]")
             yield name, f"{element[0]}{int(element[1:]) // 8}"
 
 
