@@ -41,7 +41,7 @@ DISPOSITIONS = {"child": 0, "inline": 1}
 CANONICAL_NAN = 0x7FF8 << 48
 Row = tuple[Any, ...]
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(max_examples=80, **SLOW)  # type: ignore[arg-type]
+MANY = hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 
 
 def opened(data: bytes, **limits: int) -> InspectCapture:

@@ -80,7 +80,7 @@ CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
 NUMBERS = {name: number for number, name in wire.ARG_NAMES.items()}
 Row = tuple[Any, ...]
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(max_examples=80, **SLOW)
+MANY = hypothesis.settings(**SLOW)
 options = st.fixed_dictionaries(
     {},
     optional={

@@ -71,13 +71,11 @@ def same_views(data: bytes, at: int) -> None:
 
 
 @hypothesis.given(fxt_streams() | damaged(fxt_streams()) | any_bytes(), st.booleans())
-@hypothesis.settings(max_examples=300)
 def test_any_bytes(data: bytes, big_endian: bool) -> None:
     same(data, big_endian)
 
 
 @hypothesis.given(fxt_records())
-@hypothesis.settings(max_examples=100)
 def test_big_endian_streams(stream: list[Any]) -> None:
     same(render(stream, big_endian=True), big_endian=True)
 
@@ -103,7 +101,6 @@ def test_truncations() -> None:
 
 
 @hypothesis.given(fxt_streams() | damaged(fxt_streams()) | any_bytes(), st.data())
-@hypothesis.settings(max_examples=200)
 def test_explanations(data: bytes, draw: st.DataObject) -> None:
     if data:
         same_views(data, draw.draw(st.integers(0, len(data) - 1)))

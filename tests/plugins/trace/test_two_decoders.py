@@ -187,7 +187,7 @@ def agree(data: bytes) -> None:
 
 
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(max_examples=80, **SLOW)
+MANY = hypothesis.settings(**SLOW)
 
 
 @MANY

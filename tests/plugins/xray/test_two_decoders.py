@@ -37,7 +37,7 @@ FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
 REAL = {str(path.relative_to(CONFORMANCE)): path for path in sorted(CONFORMANCE.rglob("*.xray"))}
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(max_examples=80, **SLOW)
+MANY = hypothesis.settings(**SLOW)
 FORMS = pytest.mark.parametrize("form", OPEN)
 ORPHAN = -1
 
