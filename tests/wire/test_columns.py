@@ -155,6 +155,58 @@ def test_two_rows_of_one_table_are_refused() -> None:
         wire.Format("lines", "Lines", Line, codes="LIN", tables=rows)
 
 
+class Narrow(Line, kind=10):
+    level: int = wire.i8()
+
+
+class Wide(Line, kind=11):
+    level: int = wire.i16()
+
+
+class Count(Line, kind=12):
+    level: int = wire.u16()
+
+
+class Exact(Line, kind=13):
+    level: float = wire.f64()
+
+
+class Huge(Line, kind=14):
+    level: int = wire.u64()
+
+
+class Named(Line, kind=15):
+    level: str = wire.text(4)
+
+
+LEVELS = {Narrow: -1, Wide: -300, Count: 65_535, Exact: 0.5}
+
+
+def levels_of(*records: type[Line]) -> wire.Format:
+    rows = [wire.rows("counters", record, lines_level="level", id=1) for record in records]
+    return wire.Format("lines", "Lines: for tests", Line, codes="LIN", tables=rows)
+
+
+@pytest.mark.parametrize(("records", "kind"), [
+    ([Narrow, Wide], "i2"), ([Wide, Narrow], "i2"), ([Narrow, Count, Wide], "i4"),
+    ([Narrow, Exact], "f8"), ([Huge, Count], "u8"),
+])  # fmt: skip
+def test_a_column_of_the_formats_own_holds_the_numbers_of_every_record(
+    records: list[type[Line]], kind: str
+) -> None:
+    format = levels_of(*records)
+    made = [record(level=LEVELS.get(record, (1 << 64) - 1)) for record in records]
+    table = opened(format, b"".join(each.pack() for each in made)).table("counters")
+    assert table.schema.column("lines_level").kind == kind
+    assert table.array("lines_level").tolist() == [each.level for each in made]
+
+
+@pytest.mark.parametrize("records", [[Narrow, Huge], [Huge, Narrow], [Narrow, Named]])
+def test_what_no_column_holds_is_refused(records: list[type[Line]]) -> None:
+    with pytest.raises(PluginError, match="no column holds lines_level of every record"):
+        levels_of(*records)
+
+
 class Item(wire.Part):
     """A part that says its size, which counts the header."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 from typing import Any
+
+import attrs
 
 from fxframework.errors import PluginError, did_you_mean
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
@@ -189,6 +191,8 @@ def bind_all(tables: Sequence[Rows], format: Any) -> None:
             raise PluginError(
                 f"{format.name}: a record {each.record.__qualname__} makes two rows of {each.table}"
             )
+    for name in dict.fromkeys(each.table for each in tables):
+        share_columns([each for each in tables if each.table == name], format)
     for each in tables:
         for name in differing(tables, each.table):
             if name in each.constants and each.known[name].kind in ("text", "bytes"):
@@ -196,6 +200,37 @@ def bind_all(tables: Sequence[Rows], format: Any) -> None:
                     f"{format.name}: rows of {each.table}: {name} of {each.record.__qualname__} is "
                     f"a constant, but not that of other records in the table"
                 )
+
+
+def share_columns(rows: Sequence[Rows], format: Any) -> None:
+    """Give each column of the format's own a kind that holds what every record of a table has.
+
+    Raises PluginError where there is none.
+    """
+    standard = STANDARD_TABLES.get(rows[0].table)
+    known = {column.name for column in standard.all_columns} if standard else {"ts"}
+    for name in dict.fromkeys(name for each in rows for name in each.known if name not in known):
+        having = [each for each in rows if name in each.known]
+        kinds = {each.known[name].kind for each in having}
+        kind = kinds.pop() if len(kinds) == 1 else common_kind(kinds)
+        if kind is None:
+            raise PluginError(
+                f"{format.name}: rows of {rows[0].table}: no column holds {name} of every record: "
+                f"{', '.join(sorted({each.known[name].kind for each in having}))}"
+            )
+        for each in having:
+            each.known[name] = attrs.evolve(each.known[name], kind=kind)
+
+
+def common_kind(kinds: AbstractSet[str]) -> str | None:
+    """Return the smallest kind of column that holds numbers of all these kinds; None without."""
+    if not all(kind[0] in "iuf" and kind[1:].isdecimal() for kind in kinds):
+        return None
+    if any(kind[0] == "f" for kind in kinds):
+        return "f8"
+    signed = any(kind[0] == "i" for kind in kinds)
+    nbytes = max(int(kind[1:]) * (2 if signed and kind[0] == "u" else 1) for kind in kinds)
+    return f"{'i' if signed else 'u'}{nbytes}" if nbytes <= 8 else None
 
 
 def differing(tables: Sequence[Rows], table: str) -> list[str]:
