@@ -12,6 +12,7 @@ import pytest
 from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.tables import OBJECTS
+from fx_trace.sample import sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -822,3 +823,14 @@ def test_what_plain_events_refer_to_is_reported_in_the_order_it_is_met() -> None
     assert len(found) == 1 + 2 + 3 * 3
     others = [(one.code, one.offset, one.message) for one in again.diagnostics]
     assert sorted(found[1:]) == sorted(others)
+
+
+@pytest.mark.parametrize("most", [16, 24, 32, 40, 64])
+def test_a_limit_of_records_holds_for_tables_and_objects_alike(most: int) -> None:
+    data = sample(20_000)
+    request = OpenRequest(limits=Limits(max_record=most))
+    tables, objects = (open_trace(Source.open(data), request) for _ in range(2))
+    tables.scan()
+    damaged = [record for record in objects.records() if record.to_json()["record"] == "damaged"]
+    assert tables.diagnostics.counts.get("FXT0008", 0) == len(damaged)
+    assert len(damaged) > 0 or most == 64

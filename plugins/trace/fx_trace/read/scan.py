@@ -240,6 +240,9 @@ class Scan(OtherRecords):
         counts = self.kinds
         room = self.events.room
         last_row = min(room, self.most)
+        longest = self.total
+        if self.bounds.max_record:
+            longest = self.bounds.max_record // 8
         while self.pos < self.limit and not self.full and self.events.room == room:
             generation = self.providers.generation
             row = self.events.rows
@@ -266,9 +269,7 @@ class Scan(OtherRecords):
                 )
                 if other:
                     args_at = self.references_end(start, word)
-                    if self.bounds.max_record and (end - start) * 8 > self.bounds.max_record:
-                        break
-                if end >= self.total:
+                if end >= self.total or end - start > longest:
                     break
                 value = 0
                 last = end
