@@ -1,7 +1,7 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Sizes of records are checked in ``framing`` (``LogFramer.fault``, ``RingFramer.entry``,
-  ``PacketFramer.fault``), for tables and objects.
+- Sizes of records are checked in ``framing`` (``LogFramer.fault``, ``PacketFramer.fault``; those
+  of a ring's entries in ``RingFramer.next``), for tables and objects.
 - Strings become codes in ``scan`` (``LogScan.text``, ``name_code``), those of packets in
   ``packets`` (``PacketScan.tag``).
 - Rows are added in ``row_scan`` (``RowScan.row``), of arguments in ``scan`` (``LogScan.key``);

@@ -1,6 +1,7 @@
 """Reading: bytes to records, and to the columns of tables.
 
-- Sizes of records are checked in ``framing`` (``RecordBounds.fault``), for tables and objects.
+- Sizes of records are checked in ``framing`` (``RecordBounds.fault``), for tables and objects;
+  ``Scan.read_on`` leaves to it the events that do not fit.
 - Strings become codes in ``fields`` (``FieldReader.text``, ``string``), those of frequent records
   in ``scan`` (``Scan.inline_string``, ``plain_string``).
 - Rows are added in ``scan`` (``Scan.read_on``, ``event``), of records beside events in
