@@ -283,11 +283,12 @@ class Capture(abc.ABC):
 
     @property
     def record_diagnostics(self) -> Diagnostics | None:
-        """The collection to which ``records()`` reports its findings, so that each occurs once.
+        """What ``records()`` reports its findings to, so that each occurs once.
 
-        It is ``diagnostics`` as long as that holds no finding of the format; None after that.
+        Each reading of the records asks for its own. None where a pass over the records has
+        reported them all.
         """
-        return None if self.diagnostics.has_any(self.rules) else self.diagnostics
+        return self.diagnostics.reading()
 
     def summary(self) -> Summary:
         """Return counts and times, from one pass over the whole capture.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import attrs
 
@@ -57,6 +57,16 @@ class Found(NamedTuple):
     """What the message shows."""
 
 
+@attrs.define
+class _Readings:
+    """The readings of the records since findings were forgotten."""
+
+    brought: int = 0
+    """How many findings they have brought."""
+    ended: bool = False
+    """Whether findings were forgotten since."""
+
+
 class Diagnostics(Sequence[Diagnostic]):
     """The findings of one capture, in the order they were made.
 
@@ -73,6 +83,7 @@ class Diagnostics(Sequence[Diagnostic]):
         path: str | None = None,
         observer: Callable[[Diagnostic], None] | None = None,
     ) -> None:
+        self._own = catalogue
         self._rules = {**rules.RULES, **catalogue}
         self._kept: list[_Kept] = []
         self._counts: Counter[str] = Counter()
@@ -81,6 +92,7 @@ class Diagnostics(Sequence[Diagnostic]):
         self._strict = strict
         self._path = path
         self._observer = observer
+        self._readings = _Readings()
 
     def add(
         self,
@@ -131,12 +143,20 @@ class Diagnostics(Sequence[Diagnostic]):
         for rule, offset, value in found:
             self.add(rule, offset, record, value)
 
-    def has_any(self, codes: Iterable[str]) -> bool:
-        """Whether any of these codes was reported, kept or not."""
-        return not self._counts.keys().isdisjoint(codes)
+    def reading(self) -> Diagnostics | None:
+        """Return what a reading of the records reports to, for ``add`` and ``report`` only.
+
+        Readings find the same in the same order: what one has brought, others do not bring again.
+        After ``forget``, those begun before bring nothing any more. None where a pass over the
+        records has brought its findings here: readings have nothing to add.
+        """
+        passed = not self._readings.brought and not self._counts.keys().isdisjoint(self._own)
+        return None if passed else _Reading(self, self._readings)
 
     def forget(self, codes: Iterable[str]) -> None:
         """Remove the findings of these codes, before their records are read again."""
+        self._readings.ended = True
+        self._readings = _Readings()
         gone = set(codes)
         self._kept = [found for found in self._kept if found.rule.code not in gone]
         for code in gone:
@@ -182,3 +202,20 @@ class Diagnostics(Sequence[Diagnostic]):
 
     def __repr__(self) -> str:
         return f"Diagnostics({dict(self._counts)})"
+
+
+class _Reading(Diagnostics):
+    """What one reading of the records reports to; see ``Diagnostics.reading``."""
+
+    def __init__(self, every: Diagnostics, readings: _Readings) -> None:
+        super().__init__({})
+        self._every = every
+        self._readings = readings
+        self._made = 0
+
+    def add(self, *given: Any, **named: Any) -> None:
+        """Report a finding, unless another reading has brought it."""
+        self._made += 1
+        if self._made > self._readings.brought and not self._readings.ended:
+            self._readings.brought = self._made
+            self._every.add(*given, **named)

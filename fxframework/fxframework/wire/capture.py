@@ -489,8 +489,9 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
                 break
         totals = np.asarray(run.notes.totals)
         limit = self.request.limits.max_findings
-        for number in np.flatnonzero(totals).tolist() if findings is not None and limit else ():
-            self.report_more(self.rules.numbered(number), int(totals[number]), limit)
+        if findings is not None and limit:
+            for number in np.flatnonzero(totals > limit).tolist():
+                findings.add(self.rules.numbered(number), times=int(totals[number]) - limit)
 
     # --- Tables ---------------------------------------------------------------------------------
 

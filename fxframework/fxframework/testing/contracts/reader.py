@@ -7,7 +7,7 @@ import gzip
 import itertools
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -270,12 +270,25 @@ class ReaderContract(Requests, Choosing):
             assert not bad, f"findings: {sample.name} is sound, but has {bad[0]}"
 
     def test_findings_are_made_once(self) -> None:
-        """Reading again, or through another view, does not repeat findings."""
+        """Reading again, in turns, or through another view, does not repeat findings."""
         for sample in self._small():
             for data in (sample.data, sample.data[: len(sample.data) * 2 // 3]):
                 with self._open(data) as capture:
+                    deque(capture.records(), maxlen=0)
+                    alone = capture.diagnostics.counts
+                with self._open(data) as capture:
+                    begun = capture.records()
+                    deque(zip(begun, capture.records(), strict=False), maxlen=0)
+                    assert capture.diagnostics.counts == alone, (
+                        f"findings of {sample.name} are reported again where two readings take "
+                        f"turns: {alone} became {capture.diagnostics.counts}"
+                    )
+                with self._open(data) as capture:
+                    begun = capture.records()
+                    next(begun, None)
                     capture.scan()
                     once = capture.diagnostics.counts
+                    deque(begun, maxlen=0)
                     read_all(capture)
                     for name in capture.tables:
                         list(capture.batches(name, 3))
