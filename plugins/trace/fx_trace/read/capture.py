@@ -18,6 +18,7 @@ from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
 from fxframework.kernels.behind import Behind
+from fxframework.kernels.buffers import view
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
@@ -60,6 +61,8 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
+        self.cuts: I64 = np.zeros(0, np.int64)
+        """Records that passes take for damage, as in ``RecordBounds``."""
         self.big_endian = source.read(0, 8) == wire.MAGIC_BYTES_BIG_ENDIAN
         self.streams: I64 = source.words().view(np.int64)
         """The words as they are in the file."""
@@ -134,9 +137,16 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         """Bytes in which records are looked for."""
         return self.source.size
 
+    def cut(self, cuts: I64) -> None:
+        """Have passes take some records for damage; earlier ones are void."""
+        self.cuts = cuts
+        self._first = self._counted = None
+
     def scanner(self) -> Scanner:
         """Return a scanner at the beginning of the file, over the capture's string pool."""
-        return Scanner(self.words, self.streams, self.strings, self.request.limits)
+        scanner = Scanner(self.words, self.streams, self.strings, self.request.limits)
+        scanner.scan.bounds.cuts = view(self.cuts, "i8")
+        return scanner
 
     def _run_pass(self, *, whole: bool) -> TracePass:
         """Scan and match in file order; where times step back, once more, sorted."""

@@ -47,6 +47,7 @@ from fx_trace.read.forms import (
     WORDS,
 )
 from fx_trace.rules import (
+    CONTENTS_OVERRUN,
     PAST_THE_END,
     RECORD_OVER_LIMIT,
     SIZE_ZERO,
@@ -55,12 +56,14 @@ from fx_trace.rules import (
     ZERO_WORDS,
 )
 from fxframework.kernels.annotations import View, flag, i64, public
-from fxframework.kernels.buffers import view
+from fxframework.kernels.buffers import room, view
 
 __all__ = ["RecordBounds"]
 
 INLINE = 0x8000
 RUN = SOUND_RUN
+LONG_RUN = 16
+"""Records that fill their sizes one after the other, of which no more is asked."""
 _LEAST = {int(kind): words for kind, words in MINIMUM_WORDS.items()}
 _LEAST_OF_TYPES = view([_LEAST.get(kind, 0) for kind in range(16)], "i8")
 _FORMS = view(FLAT_FORMS, "i8")
@@ -72,14 +75,16 @@ class RecordBounds:
     """The words of a trace (int64) as records; ``least`` has, by record type, their least size.
 
     ``least`` is 0 for the types that the format does not define. ``max_record`` is a limit in
-    bytes, 0 for none. ``fault`` sets ``end``, the word behind what it looked at, and ``value``,
-    what a finding about it shows.
+    bytes, 0 for none. ``cuts`` (int64) has words in pairs, ascending: what begins at the first is
+    damage up to the second. ``fault`` sets ``end``, the word behind what it looked at, and
+    ``value``, what a finding about it shows.
     """
 
     words: View[i64]
     least: View[i64]
     forms: View[i64]
     first_form: View[i64]
+    cuts: View[i64]
     total: i64
     max_record: i64
     end: i64
@@ -87,6 +92,7 @@ class RecordBounds:
 
     def __init__(self, words: Any, max_record: int = 0) -> None:
         self.words = memoryview(words)
+        self.cuts = room(0, "i8")
         self.total = len(self.words)
         self.max_record = max_record
         self.end = 0
@@ -110,6 +116,8 @@ class RecordBounds:
             self.end = self.zeros_end(at)
             self.value = self.end - at
             return ZERO_WORDS
+        if len(self.cuts) and self.is_cut(at):
+            return CONTENTS_OVERRUN
         if size == 0 or size > self.total - at or size < self.least[kind]:
             self.end = self.resume(at)
             if size > self.total - at:
@@ -201,6 +209,56 @@ class RecordBounds:
             after += size
             run += 1
         return size != 0
+
+    def is_cut(self, at: i64) -> flag:
+        """Return whether a record is cut, and set its end then."""
+        low = 0
+        high = len(self.cuts) // 2
+        while low < high:
+            middle = (low + high) // 2
+            if self.cuts[2 * middle] < at:
+                low = middle + 1
+            else:
+                high = middle
+        if 2 * low == len(self.cuts) or self.cuts[2 * low] != at:
+            return False
+        self.end = self.cuts[2 * low + 1]
+        self.value = 0
+        return True
+
+    @public
+    def hiding(self, at: i64, end: i64) -> i64:
+        """Return the first word from ``at`` where a record begins that hides others.
+
+        Or where the first one from ``end`` on begins.
+        """
+        while at < end and self.hidden_in(at) == 0:
+            self.fault(at)
+            at = self.end
+        return at
+
+    @public
+    def hidden_in(self, at: i64) -> i64:
+        """Return the word from which other records follow within the one at word ``at``.
+
+        0 if none do. Their contents fill them exactly, and they reach its end, or are many: then
+        its size is damaged.
+        """
+        fault = self.fault(at)
+        end = self.end
+        if fault != UNKNOWN_RECORD and (fault or self.form_of(at, end) >= 0):
+            return 0
+        first = at + 1
+        while first < end:
+            run = 0
+            at = first
+            while at < end and run < LONG_RUN and self.is_exact(at):
+                at += self.size_of(self.words[at])
+                run += 1
+            if run == LONG_RUN or (run >= RUN and at >= end):
+                return first
+            first += 1
+        return 0
 
     def is_exact(self, at: i64) -> flag:
         """Return whether a record begins at word ``at`` whose contents fill it exactly."""

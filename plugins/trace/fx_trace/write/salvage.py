@@ -2,7 +2,7 @@
 
 Stretches of sound records are copied (``SoundRecords``). Damage is left out, and so are records
 with times that do not fit 63 bits of nanoseconds. References to strings or threads that were never
-registered are repaired.
+registered are repaired. A record that hides others, because its size is damaged, is damage itself.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from fx_trace.read.buffer import RECORDS, BufferHeader
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, Tables
 from fx_trace.read.decoder import RecordDecoder
+from fx_trace.read.framing import RecordBounds
 from fx_trace.read.image import BufferCapture, BufferWriter
 from fx_trace.records import (
     Argument,
     Damaged,
+    LargeRecord,
     Padding,
     StringRecord,
     ThreadRecord,
@@ -36,6 +38,7 @@ from fx_trace.write.sound import SoundRecords
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
+from fxframework.kernels.buffers import view
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.wire.records import references
@@ -57,6 +60,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     assert isinstance(capture, TraceCapture)  # noqa: S101 (the host asks for no other)
     big_endian = bool(options.get("big_endian", False))
     perfetto_safe = bool(options.get("perfetto_safe", False))
+    _cut_what_hides(capture)
     walk = _Walk(capture, copies=big_endian == capture.big_endian and not perfetto_safe)
     writer = TraceRewriter(
         sink, big_endian=big_endian, perfetto_safe=perfetto_safe, tables=walk.tables
@@ -105,6 +109,29 @@ def salvage_image(
     for one in walk.run():
         yield from image.write(one)
     writer.close()
+
+
+def _cut_what_hides(capture: TraceCapture) -> None:
+    """Have each record whose damaged size hides others taken for damage that ends before them.
+
+    Large records that are sound may hold anything.
+    """
+    bounds = RecordBounds(capture.words, capture.request.limits.max_record or 0)
+    walk = capture.walk(Tables())
+    found: list[tuple[int, int]] = []
+    at, total = 0, capture.words.size
+    while at < total:
+        begin, at = at, bounds.hiding(at, min(at + PIECE // WORD, total))
+        capture.source.passed(begin * WORD, at * WORD)
+        if at < total and (first := bounds.hidden_in(at)):
+            record = walk.record(at * WORD)
+            if record.opaque or not isinstance(record, LargeRecord):
+                found.append((at, first))
+                at = first
+            else:
+                at += record.nbytes // WORD
+    if found:
+        capture.cut(np.array(found, np.int64).ravel())
 
 
 # --- The walk over the file --------------------------------------------------------------------
@@ -166,6 +193,7 @@ class _Walk:
         A loss is a record with a time that does not fit 63 bits of nanoseconds.
         """
         sound, walk = self._sound, self.capture.walk(_FileTables(self.capture, self._sound))
+        walk.framer.bounds.cuts = view(self.capture.cuts, "i8")
         passed = 0
         for start, end, has_records in walk.spans():
             at = start
