@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import random
+import struct
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fx_trace.format import MAGIC_BYTES
 from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.tables import OBJECTS
@@ -636,6 +639,21 @@ def test_findings_are_counted_beyond_those_that_are_kept() -> None:
     capture = opened(*(event("duration_end", i) for i in range(20)), max_findings=3)
     assert codes(capture) == {"FXT0302": 20}
     assert [found.code for found in capture.diagnostics].count("FXT0302") == 3
+
+
+def test_unknown_references_are_counted_beyond_those_that_are_kept() -> None:
+    thread, known, unknown = 3 << 24, 1 << 32, 2 << 48
+    instants = struct.pack("<QQ", 4 | 2 << 4 | thread | known | unknown, 0) * 20
+    string = struct.pack("<Q8s", 2 | 2 << 4 | 1 << 16 | 8 << 32, b"category")
+    section = struct.pack("<Q", 1 << 4 | 2 << 16 | 7 << 20)
+    of_provider = {"FXT0104": 40, "FXT0105": 40, "FXT0106": 20}
+    for limit in (3, 30, 1000):
+        capture = over(MAGIC_BYTES + string + instants + section + instants, max_findings=limit)
+        assert of_provider.items() <= codes(capture).items()
+        kept = Counter(found.code for found in capture.diagnostics)
+        assert {code: kept[code] for code in of_provider} == {
+            code: min(limit, count) for code, count in of_provider.items()
+        }
 
 
 def test_a_switch_beyond_all_nanoseconds_is_told_whoever_asks() -> None:

@@ -53,9 +53,10 @@ INLINE = 0x8000
 """In a string reference: the string follows, and the rest is its length."""
 ENTRY = 32
 CODE = 0x1FFFFFFF
-RECENT = 1 << 12
 ABSENT, BORROWED = 1 << 31, 1 << 30
 """Parts of a cache entry (``providers``): where its generation begins, its code, its marks."""
+RECENT, SPREAD = 1 << 13, 0x9E37
+"""Threads that are found without a map, and what lays those of each process apart from others."""
 
 
 class FieldReader(Kernel):
@@ -217,8 +218,8 @@ class FieldReader(Kernel):
         return 0
 
     def inline_thread(self, pid: i64, tid: i64) -> Fallible[i64]:
-        """Id of a thread by its koids; often it is the last one met whose koids end alike."""
-        slot = (pid ^ tid) & (RECENT - 1)
+        """Id of a thread by its koids; often it is the last one met in its slot."""
+        slot = (tid + SPREAD * pid) & (RECENT - 1)
         thread = self.recent[slot]
         if (
             thread < 0

@@ -243,6 +243,9 @@ class Scan(OtherRecords):
         longest = self.total
         if self.bounds.max_record:
             longest = self.bounds.max_record // 8
+        only_counted = 0
+        threads_missed = 0
+        strings_missed = 0
         while self.pos < self.limit and not self.full and self.events.room == room:
             generation = self.providers.generation
             row = self.events.rows
@@ -305,8 +308,16 @@ class Scan(OtherRecords):
                     category = self.category
                     name = self.name
                 elif (thread | category | name) & ABSENT:
-                    self.pos = start
-                    self.missed_references(word, thread, category, name)
+                    if only_counted and not (thread | category | name) & BORROWED:
+                        if thread & ABSENT:
+                            threads_missed += 1
+                        if category & ABSENT:
+                            strings_missed += 1
+                        if name & ABSENT:
+                            strings_missed += 1
+                    else:
+                        self.pos = start
+                        only_counted = self.missed_references(word, thread, category, name)
                 ticks = words[start + 1]
                 signs |= ticks
                 if kind == EVENT_DURATION_COMPLETE:
@@ -339,6 +350,8 @@ class Scan(OtherRecords):
                 self.full = True
             elif start < self.limit:
                 self.other_record(words[start])
+        self.notes.totals[THREAD_NOT_REGISTERED] += threads_missed
+        self.notes.totals[STRING_NOT_REGISTERED] += strings_missed
         return 0
 
     def other_record(self, word: i64) -> status:
@@ -350,8 +363,11 @@ class Scan(OtherRecords):
             return 0
         return self.read_record(word)
 
-    def missed_references(self, word: i64, thread: i64, category: i64, name: i64) -> status:
-        """Report which indices of an event the provider has not registered, by their entries."""
+    def missed_references(self, word: i64, thread: i64, category: i64, name: i64) -> Fallible[i64]:
+        """Report which indices of an event the provider has not registered, by their entries.
+
+        Return whether more of them are only counted, other than those of provider 0.
+        """
         if thread & ABSENT:
             self.missed(thread, THREAD_NOT_REGISTERED, EVENT_THREAD.get(word))
         if category & ABSENT:
@@ -359,7 +375,10 @@ class Scan(OtherRecords):
             self.missed(category, STRING_NOT_REGISTERED, ref)
         if name & ABSENT:
             self.missed(name, STRING_NOT_REGISTERED, STRING_REF_INDEX.get(EVENT_NAME.get(word)))
-        return 0
+        return (
+            self.notes.count(THREAD_NOT_REGISTERED) >= self.notes.limit
+            and self.notes.count(STRING_NOT_REGISTERED) >= self.notes.limit
+        )
 
     @inline
     def missed(self, entry: i64, rule: i64, index: i64) -> status:
