@@ -37,6 +37,8 @@ __all__ = [
 
 NOWHERE = -1
 SIGN = 0x80
+LONG_RUN = 16
+"""Records that their arguments fill, one after the other, of which no more is asked."""
 LAST, FRAME, OTHER = range(3)
 """What a framer finds: the end of the file, a record, or what is not one."""
 
@@ -149,7 +151,10 @@ class ArgumentWalk:
 
 
 class LogFramer(Framer):
-    """Structured records, one after another, in a file of ``nbytes`` bytes."""
+    """Structured records, one after another, in a file of ``nbytes`` bytes.
+
+    With ``splits``, a record that hides others, because its size is damaged, is damage itself.
+    """
 
     words: View[i64]
     arguments: ArgumentWalk
@@ -157,6 +162,7 @@ class LogFramer(Framer):
     nbytes: i64
     max_record: i64
     suffixed: flag
+    splits: flag
 
     def __init__(
         self, words: memoryview, nbytes: int, notes: Notes, max_record: int, suffixed: int
@@ -168,6 +174,7 @@ class LogFramer(Framer):
         self.nbytes = nbytes
         self.max_record = max_record
         self.suffixed = suffixed
+        self.splits = False
 
     def next(self) -> status:
         """Move over the next stretch. Return FRAME, OTHER, or LAST at the end of the file."""
@@ -192,6 +199,11 @@ class LogFramer(Framer):
             self.pos = at if at < self.total else at + 1
             return OTHER
         self.pos = at + size
+        hidden = self.hidden_in(at) if self.splits else 0
+        if hidden:
+            self.damage(rules.NOT_A_RECORD, 8 * at, wire.RECORD_TYPE)
+            self.pos = hidden
+            return OTHER
         if 0 < self.max_record < 8 * size:
             self.damage(rules.OVER_MAX_RECORD, 8 * at, 8 * size)
             return OTHER
@@ -232,12 +244,7 @@ class LogFramer(Framer):
     def attribution(self) -> status:
         """Step over the suffix after the record, if it fits the file."""
         at = self.pos
-        word = self.words[at]
-        body = (
-            wire.SUFFIX_WORDS
-            + (wire.MONIKER_BYTES.get(word) + 7) // 8
-            + (wire.URL_BYTES.get(word) + 7) // 8
-        )
+        body = self.suffix_words(at)
         if body > self.total - at:
             self.notes.add(rules.SUFFIX_TRUNCATED, 8 * at, self.record - 1, 8 * body)
             return 0
@@ -245,6 +252,38 @@ class LogFramer(Framer):
         self.kinds[tables.ATTRIBUTION] += 1
         self.record += 1
         self.pos = at + body
+        return 0
+
+    def suffix_words(self, at: i64) -> i64:
+        """Return the words of the suffix at word ``at``."""
+        word = self.words[at]
+        return (
+            wire.SUFFIX_WORDS
+            + (wire.MONIKER_BYTES.get(word) + 7) // 8
+            + (wire.URL_BYTES.get(word) + 7) // 8
+        )
+
+    def hidden_in(self, at: i64) -> i64:
+        """Return the word from which other records follow within the one at word ``at``.
+
+        0 if none do. Their arguments fill them exactly, and they reach its end, or are many; its
+        own do not.
+        """
+        if self.chained(at):
+            return 0
+        end = at + wire.SIZE.get(self.words[at])
+        first = at + 1
+        while first < end:
+            run = 0
+            at = first
+            while at < end and run < LONG_RUN and self.plausible(at) and self.chained(at):
+                at += wire.SIZE.get(self.words[at])
+                if self.suffixed and at < self.total:
+                    at += self.suffix_words(at)
+                run += 1
+            if run == LONG_RUN or (run >= wire.SOUND_RUN and at >= end):
+                return first
+            first += 1
         return 0
 
     def plausible(self, at: i64) -> flag:

@@ -144,7 +144,9 @@ def _parts(capture: LogCapture) -> Iterator[Loss | memoryview]:
     else:
         unit, framed = 8, np.asarray(framer.words).view(np.uint8)
         before = wire.RING_ENTRY // unit if isinstance(capture, RingCapture) else 0
-        suffixed = framer.suffixed if isinstance(framer, LogFramer) else 0
+        suffixed = 0
+        if isinstance(framer, LogFramer):
+            suffixed, framer.splits = framer.suffixed, True
         stretches = RecordStretches(framer, framer.words, before, suffixed)
     end = framed.size if isinstance(capture, RingCapture) else capture.source.size
     released = 0
