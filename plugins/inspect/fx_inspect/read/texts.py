@@ -1,4 +1,7 @@
-"""Texts: the bytes of names, strings and buffers, which may be in chains of extents."""
+"""Texts: the bytes of names, strings and buffers, which may be in chains of extents.
+
+Strings become codes here (``Interning``).
+"""
 
 from __future__ import annotations
 

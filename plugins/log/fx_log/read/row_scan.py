@@ -1,4 +1,4 @@
-"""The common base of the scans of both generations of logs, which adds rows."""
+"""Row scan: the base of the scans of both generations of logs, which adds a log as rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMA = 0x2C
 
 
 class RowScan(Kernel):
-    """Decodes the records that a framer finds into rows.
+    """Adds the records that a framer finds as rows; classes derived from it decode them.
 
     ``run`` stops at the end of the file (``done`` is 1), behind the record in which the framer
     passes ``until``, or once a table has ``most`` rows; it may be called again. In ``scratch``,

@@ -61,7 +61,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        self.cuts: I64 = np.zeros(0, np.int64)
+        self.damage: I64 = np.zeros(0, np.int64)
         """Records that passes take for damage, as in ``RecordBounds``."""
         self.big_endian = source.read(0, 8) == wire.MAGIC_BYTES_BIG_ENDIAN
         self.streams: I64 = source.words().view(np.int64)
@@ -137,15 +137,15 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         """Bytes in which records are looked for."""
         return self.source.size
 
-    def cut(self, cuts: I64) -> None:
+    def take_for_damage(self, damage: I64) -> None:
         """Have passes take some records for damage; earlier ones are void."""
-        self.cuts = cuts
+        self.damage = damage
         self._first = self._counted = None
 
     def scanner(self) -> Scanner:
         """Return a scanner at the beginning of the file, over the capture's string pool."""
         scanner = Scanner(self.words, self.streams, self.strings, self.request.limits)
-        scanner.scan.bounds.cuts = view(self.cuts, "i8")
+        scanner.scan.bounds.damage = view(self.damage, "i8")
         return scanner
 
     def _run_pass(self, *, whole: bool) -> TracePass:

@@ -1,4 +1,7 @@
-"""The steps that the records of a scan share: references, strings, padding, arguments."""
+"""The steps that the records of a scan share: references, strings, padding, arguments.
+
+Strings become codes here (``FieldReader.text``, ``string``); plain ones in ``scan.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Framing: where records begin and end, for the scan, the decoder, parts and salvage.
 
 Sizes of records are checked here (``RecordBounds.fault``); who calls it reports what it returns.
+``scan.py`` lets plain events and strings pass that fit, and asks here about all others.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class RecordBounds:
     """The words of a trace (int64) as records; ``least`` has, by record type, their least size.
 
     ``least`` is 0 for the types that the format does not define. ``max_record`` is a limit in
-    bytes, 0 for none. ``cuts`` (int64) has words in pairs, ascending: what begins at the first is
+    bytes, 0 for none. ``damage`` (int64) has words in pairs, ascending: what begins at the first is
     damage up to the second. ``fault`` sets ``end``, the word behind what it looked at, and
     ``value``, what a finding about it shows.
     """
@@ -84,7 +85,7 @@ class RecordBounds:
     least: View[i64]
     forms: View[i64]
     first_form: View[i64]
-    cuts: View[i64]
+    damage: View[i64]
     total: i64
     max_record: i64
     end: i64
@@ -92,7 +93,7 @@ class RecordBounds:
 
     def __init__(self, words: Any, max_record: int = 0) -> None:
         self.words = memoryview(words)
-        self.cuts = room(0, "i8")
+        self.damage = room(0, "i8")
         self.total = len(self.words)
         self.max_record = max_record
         self.end = 0
@@ -116,7 +117,7 @@ class RecordBounds:
             self.end = self.zeros_end(at)
             self.value = self.end - at
             return ZERO_WORDS
-        if len(self.cuts) and self.is_cut(at):
+        if len(self.damage) and self.is_damage(at):
             return CONTENTS_OVERRUN
         if size == 0 or size > self.total - at or size < self.least[kind]:
             self.end = self.resume(at)
@@ -210,19 +211,19 @@ class RecordBounds:
             run += 1
         return size != 0
 
-    def is_cut(self, at: i64) -> flag:
-        """Return whether a record is cut, and set its end then."""
+    def is_damage(self, at: i64) -> flag:
+        """Return whether ``damage`` has the record at word ``at``, and set ``end`` then."""
         low = 0
-        high = len(self.cuts) // 2
+        high = len(self.damage) // 2
         while low < high:
             middle = (low + high) // 2
-            if self.cuts[2 * middle] < at:
+            if self.damage[2 * middle] < at:
                 low = middle + 1
             else:
                 high = middle
-        if 2 * low == len(self.cuts) or self.cuts[2 * low] != at:
+        if 2 * low == len(self.damage) or self.damage[2 * low] != at:
             return False
-        self.end = self.cuts[2 * low + 1]
+        self.end = self.damage[2 * low + 1]
         self.value = 0
         return True
 

@@ -1,6 +1,6 @@
 """The match: which begin an end closes, what encloses a slice, and how deep it is.
 
-Rows of slices are added by the scan (``scan.py``); this says how they nest.
+It adds no rows: those of events come from ``scan.py``, and ``batches.py`` picks the slices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The scan: trace bytes to raw rows, in one pass that can stop and go on at any record.
 
-``framing.py`` checks the sizes of records, and ``read_record`` reports what it finds; ``event`` and
-``read_on`` add the rows of events.
+``framing.py`` checks the sizes of records, but of plain events and strings that fit, and
+``read_record`` reports what it finds; ``event`` and ``read_on`` add the rows of events.
 It shares nothing with ``records``, which decodes the same bytes for clarity, but the numbers of
 the format; tests hold the two against each other. Words are int64, their bits as they are.
 """

@@ -1,5 +1,5 @@
 """Writing: calls, records and tables to bytes; parts, merged captures, salvage.
 
-`writer` writes calls, `bulk` tables, `extract` a part (a cut), `merge` several captures, `salvage`
+`writer` writes calls, `bulk` tables, `extract` a part, `merge` several captures, `salvage`
 what is sound.
 """

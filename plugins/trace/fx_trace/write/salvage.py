@@ -60,7 +60,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     assert isinstance(capture, TraceCapture)  # noqa: S101 (the host asks for no other)
     big_endian = bool(options.get("big_endian", False))
     perfetto_safe = bool(options.get("perfetto_safe", False))
-    _cut_what_hides(capture)
+    _find_hidden(capture)
     walk = _Walk(capture, copies=big_endian == capture.big_endian and not perfetto_safe)
     writer = TraceRewriter(
         sink, big_endian=big_endian, perfetto_safe=perfetto_safe, tables=walk.tables
@@ -111,7 +111,7 @@ def salvage_image(
     writer.close()
 
 
-def _cut_what_hides(capture: TraceCapture) -> None:
+def _find_hidden(capture: TraceCapture) -> None:
     """Have each record whose damaged size hides others taken for damage that ends before them.
 
     Large records that are sound may hold anything.
@@ -131,7 +131,7 @@ def _cut_what_hides(capture: TraceCapture) -> None:
             else:
                 at += record.nbytes // WORD
     if found:
-        capture.cut(np.array(found, np.int64).ravel())
+        capture.take_for_damage(np.array(found, np.int64).ravel())
 
 
 # --- The walk over the file --------------------------------------------------------------------
@@ -193,7 +193,7 @@ class _Walk:
         A loss is a record with a time that does not fit 63 bits of nanoseconds.
         """
         sound, walk = self._sound, self.capture.walk(_FileTables(self.capture, self._sound))
-        walk.framer.bounds.cuts = view(self.capture.cuts, "i8")
+        walk.framer.bounds.damage = view(self.capture.damage, "i8")
         passed = 0
         for start, end, has_records in walk.spans():
             at = start
