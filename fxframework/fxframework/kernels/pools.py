@@ -11,6 +11,8 @@ from fxframework.kernels.annotations import (
     Array,
     Fallible,
     View,
+    c_source,
+    external,
     flag,
     i32,
     i64,
@@ -18,6 +20,7 @@ from fxframework.kernels.annotations import (
     status,
     u8,
     u64,
+    void,
     with_gil,
 )
 from fxframework.kernels.buffers import full, grown, room
@@ -29,6 +32,18 @@ LOW64 = 0xFFFFFFFFFFFFFFFF
 NOT_ASCII = -0x7F7F7F7F7F7F7F80
 """The highest bit of every byte of a word."""
 NOWHERE = memoryview(bytes(8)).cast("q")
+PREFETCH: c_source = """
+#if defined(__GNUC__)
+#define fxf_prefetch(element) __builtin_prefetch(&(element))
+#else
+#define fxf_prefetch(element) ((void)(element))
+#endif
+"""
+
+
+@external
+def fxf_prefetch(element: i64) -> void:
+    """Have an element of an array loaded into the cache, without waiting for it."""
 
 
 @final
@@ -116,15 +131,15 @@ class Pool:
     def find(self, start: i64, nbytes: i64) -> i64:
         """Return the code of the ``nbytes`` bytes at word ``start`` of the source; -1 if new."""
         tag = self.hash_of(start, nbytes)
-        slot = tag & self.mask
+        step = 0
         while True:
-            entry = self.slots[slot]
+            entry = self.slots[(tag ^ step) & self.mask]
             if entry < 0:
                 return -1
             code = entry & 0x7FFFFFFF
             if entry >> 32 == tag and self.same(code, start, nbytes):
                 return code
-            slot = (slot + 1) & self.mask
+            step += 1
 
     @public
     def intern(self, start: i64, nbytes: i64) -> Fallible[i64]:
@@ -132,29 +147,31 @@ class Pool:
         return self.intern_hashed(start, nbytes, self.hash_of(start, nbytes))
 
     @public
-    def fetch(self, tag: i64) -> i64:
-        """Load where strings of this hash are looked for, so that it is at hand later."""
-        return self.slots[tag & self.mask]
+    def announce(self, start: i64, nbytes: i64) -> i64:
+        """Return the hash of a string that is soon looked for, and have its place loaded."""
+        tag = self.hash_of(start, nbytes)
+        fxf_prefetch(self.slots[tag & self.mask])
+        return tag
 
     @public
     def intern_hashed(self, start: i64, nbytes: i64, tag: i64) -> Fallible[i64]:
         """Do the same with the hash of the bytes."""
-        slot = tag & self.mask
+        # The slots of one line of the cache before any other.
+        step = 0
         while True:
+            slot = (tag ^ step) & self.mask
             entry = self.slots[slot]
             if entry < 0:
                 break
             code = entry & 0x7FFFFFFF
             if entry >> 32 == tag and self.same(code, start, nbytes):
                 return code
-            slot = (slot + 1) & self.mask
+            step += 1
         whole = nbytes >> 3
         rest = nbytes & 7
         if self.count == self.room or self.filled + whole + 1 > self.word_room:
             self.reserve(1, whole + 1)
-            slot = tag & self.mask
-            while self.slots[slot] >= 0:
-                slot = (slot + 1) & self.mask
+            slot = self.free_slot(tag, self.mask)
         code = self.count
         at = self.filled
         self.slots[slot] = (tag << 32) | code
@@ -209,11 +226,15 @@ class Pool:
             entry = before[old]
             old += 1
             if entry >= 0:
-                slot = (entry >> 32) & mask
-                while self.slots[slot] >= 0:
-                    slot = (slot + 1) & mask
-                self.slots[slot] = entry
+                self.slots[self.free_slot(entry >> 32, mask)] = entry
         return 0
+
+    def free_slot(self, tag: i64, mask: i64) -> i64:
+        """Return the first free slot for strings of this hash."""
+        step = 0
+        while self.slots[(tag ^ step) & mask] >= 0:
+            step += 1
+        return (tag ^ step) & mask
 
     def byte(self, start: i64, index: i64) -> i64:
         """Return byte ``index`` of the string at word ``start`` of the pool."""

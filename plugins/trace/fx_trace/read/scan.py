@@ -117,7 +117,7 @@ CATEGORY_INLINE, NAME_INLINE = 1 << 47, -(1 << 63)
 """Bits of an event's header."""
 ONE = 1
 NO_SCOPE = 254
-AHEAD, AHEAD_WORDS = 16, 512
+AHEAD, AHEAD_WORDS = 32, 1024
 """Strings, and words, that are looked at ahead of the one that is read."""
 MANY_ARGS = 16
 """Arguments that there is always room for before a record is read."""
@@ -165,7 +165,6 @@ class Scan(OtherRecords):
     next_ahead: i64
     known_ahead: i64
     rest_ahead: i64
-    touched: i64
     kinds: Array[i64]
     plain_types: Array[i64]
     object_names: PairMap
@@ -201,7 +200,6 @@ class Scan(OtherRecords):
         self.next_ahead = 0
         self.known_ahead = 0
         self.rest_ahead = 0
-        self.touched = 0
         self.pointers = False
         self.koids = False
 
@@ -518,15 +516,11 @@ class Scan(OtherRecords):
                 break
             if TYPE.get(word) == RECORD_STRING and at + 1 + (length + 7) // 8 <= stop:
                 self.ahead[found] = at
-                self.ahead_tags[found] = self.pool.hash_of(at + 1, length)
+                self.ahead_tags[found] = self.pool.announce(at + 1, length)
                 found += 1
             at += size
         if found < AHEAD // 4:
             self.rest_ahead = 4 * AHEAD
-        index = 0
-        while index < found:
-            self.touched ^= self.pool.fetch(self.ahead_tags[index])
-            index += 1
         self.known_ahead = found
         return 0
 
