@@ -215,6 +215,7 @@ class Scan(OtherRecords):
         self.pos = pos
         self.total = total
         self.bounds.total = total
+        self.next_ahead = self.known_ahead
 
     # --- The plain event -------------------------------------------------------------------------
 
@@ -254,6 +255,10 @@ class Scan(OtherRecords):
                 word = words[start]
                 kind = EVENT_KIND.get(word)
                 if TYPE.get(word) != RECORD_EVENT or kind == EVENT_COUNTER or kind > EVENT_FLOW_END:
+                    self.pos = start
+                    if TYPE.get(word) == RECORD_STRING and self.plain_string(word):
+                        start = self.pos
+                        continue
                     break
                 thread = threads[EVENT_THREAD.get(word)]
                 category = strings[STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))]
@@ -463,39 +468,44 @@ class Scan(OtherRecords):
     def plain_string(self, word: i64) -> Fallible[i64]:
         """Read a string record; False, with nothing done, where there is something to report."""
         start = self.pos
-        size = ARG_SIZE.get(word)
-        index = STRING_INDEX.get(word)
         length = STRING_LENGTH.get(word)
-        rest = 8 * (length % 8)
-        if (
-            word & UNUSED_STRING
-            or not index
-            or size != 1 + (length + 7) // 8
-            or start + size >= self.total
-            or (self.max_string and length > self.max_string)
-            or (self.bounds.max_record and size * 8 > self.bounds.max_record)
-            or (rest and self.streams[start + size - 1] >> rest)
-        ):
-            return False
         if self.next_ahead == self.known_ahead:
             self.look_ahead(start)
         if self.next_ahead < self.known_ahead and self.ahead[self.next_ahead] == start:
             tag = self.ahead_tags[self.next_ahead]
             self.next_ahead += 1
-        else:
+        elif self.is_plain_string(start, word):
             self.next_ahead = self.known_ahead
             tag = self.pool.hash_of(start + 1, length)
+        else:
+            return False
         code = self.pool.intern_hashed(start + 1, length, tag)
         if not self.pool.valid[code]:
             self.note(NOT_UTF8, start * 8, code)
-        self.providers.register_string(index, code)
+        self.providers.register_string(STRING_INDEX.get(word), code)
         self.kinds[16 * RECORD_STRING] += 1
         self.record += 1
-        self.pos = start + size
+        self.pos = start + (ARG_SIZE.get(word))
         return True
 
+    @inline
+    def is_plain_string(self, start: i64, word: i64) -> flag:
+        """Return whether there is nothing to report about a string record but of its text."""
+        size = ARG_SIZE.get(word)
+        length = STRING_LENGTH.get(word)
+        rest = 8 * (length % 8)
+        return not (
+            word & UNUSED_STRING
+            or not STRING_INDEX.get(word)
+            or size != 1 + (length + 7) // 8
+            or start + size >= self.total
+            or (self.max_string and length > self.max_string)
+            or (self.bounds.max_record and size * 8 > self.bounds.max_record)
+            or (rest and self.streams[start + size - 1] >> rest)
+        )
+
     def look_ahead(self, start: i64) -> i64:
-        """Hash the strings that follow, and load where the pool has them, all at once.
+        """Hash the plain strings that follow, and load where the pool has them, all at once.
 
         One after the other, each would wait for memory. What comes ahead may be damaged: then it
         is not met where it was expected. Where there are few, it is not worth it for a while.
@@ -511,12 +521,11 @@ class Scan(OtherRecords):
         while at < stop and found < AHEAD:
             word = self.words[at]
             size = ARG_SIZE.get(word)
-            length = STRING_LENGTH.get(word)
             if size == 0:
                 break
-            if TYPE.get(word) == RECORD_STRING and at + 1 + (length + 7) // 8 <= stop:
+            if TYPE.get(word) == RECORD_STRING and self.is_plain_string(at, word):
                 self.ahead[found] = at
-                self.ahead_tags[found] = self.pool.announce(at + 1, length)
+                self.ahead_tags[found] = self.pool.announce(at + 1, STRING_LENGTH.get(word))
                 found += 1
             at += size
         if found < AHEAD // 4:
