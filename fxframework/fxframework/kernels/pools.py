@@ -54,6 +54,8 @@ class Pool:
     Padding bytes in the source are ignored. ``words`` (int64) has the strings one after another,
     ``starts`` (int64, in words) and ``lengths`` (int64, in bytes) locate them, and ``valid``
     (uint8) is 1 for strings that are UTF-8; the first ``count`` elements are valid.
+
+    An element of ``slots`` is -1, or the code of a string with the hash's bits above ``mask``.
     """
 
     seed: u64
@@ -68,7 +70,8 @@ class Pool:
     starts: Array[i64]
     lengths: Array[i64]
     valid: Array[u8]
-    slots: Array[i64]
+    hashes: Array[i32]
+    slots: Array[i32]
     source: View[i64]
 
     def __init__(self) -> None:
@@ -84,7 +87,8 @@ class Pool:
         self.starts = room(64, "i8")
         self.lengths = room(64, "i8")
         self.valid = room(64, "u1")
-        self.slots = full(128, "i8", -1)
+        self.hashes = room(64, "i4")
+        self.slots = full(128, "i4", -1)
         self.source = NOWHERE
 
     def read_from(self, words: memoryview) -> None:
@@ -136,8 +140,8 @@ class Pool:
             entry = self.slots[(tag ^ step) & self.mask]
             if entry < 0:
                 return -1
-            code = entry & 0x7FFFFFFF
-            if entry >> 32 == tag and self.same(code, start, nbytes):
+            code = entry & self.mask
+            if (entry ^ tag) <= self.mask and self.same(code, start, nbytes):
                 return code
             step += 1
 
@@ -163,18 +167,19 @@ class Pool:
             entry = self.slots[slot]
             if entry < 0:
                 break
-            code = entry & 0x7FFFFFFF
-            if entry >> 32 == tag and self.same(code, start, nbytes):
+            code = entry & self.mask
+            if (entry ^ tag) <= self.mask and self.same(code, start, nbytes):
                 return code
             step += 1
         whole = nbytes >> 3
         rest = nbytes & 7
         if self.count == self.room or self.filled + whole + 1 > self.word_room:
             self.reserve(1, whole + 1)
-            slot = self.free_slot(tag, self.mask)
+            slot = self.free_slot(tag)
         code = self.count
         at = self.filled
-        self.slots[slot] = (tag << 32) | code
+        self.hashes[code] = tag
+        self.slots[slot] = (tag & ~self.mask) | code
         self.starts[code] = at
         self.lengths[code] = nbytes
         every = 0
@@ -206,6 +211,7 @@ class Pool:
             self.starts = grown(self.starts, self.room, self.count)
             self.lengths = grown(self.lengths, self.room, self.count)
             self.valid = grown(self.valid, self.room, self.count)
+            self.hashes = grown(self.hashes, self.room, self.count)
         if self.filled + words > self.word_room:
             self.word_room = max(self.word_room + (self.word_room >> 1), self.filled + words)
             self.words = grown(self.words, self.word_room, self.filled)
@@ -213,28 +219,26 @@ class Pool:
             slots = self.mask + 1
             while 3 * slots < 4 * self.room:
                 slots *= 2
-            before = self.slots
-            self.slots = full(slots, "i8", -1)
-            self.enter_again(before, slots - 1)
             self.mask = slots - 1
+            self.slots = full(slots, "i4", -1)
+            self.enter_again()
         return 0
 
-    def enter_again(self, before: Array[i64], mask: i64) -> i64:
-        """Insert the entries of a smaller table into the empty table."""
-        old = 0
-        while old <= self.mask:
-            entry = before[old]
-            old += 1
-            if entry >= 0:
-                self.slots[self.free_slot(entry >> 32, mask)] = entry
+    def enter_again(self) -> i64:
+        """Enter all strings into the empty table of slots."""
+        code = 0
+        while code < self.count:
+            tag: i64 = self.hashes[code]
+            self.slots[self.free_slot(tag)] = (tag & ~self.mask) | code
+            code += 1
         return 0
 
-    def free_slot(self, tag: i64, mask: i64) -> i64:
+    def free_slot(self, tag: i64) -> i64:
         """Return the first free slot for strings of this hash."""
         step = 0
-        while self.slots[(tag ^ step) & mask] >= 0:
+        while self.slots[(tag ^ step) & self.mask] >= 0:
             step += 1
-        return (tag ^ step) & mask
+        return (tag ^ step) & self.mask
 
     def byte(self, start: i64, index: i64) -> i64:
         """Return byte ``index`` of the string at word ``start`` of the pool."""
