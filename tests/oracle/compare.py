@@ -126,8 +126,8 @@ def ours(capture: Capture) -> View:
             strict=True,
         )
     )
-    args = _args(capture.table("args"))
     slices = _rows(capture.table("slices"))
+    args = _args(capture.table("args"), {row["row"]: row["offset"] for row in slices})
     by_row = {row["row"]: row for row in slices}
     view: View = {"slices": Counter(), "nesting": Counter(), "async": Counter()}
     for table, rows in (("slices", slices), ("instants", _rows(capture.table("instants")))):
@@ -178,11 +178,20 @@ def _rows(table: Table) -> list[Row]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _args(table: Table) -> dict[tuple[str, int], list[Any]]:
-    """Arguments by their owner; of several with one name the last (divergence `arg-repeated`)."""
+def _args(table: Table, begins: Mapping[int, int]) -> dict[tuple[str, int], list[Any]]:
+    """Arguments by their owner; of several with one name the last (divergence `arg-repeated`).
+
+    Those of a slice's end come last, wherever it stands in the file: Perfetto takes events by
+    time. ``begins`` has the offset at which a slice begins.
+    """
     names = {code: name for name, code in TABLE_CODES.items()}
+
+    def is_of_end(row: Row) -> bool:
+        at = row["offset"]
+        return names.get(row["table"]) == "slices" and begins.get(row["parent"], at) != at
+
     out: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
-    for row in _rows(table):
+    for row in sorted(_rows(table), key=is_of_end):
         owner = names.get(row["table"])
         if owner is None or row["parent"] < 0:
             continue

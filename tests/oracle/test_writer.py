@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -18,7 +18,7 @@ from fx_trace.write.arguments import Double, Int32, Int64, Koid, Pointer, String
 from fx_trace.write.slots import Slots
 from fx_trace.write.writer import TraceWriter
 
-from . import compare
+from . import compare, fxt
 from .captures import captures
 from .perfetto import LoadedTrace, Perfetto, PerfettoError
 
@@ -336,7 +336,14 @@ def again(trace: bytes, policy: Any, few: tuple[int, int]) -> bytes:
     return file.getvalue()
 
 
+END_FIRST = fxt.MAGIC + fxt.initialization(1_000_000_000)
+END_FIRST += fxt.event("async_end", 20, MAIN, "load", [("a", "bool", True)], word=1)
+END_FIRST += fxt.event("async_begin", 10, OTHER, "load", [("a", "blob", b"xy")], word=1)
+"""An end that stands before its begin, with an argument of the same name."""
+
+
 @generated
+@example([(END_FIRST, "inline", (255, 255))])
 @given(st.lists(st.tuples(captures(), POLICIES, st.tuples(FEW, FEW)), min_size=1, max_size=BATCH))
 def test_generated_captures_written_again(
     perfetto: Perfetto, made: list[tuple[bytes, Any, tuple[int, int]]]
