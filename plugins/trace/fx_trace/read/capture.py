@@ -141,6 +141,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         """Have passes take some records for damage; earlier ones are void."""
         self.damage = damage
         self._first = self._counted = None
+        self._reported = False
 
     def scanner(self) -> Scanner:
         """Return a scanner at the beginning of the file, over the capture's string pool."""
@@ -167,12 +168,14 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         if self._first is not None:
             return self._first
         if self._counted is None:
-            self.diagnostics.forget(self.rules)
+            if not self._reported:
+                self.diagnostics.forget(self.rules)
             passed = CountingPass(self.scanner())
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
             passed.finish(self.framed_bytes, self.read_order)
-            self._report(passed)
+            if not self._reported:
+                self._report(passed)
             self._counted = passed
         return self._counted
 

@@ -238,7 +238,7 @@ class BufferCapture(TraceCapture):
         """Return a walk through the header and every record, unused space included."""
         decoder = self.decoder(quiet=tables is not None)
         if decoder.diagnostics is not None:
-            self._report_image()
+            self._report_image(decoder.diagnostics)
         return _ImageWalk(decoder, self.image, tables)
 
     # --- Tables ---
@@ -303,7 +303,7 @@ class BufferCapture(TraceCapture):
 
     def _report(self, passed: TracePass) -> None:
         super()._report(passed)
-        self._report_image()
+        self._report_image(self.diagnostics)
 
     def record_counts(self) -> Mapping[str, int]:
         """Return the number of records of each kind, from a pass that keeps no columns."""
@@ -345,9 +345,9 @@ class BufferCapture(TraceCapture):
 
     # --- Findings ---
 
-    def _report_image(self) -> None:
-        """What is to be said about the image as such, whichever view finds it first."""
-        add = self.diagnostics.add
+    def _report_image(self, diagnostics: Diagnostics) -> None:
+        """Report what is to be said about the image as such."""
+        add = diagnostics.add
         for fault in self.image.faults:
             add(rules.BUFFER_HEADER, min(fault.offset, self.source.size - 1), 0, fault.message)
         header = self.header

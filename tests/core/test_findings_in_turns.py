@@ -1,0 +1,111 @@
+"""A finding is reported once, in whatever order records and tables of a capture are read."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+import pytest
+
+from fxframework.host import default_host
+from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostics
+
+from ..samples import samples
+
+Found = Counter[tuple[str, int | None, int | None, str]]
+
+
+def drain(items: Iterable[object]) -> None:
+    deque(items, maxlen=0)
+
+
+def read_tables(capture: Capture) -> None:
+    for name in capture.tables:
+        capture.table(name)
+
+
+def read_batches(capture: Capture) -> None:
+    for name in capture.tables:
+        drain(capture.batches(name, 7))
+
+
+STEPS: dict[str, Callable[[Capture], object]] = {
+    "records": lambda capture: drain(capture.records()),
+    "json": lambda capture: drain(capture.records_json()),
+    "tables": read_tables,
+    "batches": read_batches,
+    "counts": lambda capture: capture.record_counts(),
+    "trim": lambda capture: capture.trim(),
+}
+BEGUN: dict[str, Callable[[Capture], Iterator[object]]] = {
+    "nothing": lambda _: iter(()),
+    "records": lambda capture: iter(capture.records()),
+    "json": lambda capture: iter(capture.records_json()),
+}
+
+
+def found(diagnostics: Diagnostics) -> Found:
+    return Counter((one.code, one.offset, one.record, one.message) for one in diagnostics)
+
+
+@cache
+def damaged() -> dict[str, tuple[str, bytes]]:
+    """Captures with findings of every format: cut short, and with some bytes changed."""
+    made = {}
+    for name, (format, data) in samples().items():
+        changed = bytearray(data)
+        rng = random.Random(5)
+        for at in rng.sample(range(len(data) // 8, len(data)), min(len(data) // 2, 12)):
+            changed[at] = rng.randrange(256)
+        with default_host().open(data, format=format) as capture:
+            made[f"{name}, cut"] = capture.format, data[: len(data) * 2 // 3]
+            made[f"{name}, changed"] = capture.format, bytes(changed)
+    return made
+
+
+def opened(case: str) -> Capture:
+    format, data = damaged()[case]
+    return default_host().open(data, format=format)
+
+
+def test_every_format_has_findings() -> None:
+    formats = set()
+    for case, (format, _) in damaged().items():
+        with opened(case) as capture:
+            capture.scan()
+            if not capture.rules.keys().isdisjoint(capture.diagnostics.counts):
+                formats.add(format)
+    assert formats >= default_host().readers.keys() - {"records"}
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+@pytest.mark.parametrize("case", damaged())
+def test_findings_are_reported_once(case: str, begun: str) -> None:
+    with opened(case) as capture:
+        capture.scan()
+        whole, counts = found(capture.diagnostics), capture.diagnostics.counts
+    with opened(case) as capture:
+        drain(capture.records())
+        of_records = capture.diagnostics.counts
+    orders: Iterable[tuple[str, ...]] = itertools.permutations(STEPS, 2)
+    if begun == "nothing":
+        orders = ((first, "trim", last) for first, last in orders)
+    for order in orders:
+        with opened(case) as capture:
+            under_way = BEGUN[begun](capture)
+            next(under_way, None)
+            for step in order:
+                STEPS[step](capture)
+            drain(under_way)
+            if {"tables", "batches"} & {*order}:
+                assert found(capture.diagnostics) == whole, order
+                assert capture.diagnostics.counts == counts, order
+            elif "counts" not in order and "json" not in (begun, *order):
+                assert capture.diagnostics.counts == of_records, order
+            else:
+                for code, count in capture.diagnostics.counts.items():
+                    assert count <= max(counts.get(code, 0), of_records.get(code, 0)), order
