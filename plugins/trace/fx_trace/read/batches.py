@@ -67,7 +67,8 @@ class _Maker:
             return _Picked(np.zeros(0, np.int64))
         if seen(*kinds) == seen(*range(wire.EVENT_FLOW_END + 1)):
             return _Picked(np.broadcast_to(np.True_, kind.size))
-        return _Picked(mask[kind])
+        # Several times as fast as numpy's look-up of bytes.
+        return _Picked(np.frombuffer(kind.tobytes().translate(mask.tobytes()), np.bool_))
 
     def times_of(self, picked: _Picked) -> Callable[[], I64]:
         """Return a function that gives the times of some events, which it makes once."""
