@@ -141,7 +141,8 @@ NO_BLOCK = Rule(
     "The order of a block fits the file.",
     detail="order {value}",
     readers="The scan stops there silently.",
-    ours="The bytes up to the next place from which blocks lead to the end are `damaged`.",
+    ours="The bytes up to the next place from which 32 blocks follow, or all up to the end, are "
+    "`damaged`.",
 )
 TRAILING_BYTES = Rule(
     "FXI0013",

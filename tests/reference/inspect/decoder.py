@@ -44,6 +44,10 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
     return at
 
 
+RUN = 32
+"""Blocks that follow one another where reading continues."""
+
+
 class _Resume:
     """Finds where reading continues after bytes at which no block can begin."""
 
@@ -61,23 +65,24 @@ class _Resume:
         if layout == "new":
             plausible &= wire.RESERVED_BITS.get(words) == 0
         self._fits = plausible
-        # Backwards: a block leads to the end of the file if the next one does.
-        leads = bytearray(len(words) + 1)
-        leads[-1] = 1
+        # Backwards: behind a block are as many as behind the next one, and that one.
+        follow = [0] * len(words) + [RUN]
         steps[~plausible] = 0
+        empty = (words == 0).tolist()
         for unit, step in zip(range(len(words) - 1, -1, -1), reversed(steps.tolist()), strict=True):
-            if step and leads[unit + step]:
-                leads[unit] = 1
-        self._leads = np.frombuffer(leads, np.uint8)[:-1].astype(bool)
+            if step:
+                follow[unit] = min(follow[unit + step] + (not empty[unit]), RUN)
+        self._follow = np.array(follow[:-1]) == RUN
         self._end = whole
 
     def after(self, at: int) -> int:
-        """Return the next unit after byte ``at`` from which blocks lead to the end of the file.
+        """Return the next unit after byte ``at`` from which blocks follow.
 
-        If there is none, the next unit at which a block can begin, or the end of the last unit.
+        They lead to the end of the file, or ``RUN`` of them are not zero. If there is none, the
+        next unit at which a block can begin, or the end of the last unit.
         """
         start = at // wire.UNIT + 1
-        for mask in (self._leads, self._fits):
+        for mask in (self._follow, self._fits):
             rest = mask[start:]
             if rest.any():
                 return (start + int(rest.argmax())) * wire.UNIT

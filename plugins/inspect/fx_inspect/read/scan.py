@@ -30,8 +30,10 @@ MAGIC = int.from_bytes(wire.MAGIC, "little")
 FROZEN_GENERATION = -2
 ONE = 1
 NOT_LOOKED = 0
-LEADING = 1
+FOLLOWING = 1
 FITTING = 2
+RUN = 32
+"""Blocks that follow one another where reading goes on after damage; fewer at the end."""
 
 
 class Scan(Kernel):
@@ -65,7 +67,7 @@ class Scan(Kernel):
     order: Array[u8]
     starts: Array[u8]
     numbers: Array[i32]
-    leads: Array[u8]
+    follow: Array[u8]
     tally: Array[i64]
     count: i64
     nodes: i64
@@ -109,7 +111,7 @@ class Scan(Kernel):
         self.order = room(self.units + 1, "u1")
         self.starts = full(self.units if places else 0, "u1")
         self.numbers = room(self.units if places else 0, "i4")
-        self.leads = room(0, "u1")
+        self.follow = room(0, "u1")
         self.tally = full(256 * 16, "i8")
         self.count = 0
         self.nodes = 0
@@ -275,14 +277,17 @@ class Scan(Kernel):
         return size
 
     def resume(self, unit: i64) -> Fallible[i64]:
-        """Return the next unit from which blocks lead to the end, or where one fits, or the end."""
+        """Return the next unit from which blocks follow, or where one fits, or the end.
+
+        They follow if they lead to the end of the file, or if ``RUN`` of them are not zero.
+        """
         if self.resumed == NOT_LOOKED:
-            self.find_leads()
-            self.resumed = LEADING
+            self.find_runs()
+            self.resumed = FOLLOWING
         at = unit + 1
-        if self.resumed == LEADING:
+        if self.resumed == FOLLOWING:
             while at < self.units:
-                if self.leads[at]:
+                if self.follow[at] >= RUN:
                     return at
                 at += 1
             self.resumed = FITTING
@@ -293,21 +298,26 @@ class Scan(Kernel):
             at += 1
         return self.units
 
-    def find_leads(self) -> status:
-        """Find the units from which blocks lead to the end of the file."""
-        self.make_leads()
-        self.leads[self.units] = 1
+    def find_runs(self) -> status:
+        """Find how many blocks follow one another from each unit: up to ``RUN``, or to the end."""
+        self.make_runs()
+        self.follow[self.units] = RUN
         at = self.units - 1
         while at >= 0:
             size = self.fits(at)
-            self.leads[at] = 1 if size > 0 and self.leads[at + size] != 0 else 0
+            run = 0
+            if size > 0:
+                run = self.follow[at + size]
+                if run < RUN and self.words[2 * at] != 0:
+                    run += 1
+            self.follow[at] = run
             at -= 1
         return 0
 
     @with_gil
-    def make_leads(self) -> status:
+    def make_runs(self) -> status:
         """Allocate a byte per unit."""
-        self.leads = room(self.units + 1, "u1")
+        self.follow = room(self.units + 1, "u1")
         return 0
 
     def header(self) -> status:
