@@ -99,9 +99,9 @@ class Field(Expression):
         self.index: Expression | None = None
         """The number that says which entry of a table it is, if it is a reference."""
 
-    @property
+    @functools.cached_property
     def public(self) -> bool:
-        """Whether it is an attribute of the record."""
+        """Whether it is an attribute of the record; asked once it has its name."""
         return not self.name.startswith("_")
 
     @property
@@ -150,7 +150,7 @@ class Field(Expression):
         raise NotImplementedError
 
     def read_by_rules(self, c: Cursor, values: Values) -> None:
-        """Read it; what does not fit is by the field's own rule, if it has one."""
+        """Read it; what does not fit is by the field's own rule."""
         try:
             self.read(c, values)
         except ShortError as problem:
@@ -270,7 +270,7 @@ class Number(Limited):
         """Numbers by name, of an enumeration."""
         return {name: number for number, name in reversed(self.values.items())}
 
-    @property
+    @functools.cached_property
     def checksums(self) -> list[Checksum]:
         """The checksums in ``equals``."""
         leaves = () if self.equals is None else self.equals.leaves()
@@ -295,10 +295,11 @@ class Number(Limited):
             self.check(c)
         if self.values and number not in self.values:
             c.note(106, number, None, self)
-        if number and c.layout.is_reserved(self):
+        if number and self in c.layout.reserved_fields:
             bits = number & (1 << self.nbits) - 1
             c.note(105, bits, at if self not in c.layout.word_of else c.word_at, self)
-        self.check_limits(c)
+        if self.limits:
+            self.check_limits(c)
         if self.values:
             shown = self.values.get(number, number)
         if self.refers is not None:

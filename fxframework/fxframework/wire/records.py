@@ -341,25 +341,38 @@ class Layout:
 
     # --- Reading --------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def reserved_fields(self) -> frozenset[Field]:
+        """The fields for which ``is_reserved`` holds."""
+        return frozenset(filter(self.is_reserved, self.fields))
+
+    @functools.cached_property
+    def steps(self) -> list[tuple[Field, bool, Callable[[Cursor, dict[str, Any]], None]]]:
+        """Each field, whether the tail begins with it, and what reads it."""
+        tail = next((field for field in self.fields if field.tail), None)
+        return [
+            (field, field is tail, field.read_by_rules if field.rules else field.read)
+            for field in self.fields
+        ]
+
     def read(self, c: Cursor) -> dict[str, Any]:
         """Read all fields up to ``c.limit``. Raises ShortError if they do not fit."""
         c.layout = self
         c.section = self.section or self.family.section or c.section
         values: dict[str, Any] = {}
+        known, start = c.known, c.start
         c.limit -= self.tail
-        before = True
-        for field in self.fields:
-            if field.tail and before:
+        for field, begins_tail, read in self.steps:
+            if begins_tail:
                 c.pad_to(c.limit)
                 c.limit += self.tail
-                before = False
-            c.known[AT] = c.at - c.start
-            if field.when is not None and not field.when.value(c.known):
-                c.known[field] = 0
+            known[AT] = c.at - start
+            if field.when is not None and not field.when.value(known):
+                known[field] = 0
                 if field.public:
                     values[field.name] = None
                 continue
-            field.read_by_rules(c, values)
+            read(c, values)
             c.layout = self
         if self.measured:
             claimed = c.known[SIZE]
