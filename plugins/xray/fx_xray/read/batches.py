@@ -33,7 +33,7 @@ _BUFFER_COLUMNS = tuple(
 
 def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     slices, spans = rows.slices, passed.matcher.spans
-    count = int(slices.offset.size)
+    count = int(slices["offset"].size)
     first = rows.first["slices"]
     mine = slice(first, first + count)
     frequency = passed.frequency
@@ -41,33 +41,33 @@ def _slices(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
 
     def spans_in_ns() -> tuple[I64, I64]:
         if not made:
-            made.append(to_spans(slices.ticks, spans.ticks[mine], frequency))
+            made.append(to_spans(slices["ticks"], spans.ticks[mine], frequency))
         return made[0]
 
     columns: Columns = {
-        "offset": slices.offset,
+        "offset": slices["offset"],
         "ts": lambda: spans_in_ns()[0],
-        "ticks": slices.ticks.view(np.uint64),
+        "ticks": slices["ticks"].view(np.uint64),
         "dur": lambda: spans_in_ns()[1],
-        "thread": slices.thread,
+        "thread": slices["thread"],
         "category": np.broadcast_to(np.int32(-1), count),
-        "name": lambda: names.of(slices.function),
-        "depth": slices.depth,
-        "parent": slices.parent,
+        "name": lambda: names.of(slices["function"]),
+        "depth": slices["depth"],
+        "parent": slices["parent"],
         "kind": np.broadcast_to(np.uint8(_CALL_KIND), count),
         "id": np.broadcast_to(np.uint64(0), count),
-        "xray_function": slices.function,
+        "xray_function": slices["function"],
         "xray_ticks": spans.ticks[mine],
-        "xray_cpu": slices.cpu,
+        "xray_cpu": slices["cpu"],
         "xray_exit": spans.exit[mine],
-        "xray_entry": slices.entry,
+        "xray_entry": slices["entry"],
     }
     return Batch(rows.first["slices"], count, columns)
 
 
 def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     instants = rows.instants
-    count = int(instants.offset.size)
+    count = int(instants["offset"].size)
     frequency = passed.frequency
 
     strings = names.strings
@@ -77,40 +77,40 @@ def _instants(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         codes[:] = strings.intern(UNMATCHED_EXIT.encode())
         codes[CUSTOM] = strings.intern(CUSTOM_EVENT.encode())
         codes[TYPED] = strings.intern(TYPED_EVENT.encode())
-        found: NDArray[np.int32] = codes[instants.kind]
+        found: NDArray[np.int32] = codes[instants["kind"]]
         return found
 
     def shown() -> NDArray[np.int32]:
         codes = categories()
-        exits = instants.kind < ARGUMENT
-        codes[exits] = names.of(instants.function[exits])
+        exits = instants["kind"] < ARGUMENT
+        codes[exits] = names.of(instants["function"][exits])
         return codes
 
     columns: Columns = {
-        "offset": instants.offset,
-        "ts": lambda: to_ns(instants.ticks, frequency),
-        "ticks": instants.ticks.view(np.uint64),
-        "thread": instants.thread,
+        "offset": instants["offset"],
+        "ts": lambda: to_ns(instants["ticks"], frequency),
+        "ticks": instants["ticks"].view(np.uint64),
+        "thread": instants["thread"],
         "category": categories,
         "name": shown,
         "scope": np.broadcast_to(np.uint8(0), count),
         "id": np.broadcast_to(np.uint64(0), count),
-        "xray_cpu": instants.cpu,
-        "xray_event_type": lambda: np.where(instants.kind == TYPED, instants.function, 0).astype(
-            np.uint16
-        ),
+        "xray_cpu": instants["cpu"],
+        "xray_event_type": lambda: np.where(
+            instants["kind"] == TYPED, instants["function"], 0
+        ).astype(np.uint16),
     }
     return Batch(rows.first["instants"], count, columns)
 
 
 def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
     args = rows.args
-    count = int(args.offset.size)
+    count = int(args["offset"].size)
     strings = names.strings
     tables = np.array([TABLE_CODES["slices"], TABLE_CODES["instants"]], np.uint8)
 
     def shown() -> NDArray[np.int32]:
-        numbers, inverse = np.unique(args.name, return_inverse=True)
+        numbers, inverse = np.unique(args["name"], return_inverse=True)
         special = {DATA: "data", EVENT_TYPE: "event_type"}
         codes = [
             strings.intern(special.get(number, f"arg{number}").encode())
@@ -120,16 +120,16 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
 
     def types() -> U8:
         kinds = np.full(count, _ARGUMENT_TYPE, np.uint8)
-        kinds[args.name == DATA] = _DATA_TYPE
-        kinds[args.name == EVENT_TYPE] = _EVENT_TYPE
+        kinds[args["name"] == DATA] = _DATA_TYPE
+        kinds[args["name"] == EVENT_TYPE] = _EVENT_TYPE
         return kinds
 
     def values() -> I64:
-        data = args.name == DATA
-        return np.where(data, 0, args.value) if data.any() else args.value
+        data = args["name"] == DATA
+        return np.where(data, 0, args["value"]) if data.any() else args["value"]
 
     def payloads() -> NDArray[np.int32]:
-        picked = np.flatnonzero(args.name == DATA)
+        picked = np.flatnonzero(args["name"] == DATA)
         if not picked.size:
             return np.broadcast_to(np.int32(-1), count)
         codes = np.full(count, -1, np.int32)
@@ -137,15 +137,15 @@ def _args(passed: CallPass, names: FunctionNames, rows: Rows) -> Batch:
         codes[picked] = [
             strings.intern(data[at : at + size].tobytes())
             for at, size in zip(
-                args.value[picked].tolist(), args.size[picked].tolist(), strict=True
+                args["value"][picked].tolist(), args["size"][picked].tolist(), strict=True
             )
         ]
         return codes
 
     columns: Columns = {
-        "offset": args.offset,
-        "table": lambda: tables[args.of_instant],
-        "parent": args.parent,
+        "offset": args["offset"],
+        "table": lambda: tables[args["of_instant"]],
+        "parent": args["parent"],
         "name": shown,
         "type": types,
         "int": values,

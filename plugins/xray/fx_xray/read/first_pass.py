@@ -25,7 +25,7 @@ from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 
-__all__ = ["ArgRows", "CallPass", "InstantRows", "Matcher", "Rows", "SliceRows", "Spans"]
+__all__ = ["CallPass", "Matcher", "Rows", "Spans"]
 
 I64 = NDArray[np.int64]
 COUNTED = 1 << 17
@@ -34,46 +34,6 @@ FEW = 1 << 16
 """Ids of functions that are gathered at once."""
 IN_MEMORY = 1 << 30
 """Bytes of one column that stay in memory; a longer one goes to a file."""
-
-
-class SliceRows(NamedTuple):
-    """Raw columns of `slices` that are known when a call is entered."""
-
-    offset: I64
-    ticks: I64
-    thread: NDArray[np.int32]
-    function: NDArray[np.uint32]
-    depth: NDArray[np.int32]
-    parent: I64
-    cpu: NDArray[np.uint16]
-    entry: NDArray[np.uint8]
-
-
-class InstantRows(NamedTuple):
-    """Raw columns of `instants`."""
-
-    offset: I64
-    ticks: I64
-    thread: NDArray[np.int32]
-    kind: NDArray[np.uint8]
-    """Of the event: an exit, or a custom or typed event."""
-    function: NDArray[np.uint32]
-    """Function id, or type of the event."""
-    cpu: NDArray[np.uint16]
-
-
-class ArgRows(NamedTuple):
-    """Raw columns of `args`."""
-
-    offset: I64
-    of_instant: NDArray[np.uint8]
-    parent: I64
-    name: NDArray[np.int32]
-    """Number of the argument, or one of DATA and EVENT_TYPE."""
-    value: I64
-    """The value; of DATA the place of the payload."""
-    size: NDArray[np.int32]
-    """Bytes of the payload."""
 
 
 class Spans(NamedTuple):
@@ -86,11 +46,14 @@ class Spans(NamedTuple):
 
 @attrs.frozen
 class Rows:
-    """Raw columns of some rows of each table, and where they begin in the whole tables."""
+    """Raw columns of some rows of each table, and where they begin in the whole tables.
 
-    slices: SliceRows
-    instants: InstantRows
-    args: ArgRows
+    The columns are those of the classes of these names in ``match.py``.
+    """
+
+    slices: dict[str, NDArray[Any]]
+    instants: dict[str, NDArray[Any]]
+    args: dict[str, NDArray[Any]]
     first: dict[str, int]
 
 
@@ -190,12 +153,7 @@ class Matcher:
     def take(self) -> Rows:
         """Return the rows since the last time."""
         match, first = self._match, self.counted
-        return Rows(
-            SliceRows(**match.slices.taken(0)),
-            InstantRows(**match.instants.taken(0)),
-            ArgRows(**match.args.taken(0)),
-            first,
-        )
+        return Rows(match.slices.taken(0), match.instants.taken(0), match.args.taken(0), first)
 
     def forget(self) -> None:
         """Forget the rows since the last time, but for how many there were."""
@@ -311,9 +269,10 @@ class CallPass(FirstPass[Rows]):
         slices, log = self.whole.slices, self.log
         labels = [
             (thread, f"{int(log.pids[thread])}/{int(log.tids[thread])}")
-            for thread in busiest(slices.thread)
+            for thread in busiest(slices["thread"])
         ]
-        return sketch(slices.ticks.view(np.uint64), slices.thread, self.matcher.range, labels)
+        ticks = slices["ticks"].view(np.uint64)
+        return sketch(ticks, slices["thread"], self.matcher.range, labels)
 
 
 def _spilled(size: int, dtype: type) -> NDArray[Any]:

@@ -181,7 +181,10 @@ class Slices(Rows):
 
 @final
 class Instants(Rows):
-    """Rows of `instants`: exits of calls that are not open, and custom and typed events."""
+    """Rows of `instants`: exits of calls that are not open, and custom and typed events.
+
+    ``function`` is the type of an event.
+    """
 
     offset: Column[i64]
     ticks: Column[i64]
@@ -193,7 +196,10 @@ class Instants(Rows):
 
 @final
 class Args(Rows):
-    """Rows of `args`; ``name`` is the number of the argument, or DATA or EVENT_TYPE."""
+    """Rows of `args`; ``name`` is the number of the argument, or DATA or EVENT_TYPE.
+
+    Of DATA, ``value`` and ``size`` are the place and the bytes of the payload.
+    """
 
     offset: Column[i64]
     parent: Column[i64]
