@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework import hookimpl
-from fxframework.errors import Catalogue
 from fxframework.registry import (
     Confidence,
     Exporter,
@@ -16,6 +15,7 @@ from fxframework.registry import (
     StepKind,
     Writer,
     lazy,
+    lazy_object,
     step_kinds,
 )
 
@@ -110,12 +110,6 @@ REPEAT = Option("repeat", False, "write every occurrence of a string of 1 KiB or
 ALL = Option("all", False, "write all values of every snapshot, not only changed ones")
 
 
-def _rules() -> Catalogue:
-    from fx_inspect.rules import RULES
-
-    return RULES
-
-
 # --- Hooks -------------------------------------------------------------------------------
 
 
@@ -130,7 +124,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fx_inspect.read.capture:open_inspect"),
             options=READER_OPTIONS,
-            rules=_rules,
+            rules=lazy_object("fx_inspect.rules:RULES"),
             explain=lazy("fx_inspect.read.explain:explain"),
             sample=lazy("fx_inspect.sample:sample"),
             snapshot=lazy("fx_inspect.cli:snapshot"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fxframework import hookimpl
-from fxframework.errors import Catalogue
 from fxframework.registry import (
     Confidence,
     Exporter,
@@ -16,6 +15,7 @@ from fxframework.registry import (
     Writer,
     exporters_of,
     lazy,
+    lazy_object,
     nondeterministic,
     step_kinds,
 )
@@ -281,12 +281,6 @@ JOURNALD_OPTIONS = (
 )
 
 
-def _rules() -> Catalogue:
-    from fx_log.rules import RULES
-
-    return RULES
-
-
 # --- Hooks -------------------------------------------------------------------------------
 
 
@@ -301,7 +295,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fx_log.read.capture:LogCapture"),
             options=(*CLOCKS, *STRUCTURED, SUFFIX),
-            rules=_rules,
+            rules=lazy_object("fx_log.rules:RULES"),
             explain=lazy("fx_log.read.explain:explain_log"),
             sample=lazy("fx_log.sample:sample"),
         ),
@@ -312,7 +306,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_packet,
             open=lazy("fx_log.read.capture:LegacyCapture"),
             options=(*CLOCKS, ERA),
-            rules=_rules,
+            rules=lazy_object("fx_log.rules:RULES"),
             explain=lazy("fx_log.read.explain:explain_legacy"),
         ),
         Reader(
@@ -322,7 +316,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_stream,
             open=lazy("fx_log.read.capture:StreamCapture"),
             options=(*CLOCKS, ERA),
-            rules=_rules,
+            rules=lazy_object("fx_log.rules:RULES"),
             explain=lazy("fx_log.read.explain:explain_stream"),
         ),
         Reader(
@@ -332,7 +326,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_ring,
             open=lazy("fx_log.read.capture:RingCapture"),
             options=(*CLOCKS, *STRUCTURED),
-            rules=_rules,
+            rules=lazy_object("fx_log.rules:RULES"),
             explain=lazy("fx_log.read.explain:explain_ring"),
         ),
     ]

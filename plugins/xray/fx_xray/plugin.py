@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from fxframework import hookimpl
-from fxframework.errors import Catalogue
 from fxframework.registry import (
     Confidence,
     Exporter,
@@ -18,6 +17,7 @@ from fxframework.registry import (
     Writer,
     exporters_of,
     lazy,
+    lazy_object,
     step_kinds,
 )
 
@@ -225,12 +225,6 @@ YAML_OPTIONS = (
 )
 
 
-def _rules() -> Catalogue:
-    from fx_xray.rules import RULES
-
-    return RULES
-
-
 # --- Hooks -------------------------------------------------------------------------------
 
 
@@ -245,7 +239,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fx_xray.read.capture:FdrCapture"),
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
-            rules=_rules,
+            rules=lazy_object("fx_xray.rules:RULES"),
             explain=lazy("fx_xray.read.explain:explain_fdr"),
             references=REFERENCES,
             sample=lazy("fx_xray.sample:sample"),
@@ -257,7 +251,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_basic,
             open=lazy("fx_xray.read.capture:BasicCapture"),
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
-            rules=_rules,
+            rules=lazy_object("fx_xray.rules:RULES"),
             explain=lazy("fx_xray.read.explain:explain_basic"),
             references=REFERENCES,
         ),
@@ -268,7 +262,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_yaml,
             open=lazy("fx_xray.read.yaml_log:YamlCapture"),
             options=(*SYMBOLS, FREQUENCY),
-            rules=_rules,
+            rules=lazy_object("fx_xray.rules:RULES"),
         ),
     ]
 
