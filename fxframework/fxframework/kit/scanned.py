@@ -273,8 +273,10 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
 
     def report_notes(self, notes: Notes) -> None:
         """Convert a kernel's findings to diagnostics; those not listed are only counted."""
-        for note in listed_notes(notes, self.rules):
-            self.diagnostics.add(note.rule, note.offset, self._record(note), self._value(note))
+        self.diagnostics.add_each(
+            (note.rule, note.offset, self._record(note), self._value(note))
+            for note in listed_notes(notes, self.rules)
+        )
         limit, *totals = np.asarray(notes.counts)[1:].tolist()
         for number, total in enumerate(totals):
             if total > limit:
@@ -288,8 +290,7 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
     def report_offsets(self, rule: Rule, offsets: I64) -> None:
         """Report a finding at each of these offsets, of shape (n,); count those past the limit."""
         limit = self.request.limits.max_findings or offsets.size
-        for offset in offsets[:limit].tolist():
-            self.diagnostics.add(rule, offset)
+        self.diagnostics.add_each((rule, offset, None, None) for offset in offsets[:limit].tolist())
         self.report_more(rule, int(offsets.size), min(limit, int(offsets.size)))
 
     # --- Tables -----------------------------------------------------------------------------------

@@ -46,6 +46,10 @@ class _Kept(NamedTuple):
         return Diagnostic(self.rule.code, self.severity, self.offset, self.record, message)
 
 
+_NOTHING: Mapping[str, object] = {}
+_Plain = tuple[Rule, int | None, int | None, object]
+
+
 class Found(NamedTuple):
     """A finding about the record that a decoder is reading; ``report`` adds the record's index."""
 
@@ -137,6 +141,24 @@ class Diagnostics(Sequence[Diagnostic]):
                 record=record,
                 remedy="omit --strict to keep the sound records",
             )
+
+    def add_each(self, found: Iterable[_Plain]) -> None:
+        """Report many findings: rule, byte offset, record and value of each, as ``add`` does."""
+        if self._strict or self._observer is not None:
+            for rule, offset, record, value in found:
+                self.add(rule, offset, record, value)
+            return
+        counts, severities, limit = self._counts, self._severities, self._limit
+        for rule, offset, record, value in found:
+            code = rule.code
+            earlier = counts[code]
+            if not earlier:  # which looks at the rule, too
+                self.add(rule, offset, record, value)
+                continue
+            counts[code] = earlier + 1
+            severities[code] = max(severities[code], rule.severity)
+            if earlier < limit:
+                self._kept.append(_Kept(rule, rule.severity, offset, record, value, _NOTHING))
 
     def report(self, found: Iterable[Found], record: int | None = None) -> None:
         """Report findings about the record of an index, if it is known."""

@@ -38,7 +38,7 @@ from fxframework.model.clock import NS_MAX, NS_MIN
 __all__ = ["CountingPass", "TaskCollector", "Tasks", "TracePass"]
 
 I64 = NDArray[np.int64]
-BLOCK = 1 << 20
+BLOCK = 1 << 17
 """Rows that are looked at together."""
 PROBED = 1 << 14
 """Rows between which a step back in time is looked for together."""
@@ -104,10 +104,11 @@ class Spans:
         for at in range(0, slices, BLOCK):
             is_open = self.end[at : min(at + BLOCK, slices)] == wire.OPEN_END
             self.release()
-            if not most or total < most:
+            found = int(np.count_nonzero(is_open))
+            if found and (not most or total < most):
                 rows = np.flatnonzero(is_open)
                 parts.append(rows[: most - total if most else None] + at)
-            total += int(np.count_nonzero(is_open))
+            total += found
         return np.concatenate(parts), total
 
     def release(self) -> None:
