@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fxframework import hookimpl
-from fxframework.registry import DeviceKind, StepKind, lazy, lazy_object, step_kinds
+from fxframework.registry import DeviceKind, StepKind, lazy, lazy_type, step_kinds
 
 DEVICES = (
     ("target", "The emulated machine.", "TargetDevice", "open_target"),
@@ -50,7 +50,7 @@ def fx_devices() -> Iterable[DeviceKind]:
             name=name,
             title=title,
             open=lazy(f"fx_emulator.steps:{function}"),
-            parameters=lazy_object(f"fx_emulator.steps:{parameters}"),
+            parameters=lazy_type(f"fx_emulator.steps:{parameters}"),
             sample=scenario,
         )
         for name, title, parameters, function in DEVICES

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
         StepKind,
         Writer,
         lazy,
-        lazy_object,
+        lazy_type,
     )
 
 __all__ = [
     "STANDARD_TABLES", "Capture", "Catalogue", "Column", "Confidence", "DeviceKind", "Export",
     "Exporter", "FxError", "Gathered", "Option", "Piece", "PieceCapture", "Probe", "Reader", "Rule",
     "Severity", "StepKind", "Table", "UsageError", "WriteRefusedError", "Writer", "exporter",
-    "hookimpl", "lazy", "lazy_object", "omitted_values", "refusal", "wire",
+    "hookimpl", "lazy", "lazy_type", "omitted_values", "refusal", "wire",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(
@@ -57,6 +57,6 @@ __getattr__, __dir__ = lazy_names(
         "fxframework.model.schema": "STANDARD_TABLES Column",
         "fxframework.model.table": "Table",
         "fxframework.registry": "Confidence DeviceKind Exporter Option Probe Reader StepKind "
-        "Writer lazy lazy_object",
+        "Writer lazy lazy_type",
     },
 )

@@ -48,7 +48,7 @@ __all__ = [
     "Writer",
     "exporters_of",
     "lazy",
-    "lazy_object",
+    "lazy_type",
     "nondeterministic",
     "parse_options",
     "step_kinds",
@@ -465,7 +465,7 @@ def step_kinds(
             StepKind(
                 name=name,
                 title=title,
-                parameters=lazy_object(f"{module}:{step}"),
+                parameters=lazy_type(f"{module}:{step}"),
                 run=lazy(f"{module}:{step}.do"),
                 replays=frozenset(replays if is_replay else ()),
                 sample=functools.partial(_imported, sample) if sample and not is_replay else None,
@@ -518,12 +518,17 @@ def lazy(target: str) -> Callable[..., Any]:
     return call
 
 
-def lazy_object(target: str) -> Callable[[], Any]:
-    """Return a function that imports and returns ``module:attribute``, such as a class.
+def lazy_type(target: str) -> Callable[[], type]:
+    """Return a function that imports and returns the class ``module:attribute``.
 
-    The function raises PluginError if there is no such attribute.
+    The function raises PluginError if there is no such class.
     """
-    return lambda: _imported(target)
+
+    def load() -> type:
+        found: type = _imported(target)
+        return found
+
+    return load
 
 
 def _imported(target: str) -> Any:

@@ -33,7 +33,7 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.registry import Confidence, Reader, Writer, lazy, lazy_object
+from fxframework.registry import Confidence, Reader, Writer, lazy, lazy_type
 from fxframework.testing.cli import run_cli
 
 INSTANTS = STANDARD_TABLES["instants"]
@@ -115,7 +115,7 @@ def test_a_descriptor_without_its_code(
     assert target in str(caught.value)
     if "Unfinished" not in target:
         with pytest.raises(PluginError, match=says):
-            lazy_object(target)()
+            lazy_type(target)()
 
 
 # --- What plugins raise -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from fxframework.registry import Confidence, Probe, Reader, Writer, lazy_object
+from fxframework.registry import Confidence, Probe, Reader, Writer, lazy_type
 
 if TYPE_CHECKING:
     from fxframework.io.sink import Sink
@@ -29,7 +29,7 @@ def _loaded(declared: Any) -> Lazy:
 
     def load() -> Format:
         if not found:
-            made = lazy_object(declared)() if isinstance(declared, str) else declared
+            made = lazy_type(declared)() if isinstance(declared, str) else declared
             found.append(cast("Format", made))
         return found[0]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework import hookimpl
+from fxframework.errors import Catalogue
 from fxframework.registry import (
     Confidence,
     Exporter,
@@ -15,7 +16,6 @@ from fxframework.registry import (
     StepKind,
     Writer,
     lazy,
-    lazy_object,
     step_kinds,
 )
 
@@ -110,6 +110,12 @@ REPEAT = Option("repeat", False, "write every occurrence of a string of 1 KiB or
 ALL = Option("all", False, "write all values of every snapshot, not only changed ones")
 
 
+def _rules() -> Catalogue:
+    from fx_inspect.rules import RULES
+
+    return RULES
+
+
 # --- Hooks -------------------------------------------------------------------------------
 
 
@@ -124,7 +130,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fx_inspect.read.capture:open_inspect"),
             options=READER_OPTIONS,
-            rules=lazy_object("fx_inspect.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_inspect.read.explain:explain"),
             sample=lazy("fx_inspect.sample:sample"),
             snapshot=lazy("fx_inspect.cli:snapshot"),

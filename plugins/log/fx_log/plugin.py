@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fxframework import hookimpl
+from fxframework.errors import Catalogue
 from fxframework.registry import (
     Confidence,
     Exporter,
@@ -15,7 +16,6 @@ from fxframework.registry import (
     Writer,
     exporters_of,
     lazy,
-    lazy_object,
     nondeterministic,
     step_kinds,
 )
@@ -281,6 +281,12 @@ JOURNALD_OPTIONS = (
 )
 
 
+def _rules() -> Catalogue:
+    from fx_log.rules import RULES
+
+    return RULES
+
+
 # --- Hooks -------------------------------------------------------------------------------
 
 
@@ -295,7 +301,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fx_log.read.capture:LogCapture"),
             options=(*CLOCKS, *STRUCTURED, SUFFIX),
-            rules=lazy_object("fx_log.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_log.read.explain:explain_log"),
             sample=lazy("fx_log.sample:sample"),
         ),
@@ -306,7 +312,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_packet,
             open=lazy("fx_log.read.capture:LegacyCapture"),
             options=(*CLOCKS, ERA),
-            rules=lazy_object("fx_log.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_log.read.explain:explain_legacy"),
         ),
         Reader(
@@ -316,7 +322,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_stream,
             open=lazy("fx_log.read.capture:StreamCapture"),
             options=(*CLOCKS, ERA),
-            rules=lazy_object("fx_log.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_log.read.explain:explain_stream"),
         ),
         Reader(
@@ -326,7 +332,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_ring,
             open=lazy("fx_log.read.capture:RingCapture"),
             options=(*CLOCKS, *STRUCTURED),
-            rules=lazy_object("fx_log.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_log.read.explain:explain_ring"),
         ),
     ]

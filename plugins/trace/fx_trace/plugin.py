@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from fxframework import hookimpl
+from fxframework.errors import Catalogue
 from fxframework.registry import (
     Confidence,
     Exporter,
@@ -17,7 +18,6 @@ from fxframework.registry import (
     Writer,
     exporters_of,
     lazy,
-    lazy_object,
     step_kinds,
 )
 
@@ -86,6 +86,12 @@ def _frames(word: int, available: int | None = None) -> bool:
     return available is None or 8 * words <= available
 
 
+def _rules() -> Catalogue:
+    from fx_trace.rules import RULES
+
+    return RULES
+
+
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
     """The trace archive, and images of trace buffers."""
@@ -96,7 +102,7 @@ def fx_readers() -> Iterable[Reader]:
             suffixes=SUFFIXES,
             sniff=sniff,
             open=lazy("fx_trace.read.capture:open_trace"),
-            rules=lazy_object("fx_trace.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
             references=(
@@ -114,7 +120,7 @@ def fx_readers() -> Iterable[Reader]:
             suffixes=BUFFER_SUFFIXES,
             sniff=sniff_buffer,
             open=lazy("fx_trace.read.image:open_buffer"),
-            rules=lazy_object("fx_trace.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_trace.read.explain:explain_buffer"),
             sample=lazy("fx_trace.sample:buffer_sample"),
         ),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from fxframework import hookimpl
+from fxframework.errors import Catalogue
 from fxframework.registry import (
     Confidence,
     Exporter,
@@ -17,7 +18,6 @@ from fxframework.registry import (
     Writer,
     exporters_of,
     lazy,
-    lazy_object,
     step_kinds,
 )
 
@@ -225,6 +225,12 @@ YAML_OPTIONS = (
 )
 
 
+def _rules() -> Catalogue:
+    from fx_xray.rules import RULES
+
+    return RULES
+
+
 # --- Hooks -------------------------------------------------------------------------------
 
 
@@ -239,7 +245,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fx_xray.read.capture:FdrCapture"),
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
-            rules=lazy_object("fx_xray.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_fdr"),
             references=REFERENCES,
             sample=lazy("fx_xray.sample:sample"),
@@ -251,7 +257,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_basic,
             open=lazy("fx_xray.read.capture:BasicCapture"),
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
-            rules=lazy_object("fx_xray.rules:RULES"),
+            rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_basic"),
             references=REFERENCES,
         ),
@@ -262,7 +268,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff_yaml,
             open=lazy("fx_xray.read.yaml_log:YamlCapture"),
             options=(*SYMBOLS, FREQUENCY),
-            rules=lazy_object("fx_xray.rules:RULES"),
+            rules=_rules,
         ),
     ]
 

@@ -16,7 +16,7 @@ from fxframework.registry import (
     StepKind,
     Writer,
     lazy,
-    lazy_object,
+    lazy_type,
 )
 
 MAGIC = b"PULSE001"
@@ -93,7 +93,7 @@ def fx_step_kinds() -> Iterable[StepKind]:
         StepKind(
             name=f"pulse.{name}",
             title=title,
-            parameters=lazy_object(f"pulse.steps:{name.capitalize()}"),
+            parameters=lazy_type(f"pulse.steps:{name.capitalize()}"),
             run=lazy(f"pulse.steps:{name}"),
             sample=lazy("pulse.steps:scenario"),
         )
@@ -109,7 +109,7 @@ def fx_devices() -> Iterable[DeviceKind]:
             name="pulse_ring",
             title="A ring of marks.",
             open=lazy("pulse.steps:open_ring"),
-            parameters=lazy_object("pulse.steps:RingParameters"),
+            parameters=lazy_type("pulse.steps:RingParameters"),
             sample=lazy("pulse.steps:scenario"),
         )
     ]

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fxframework import hookimpl
-from fxframework.registry import Confidence, Probe, Reader, lazy, lazy_object
+from fxframework.errors import Catalogue
+from fxframework.registry import Confidence, Probe, Reader, lazy
 
 FXFRAMEWORK_API = 1
 """The version of fxframework's plugin API that this is built for."""
+
+
+def _rules() -> Catalogue:
+    from fx_chrome_json.rules import RULES
+
+    return RULES
 
 
 def _sniff(probe: Probe) -> Confidence:
@@ -27,7 +34,7 @@ def fx_readers() -> Iterable[Reader]:
             suffixes=(".json",),
             sniff=_sniff,
             open=lazy("fx_chrome_json.read.reader:open_chrome"),
-            rules=lazy_object("fx_chrome_json.rules:RULES"),
+            rules=_rules,
             sample=lazy("fx_chrome_json.sample:sample"),
         )
     ]
