@@ -15,6 +15,7 @@ from fxframework.cli.session import Session
 from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.io.words import WORD
+from fxframework.kit.explain import check_offset
 
 if TYPE_CHECKING:
     from fxframework.io.words import FieldView
@@ -83,12 +84,7 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
                 path=source.name,
                 remedy="`fxf cat --records` shows every record with its offset",
             )
-        if not 0 <= offset < source.size:
-            raise UsageError(
-                f"offset {offset} is outside of the file, which has {source.size} bytes",
-                path=source.name,
-                remedy="offsets count from 0" + (", unpacked" if source.unpacked else ""),
-            )
+        check_offset(source, offset)
         fields = reader.explain(source, offset)
         if session.settings.json:
             body = {"path": source.name, "format": reader.format, "offset": offset}
