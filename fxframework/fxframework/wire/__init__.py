@@ -23,7 +23,7 @@ from it are the records, one per kind::
 fields), ``records`` (families, records, parts), ``expressions`` (lengths and conditions), ``state``
 (tables and registers), ``format`` (walks over records), ``programs`` (declarations as operations
 for the interpreter ``fxframework.kernels.program``), ``capture``, ``encoder``, ``plugins``.
-Records that cannot be declared are read by a function (``by_cursor``).
+Records that cannot be declared are read by a ``PieceCapture`` of ``fxframework.kit``.
 """
 
 from __future__ import annotations
@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from fxframework.wire.format import Format
     from fxframework.wire.plugins import reader, writer
-    from fxframework.wire.reading import by_cursor
     from fxframework.wire.records import OTHER, Part, Record
 
 __all__ = [
@@ -89,7 +88,7 @@ __all__ = [
     "Rows",
     "always",
     "bits",
-    "by_cursor", "byte_order",
+    "byte_order",
     "byte_sum",
     "byte_xor",
     "checksum",
@@ -134,10 +133,10 @@ __getattr__, __dir__ = lazy_names(
         "checksum choice computed crc32 f32 f64 field finding flag flag_of i8 i16 i32 i64 integer "
         "kind listed number_of octets register rows size spare surplus table text texts u8 u16 u32 "
         "u64",
-        "fxframework.wire.reading": "by_cursor",
         "fxframework.wire.columns": "Rows",
         "fxframework.wire.format": "Format",
         "fxframework.wire.plugins": "reader writer",
         "fxframework.wire.records": "OTHER Part Record",
     },
+    gone={"by_cursor": "derive from fxframework.plugin.PieceCapture"},
 )
