@@ -15,7 +15,6 @@ from fxframework.cli.session import Session
 from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.io.words import WORD
-from fxframework.kit.explain import check_offset
 
 if TYPE_CHECKING:
     from fxframework.io.words import FieldView
@@ -84,6 +83,8 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
                 path=source.name,
                 remedy="`fxf cat --records` shows every record with its offset",
             )
+        from fxframework.kit.explain import check_offset  # which loads numpy
+
         check_offset(source, offset)
         fields = reader.explain(source, offset)
         if session.settings.json:
