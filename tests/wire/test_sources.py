@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tests.wire.test_agreement import SAMPLES as OTHERS
 
 from fxframework.errors import WriteRefusedError
 from fxframework.io.source import Source
-from fxframework.wire.cursor import ShortError
+from fxframework.wire.cursor import AT, ShortError
 from fxframework.wire.encoder import Encoder
 from fxframework.wire.format import Format, every_layout
 from fxframework.wire.records import Record
@@ -45,8 +46,11 @@ SAMPLES = {
 }
 
 
-def read_twice(format: Format, data: bytes) -> list[Record]:
-    """Read every record as generated and field by field; return those that are sound."""
+NOT_GENERATED: Any = defaultdict(lambda: None)
+
+
+def read_thrice(format: Format, data: bytes) -> list[Record]:
+    """Read every record as generated, in strides, and field by field; return the sound ones."""
     found = []
     walk = Walk(format, Source.open(data))
     head = iter(walk) if format.begin and data else None
@@ -56,16 +60,24 @@ def read_twice(format: Format, data: bytes) -> list[Record]:
             continue
         end = record.offset + record.nbytes
         outcomes: list[Any] = []
-        for views in (None, []):
-            try:
-                made, c = type(record).unpack(
-                    memoryview(data), record.offset, end, format.state(), views
-                )
-                beside = list(c.notes), dict(c.sets), list(c.effects)
-                outcomes.append((made, made.raw, beside, c.at))
-            except ShortError as problem:
-                outcomes.append(problem.number)
-        assert outcomes[0] == outcomes[1]
+        known: list[Any] = []
+        layout = type(record).layout
+        for readers, views in ((layout.readers, None), (NOT_GENERATED, None), (NOT_GENERATED, [])):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(layout, "readers", readers)
+                try:
+                    made, c = type(record).unpack(
+                        memoryview(data), record.offset, end, format.state(), views
+                    )
+                    beside = list(c.notes), dict(c.sets), list(c.effects)
+                    outcomes.append((made, made.raw, beside, c.at))
+                    if readers is NOT_GENERATED:
+                        fields = {id(key): n for key, n in c.known.items() if key is not AT}
+                        known.append(fields)
+                except ShortError as problem:
+                    outcomes.append(problem.number)
+        assert outcomes[0] == outcomes[1] == outcomes[2]
+        assert known[:1] == known[1:]
         found.append(record)
     return found
 
@@ -81,7 +93,7 @@ def test_functions_are_generated(big: bool) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples(name: str) -> None:
     format = FORMATS[name.partition("-")[0]]
-    records = read_twice(format, SAMPLES[name])
+    records = read_thrice(format, SAMPLES[name])
     assert records
     assert all(record.raw is None for record in records)
 
@@ -93,7 +105,7 @@ def test_changed_bytes(name: str, data: st.DataObject) -> None:
     for place in data.draw(st.lists(st.integers(0, len(part) - 1), min_size=1, max_size=6)):
         part[place] = data.draw(st.sampled_from([0, 1, 2, 3, 4, 5, 10, 16, 127, 128, 255]))
     format = FORMATS[name.partition("-")[0]]
-    read_twice(format, bytes(part))
+    read_thrice(format, bytes(part))
 
 
 @given(st.data())

@@ -123,11 +123,13 @@ class Diagnostics(Sequence[Diagnostic]):
                 remedy="add the rule to the format's catalogue",
             )
         worth = rule.severity if severity is None else severity
-        found = _Kept(rule, worth, offset, record, value, values)
         earlier = self._counts[code]
         self._counts[code] = earlier + times
         if worth > self._severities.get(code, -1):
             self._severities[code] = worth
+        if earlier >= self._limit and self._observer is None and not self._strict:
+            return
+        found = _Kept(rule, worth, offset, record, value, values)
         if earlier < self._limit:
             self._kept.append(found)
         if self._observer is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Literal, Self
 
 from fxframework.io.words import FieldView, explain_stretch
@@ -89,7 +88,8 @@ class Cursor:
 
     def inner(self) -> Self:
         """Return a cursor for an item of a list at this place; what it finds, this one has too."""
-        made = copy.copy(self)
+        made = object.__new__(type(self))
+        made.__dict__ |= self.__dict__
         made.start = made.word_at = self.at
         made.refs = {}
         return made

@@ -1,21 +1,27 @@
-"""Sources of reading: Python that is generated for a class, which reads its usual records fast."""
+"""Sources of reading: Python that is generated for a class, which reads its usual records fast.
+
+Of others, ``Layout.read`` reads field by field, or in strides: numbers that lie one behind the
+other, as long as they are usual.
+"""
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from fxframework.io.words import U64_MAX
 from fxframework.wire.beside import Computed, Spare, Surplus
 from fxframework.wire.choices import Again, Check, Choice, Flag
-from fxframework.wire.cursor import AT, mirror
+from fxframework.wire.cursor import AT, Cursor, mirror
 from fxframework.wire.expressions import Expression, Register
-from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text
+from fxframework.wire.families import Fields
+from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.sources import ANY, LETTERS, Source, UnfitError, UnusualError
+from fxframework.wire.sources import ANY, LETTERS, UNUSUAL, Source, UnfitError, UnusualError
 
-__all__ = ["part_reader", "reader_of"]
+__all__ = ["Step", "part_reader", "reader_of", "strides_of"]
 
 # A layout is a ``fxframework.wire.records.Layout``.
 
@@ -482,3 +488,130 @@ def part_reader(layout: Any, *, big: bool, mirrored: bool) -> Callable[..., Any]
         return readers[cls](c, at, at + size)
 
     return read
+
+
+# --- Records that are not usual -------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """What reads a field, or several."""
+
+    field: Field
+    """The first of them."""
+    begins_tail: bool
+    when: Callable[[Mapping[Any, int]], Any] | None
+    """Returns whether the field is there, by what is known; None: it always is."""
+    read: Callable[[Cursor, Values], None]
+
+
+class StrideReader(Reader):
+    """Generates the reading of fields that are always there, from a cursor of ``Layout.read``."""
+
+    def __init__(self, layout: Any, *, big: bool, mirrored: bool) -> None:
+        super().__init__(layout, big=big, mirrored=mirrored)
+        self.steps: list[Step] = []
+        self.run = Fields()
+        """The numbers."""
+        self.checks: list[Check] = []
+        """Findings by rules of the format, behind the numbers."""
+
+    def number_of(self, field: Expression) -> str:
+        """Return the variable of a field, or where the cursor has it."""
+        return self.numbers.get(field) or f"known[{self.let(field)}]"
+
+    def place(self, value: Expression) -> str:
+        """Return the size of the record, or the place in it, as Python."""
+        return f"known.get({self.let(value)}, 0)"
+
+    def register(self, value: Register) -> str:
+        """Return the value of a register as Python."""
+        return Source.register(self, value)
+
+    def check(self, field: Number, name: str) -> None:
+        """Add the checks of a number."""
+        if field.values and not field.public:
+            self.unless(f"{name} in {self.let(field.values)}")
+        if self.layout.is_reserved(field):
+            self.put(f"if {name}: raise {ANY}")
+        for holds, _ in field.limits:
+            self.unless(self.expression(holds))
+
+    def accepts(self, field: Field) -> bool:
+        """Return whether a field can be read with those before it."""
+        if field.when is not None:
+            return False
+        if isinstance(field, Check):
+            return True
+        if self.checks or type(field).read is not Number.read:
+            return False
+        assert isinstance(field, Number)  # noqa: S101 (it is read as one)
+        if isinstance(field, Bits) and field not in self.layout.words:
+            return self.layout.word_of[field] in self.run
+        does_more = field.equals, field.refers, field.sets, field.adds
+        return isinstance(field, Bits | Integer) and all(each is None for each in does_more)
+
+    def condition(self, when: Expression) -> Callable[[Mapping[Any, int]], Any]:
+        """Return the function that tells, by what is known, whether a condition holds."""
+        self.put(f"return {self.expression(when)}")
+        made: Callable[[Mapping[Any, int]], Any] = self.made("there(known)")
+        return made
+
+    def add(self, step: Step) -> None:
+        """Add a field."""
+        if isinstance(step.field, Check):
+            self.checks.append(step.field)
+        else:
+            self.run = Fields((*self.run, step.field))
+        self.steps.append(step)
+
+    def stride(self) -> Step:
+        """Return what reads the fields at once, or one after the other where that is needed."""
+        self.take(list(self.run))
+        for number, name in self.numbers.items():
+            self.put(f"known[{self.let(number)}] = {name}")
+        for key, value in self.values.items():
+            self.put(f"values[{key!r}] = {value}")
+        word, behind = "", 0
+        for field in self.run:
+            behind += field.least()
+            if field in self.words:
+                nbytes, _ = self.layout.words[field]
+                word, behind = f"{self.words[field]}, {nbytes}", nbytes
+        if word:
+            self.put(f"c.word, c.word_nbytes, c.word_at = {word}, at - {behind}")
+        self.put("c.at = at")
+        for check in self.checks:  # last: nothing else has been done where a number is not usual
+            self.taken(check)
+        begin = "data, at, limit, known, start = c.data, c.at, c.limit, c.known, c.start"
+        together = self.made("stride(c, values)", begin)
+        steps = self.steps
+
+        def read(c: Cursor, values: Values) -> None:
+            try:
+                together(c, values)
+            except UNUSUAL:
+                for step in steps:
+                    c.known[AT] = c.at - c.start
+                    step.read(c, values)
+
+        return Step(self.steps[0].field, self.steps[0].begins_tail, None, read)
+
+
+def strides_of(layout: Any, *, big: bool, mirrored: bool) -> list[Step]:
+    """Return what reads all fields of a layout, several of them together where that can be."""
+    strides: list[Step] = []
+    made = functools.partial(StrideReader, layout, big=big, mirrored=mirrored)
+    run = made()
+    for step in layout.steps:
+        if run.steps and (step.begins_tail or not run.accepts(step.field)):
+            strides.append(run.stride())
+            run = made()
+        if run.accepts(step.field):
+            run.add(step)
+        elif step.when is None:
+            strides.append(step)
+        else:
+            strides.append(step._replace(when=made().condition(step.field.when)))
+    if run.steps:
+        strides.append(run.stride())
+    return strides

@@ -40,7 +40,7 @@ from fxframework.wire.families import OTHER, Family, Fields, Place, declaration_
 from fxframework.wire.fields import Bits, Field, Float, Integer, Mark, Number, Span, Text, Values
 from fxframework.wire.json_sources import ODD, part_taker, taker_of
 from fxframework.wire.lists import Listed
-from fxframework.wire.read_sources import part_reader, reader_of
+from fxframework.wire.read_sources import Step, part_reader, reader_of, strides_of
 from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
 from fxframework.wire.state import State
 from fxframework.wire.write_sources import writer_of
@@ -117,6 +117,8 @@ class Layout:
         """Generated functions that read an object, or raise one of ``UNUSUAL``."""
         self.writers = Generated(writer_of, self)
         """Generated functions that return the bytes of an object, likewise."""
+        self.strides = Generated(strides_of, self)
+        """What reads the fields of an object that is not usual, some of them together."""
         self._bind_words()
         self._bind_references()
         sized = self.fixed or self.family.size is not None
@@ -347,11 +349,21 @@ class Layout:
         return frozenset(filter(self.is_reserved, self.fields))
 
     @functools.cached_property
-    def steps(self) -> list[tuple[Field, bool, Callable[[Cursor, dict[str, Any]], None]]]:
-        """Each field, whether the tail begins with it, and what reads it."""
+    def implied_kinds(self) -> list[str]:
+        """Names of kinds that the class says, so that its records do not have them."""
+        return [field.name for field in self.family.kinds if field not in self.public]
+
+    @functools.cached_property
+    def steps(self) -> list[Step]:
+        """What reads each field, one after the other."""
         tail = next((field for field in self.fields if field.tail), None)
         return [
-            (field, field is tail, field.read_by_rules if field.rules else field.read)
+            Step(
+                field,
+                field is tail,
+                None if field.when is None else field.when.value,
+                field.read_by_rules if field.rules else field.read,
+            )
             for field in self.fields
         ]
 
@@ -362,12 +374,13 @@ class Layout:
         values: dict[str, Any] = {}
         known, start = c.known, c.start
         c.limit -= self.tail
-        for field, begins_tail, read in self.steps:
+        steps = self.strides[c.big, c.mirrored] if c.views is None else self.steps
+        for field, begins_tail, when, read in steps:
             if begins_tail:
                 c.pad_to(c.limit)
                 c.limit += self.tail
             known[AT] = c.at - start
-            if field.when is not None and not field.when.value(known):
+            if when is not None and not when(known):
                 known[field] = 0
                 if field.public:
                     values[field.name] = None
@@ -380,9 +393,8 @@ class Layout:
             for number in self.measured:
                 number.check(c)  # type: ignore[attr-defined]
             c.known[SIZE] = claimed
-        for field in self.family.kinds:
-            if field not in self.public:
-                values.pop(field.name, None)
+        for name in self.implied_kinds:
+            values.pop(name, None)
         for register, value in self.sets.items():
             c.sets[register] = value.value(c.known)
         c.effects += [("clear", table) for table in self.clears]

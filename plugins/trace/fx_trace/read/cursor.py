@@ -87,6 +87,7 @@ class Tables(State):
 
 _ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
 """Rules that are reported once per record, behind all others."""
+_ONCE_NUMBERS = frozenset(map(int, _ONCE))
 
 
 class TraceCursor(Cursor):
@@ -113,7 +114,7 @@ class TraceCursor(Cursor):
         found = []
         for number, offset, value in self.notes:
             rule = rules.RULES.numbered(number)
-            if rule in _ONCE:
+            if number in _ONCE_NUMBERS:
                 once.setdefault(rule, Found(rule, offset))
             else:
                 shown = value & (1 << 64) - 1 if isinstance(value, int) else value

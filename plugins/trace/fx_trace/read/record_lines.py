@@ -123,6 +123,8 @@ class _Lines:
     def _take_registered(self) -> None:
         """Register what the kernel has registered, for records that are decoded here."""
         plain, words = self._plain, self._words
+        if not plain.registered:
+            return
         provider = self._walk.tables.current
         for at in np.asarray(plain.pending)[: plain.registered].tolist():
             header = words[at] & U64_MAX
