@@ -104,10 +104,15 @@ class Hand:
             return 0
         return int(self.draw(st.integers(0, U64_MAX))) & layout.reserved_mask
 
-    def record(self, type: int, layout: WordLayout, body: list[Atom], **fields: int) -> Record:
-        """A record of these fields and words, seldom with more of either than it needs."""
+    def record(
+        self, type: int, layout: WordLayout, body: list[Atom], *, exact: bool = False, **fields: int
+    ) -> Record:
+        """A record of these fields and words, seldom with more of either than it needs.
+
+        ``exact`` says that with more words it would mean something else.
+        """
         body = list(body)
-        if self.oddly():
+        if not exact and self.oddly():
             body += self.draw(st.lists(words, min_size=1, max_size=3))
         size = 1 + length(body) // 8
         header = layout.pack(record_type=type, record_size=size, **fields)
@@ -272,7 +277,8 @@ def blob(hand: Hand) -> Record:
 
 def userspace_object(hand: Hand) -> Record:
     ref, body = hand.thread()
-    if not ref and hand.draw(st.booleans()):
+    process = not ref and hand.draw(st.booleans())
+    if process:
         body.pop()
     name, inline = hand.string()
     count, arguments = hand.arguments()
@@ -280,6 +286,7 @@ def userspace_object(hand: Hand) -> Record:
         wire.RecordType.USERSPACE_OBJECT,
         wire.USERSPACE_OBJECT,
         [hand.draw(words), *body, *inline, *arguments],
+        exact=process,
         process=ref,
         name=name,
         arg_count=count,
@@ -336,7 +343,8 @@ def profiler(hand: Hand) -> Record:
         type
     ]
     ref, inline = hand.thread()
-    if not ref and type != wire.ProfilerType.BACKTRACE and hand.draw(seldom):
+    process = not ref and type != wire.ProfilerType.BACKTRACE and hand.draw(seldom)
+    if process:
         inline.pop()
     fields = {"profiler_type": int(type), "thread": ref}
     body: list[Atom] = [hand.draw(words), *inline]
@@ -353,7 +361,7 @@ def profiler(hand: Hand) -> Record:
         else:
             fields["flags"] = hand.bits(layout, "flags")
             body += [hand.draw(words) for _ in range(3)]
-    return hand.record(wire.RecordType.PROFILER, layout, body, **fields)
+    return hand.record(wire.RecordType.PROFILER, layout, body, exact=process, **fields)
 
 
 def large(hand: Hand) -> Record:

@@ -16,7 +16,6 @@ from fx_trace.format import (
     EVENT_DURATION_COMPLETE,
     EVENT_DURATION_END,
     EVENT_FLOW_BEGIN,
-    EVENT_FLOW_END,
     INVALID_END,
     LINK_BITS,
     OPEN_END,
@@ -246,23 +245,163 @@ class Match(Kernel):
         index = 0
         while index < self.count:
             kind = self.kind[index]
-            if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
-                fine = self.begin(index, kind)
-            elif kind == EVENT_DURATION_END:
-                fine = self.finish_slice(index)
-            elif EVENT_ASYNC_BEGIN <= kind <= EVENT_ASYNC_END:
+            if kind <= EVENT_DURATION_COMPLETE:
+                stop = self.durations(index)
+                if stop < self.count and self.kind[stop] <= EVENT_DURATION_COMPLETE:
+                    return stop
+                index = stop
+                continue
+            if kind <= EVENT_ASYNC_END:
                 fine = kind == EVENT_ASYNC_INSTANT or self.match_async(index, kind)
                 if kind != EVENT_ASYNC_END:
                     self.link(EVENT_ASYNC_BEGIN, kind, index)
-            elif EVENT_FLOW_BEGIN <= kind <= EVENT_FLOW_END:
+            else:
                 fine = self.enclose_flow(index)
                 self.link(EVENT_FLOW_BEGIN, kind, index)
-            else:
-                fine = 1
             if not fine:
                 return index
             index += 1
         return -1
+
+    def durations(self, index: i64) -> Fallible[i64]:
+        """Begin and end durations from an event on; instants and counters change nothing.
+
+        Return the index of an event of another kind, or of one that steps back in time. Arrays are
+        local, and so is what is open on a thread as long as its events follow one another: C
+        reaches that in fewer steps.
+        """
+        count = self.count
+        natural = self.natural
+        numbered = self.numbered
+        kinds = self.kind
+        threads = self.thread
+        times = self.time
+        finish = self.finish
+        refs = self.refs
+        ends = self.end
+        parents = self.parent
+        depths = self.depth
+        slice_row = self.slice_row
+        end_row = self.end_row
+        max_depth = self.max_depth
+        thread = -1
+        last = 0
+        last_end = 0
+        top = -1
+        top_end = 0
+        deep = 0
+        innermost = -1
+        while index < count:
+            kind = kinds[index]
+            if kind < EVENT_DURATION_BEGIN:
+                index += 1
+                continue
+            if kind > EVENT_DURATION_COMPLETE:
+                break
+            if threads[index] != thread:
+                if thread >= 0:
+                    self.leave(thread, last, last_end, top, deep, innermost)
+                thread = threads[index]
+                last = self.last[thread]
+                last_end = self.last_end[thread]
+                top = self.top[thread]
+                deep = self.open_slices[thread]
+                innermost = self.innermost[thread]
+                if top >= 0:
+                    top_end = ends[top]
+            now = times[index]
+            end = OPEN_END
+            if kind == EVENT_DURATION_COMPLETE:
+                end = finish[index]
+                if end == OPEN_END:
+                    end = OPEN_END - 1
+            if natural:
+                if now <= last:
+                    if now < last or (kind == EVENT_DURATION_COMPLETE and end > last_end):
+                        break
+                else:
+                    last = now
+                    last_end = OPEN_END
+                if kind != EVENT_DURATION_END:
+                    last_end = end
+            if kind == EVENT_DURATION_END:
+                row = refs[index] if numbered else end_row
+                end_row += 1
+                if innermost < 0:
+                    self.note(END_WITHOUT_BEGIN, index)
+                    self.ends[row] = -1
+                else:
+                    # What ended by itself, and complete events that go on beyond the end of what
+                    # encloses them: those end there.
+                    while top >= 0 and top_end != OPEN_END:
+                        top = parents[top]
+                        deep -= 1
+                        if top >= 0:
+                            top_end = ends[top]
+                    self.ends[row] = top
+                    ends[top] = now
+                    top = parents[top]
+                    deep -= 1
+                    if top >= 0:
+                        top_end = ends[top]
+                    innermost = self.close(innermost, index)
+                index += 1
+                continue
+            row = refs[index] if numbered else slice_row
+            slice_row += 1
+            while top >= 0 and top_end <= now:
+                top = parents[top]
+                deep -= 1
+                if top >= 0:
+                    top_end = ends[top]
+            if top >= 0 and kind == EVENT_DURATION_COMPLETE and end > top_end:
+                self.note(ENDS_AFTER_PARENT, index)
+            parents[row] = top
+            depths[row] = deep
+            if deep > max_depth:
+                depths[row] = max_depth
+                self.note(TOO_DEEP, index)
+            if end < now:
+                self.note(ENDS_BEFORE_BEGIN, index)
+                ends[row] = INVALID_END
+            else:
+                ends[row] = end
+                top = row
+                top_end = end
+                deep += 1
+                if kind == EVENT_DURATION_BEGIN:
+                    at = self.place(index)
+                    innermost = self.begins.push(innermost, self.name[at], self.category[at])
+            index += 1
+        if thread >= 0:
+            self.leave(thread, last, last_end, top, deep, innermost)
+        self.slice_row = slice_row
+        self.end_row = end_row
+        return index
+
+    @inline
+    def leave(
+        self, thread: i64, last: i64, last_end: i64, top: i64, deep: i64, innermost: i64
+    ) -> status:
+        """Keep what is open on a thread, and when its last event was."""
+        self.last[thread] = last
+        self.last_end[thread] = last_end
+        self.top[thread] = top
+        self.open_slices[thread] = deep
+        self.innermost[thread] = innermost
+        return 0
+
+    def close(self, begin: i64, index: i64) -> Fallible[i64]:
+        """Close a begin by an end event; return the begin that encloses it."""
+        at = self.place(index)
+        name = self.name[at]
+        category = self.category[at]
+        if (name != self.begins.name[begin] and self.differs(name, self.begins.name[begin])) or (
+            category != self.begins.category[begin]
+            and self.differs(category, self.begins.category[begin])
+        ):
+            self.note(ENDS_BY_ANOTHER_NAME, index)
+        return self.begins.pop(begin)
 
     @inline
     def place(self, index: i64) -> i64:
@@ -289,89 +428,6 @@ class Match(Kernel):
         if found < 0:
             found = self.offset[self.place(index)] << LINK_BITS
         return self.links.put(first, number, found | ONE << (kind - first))
-
-    def begin(self, index: i64, kind: i64) -> status:
-        """Begin a duration. Return 0 if it steps back in time."""
-        now = self.time[index]
-        thread = self.thread[index]
-        end = OPEN_END
-        if kind == EVENT_DURATION_COMPLETE:
-            end = self.finish[index]
-            if end == OPEN_END:
-                end = OPEN_END - 1
-        if self.natural:
-            last = self.last[thread]
-            if now <= last:
-                if now < last or (kind == EVENT_DURATION_COMPLETE and end > self.last_end[thread]):
-                    return 0
-            else:
-                self.last[thread] = now
-            self.last_end[thread] = end
-        row = self.ref(index, self.slice_row)
-        self.slice_row += 1
-        top = self.top[thread]
-        deep = self.open_slices[thread]
-        while top >= 0 and self.end[top] <= now:
-            top = self.parent[top]
-            deep -= 1
-        if top >= 0 and kind == EVENT_DURATION_COMPLETE and end > self.end[top]:
-            self.note(ENDS_AFTER_PARENT, index)
-        self.parent[row] = top
-        if deep > self.max_depth:
-            self.depth[row] = self.max_depth
-            self.note(TOO_DEEP, index)
-        else:
-            self.depth[row] = deep
-        if end < now:
-            self.note(ENDS_BEFORE_BEGIN, index)
-            self.end[row] = INVALID_END
-        else:
-            self.end[row] = end
-            top = row
-            deep += 1
-            if kind == EVENT_DURATION_BEGIN:
-                at = self.place(index)
-                self.innermost[thread] = self.begins.push(
-                    self.innermost[thread], self.name[at], self.category[at]
-                )
-        self.top[thread] = top
-        self.open_slices[thread] = deep
-        return 1
-
-    def finish_slice(self, index: i64) -> status:
-        """End a duration. Return 0 if it steps back in time."""
-        now = self.time[index]
-        thread = self.thread[index]
-        if self.natural and not self.advance(thread, now):
-            return 0
-        ordinal = self.ref(index, self.end_row)
-        self.end_row += 1
-        begin = self.innermost[thread]
-        if begin < 0:
-            self.note(END_WITHOUT_BEGIN, index)
-            self.ends[ordinal] = -1
-            return 1
-        top = self.top[thread]
-        deep = self.open_slices[thread]
-        # What ended by itself, and complete events that go on beyond the end of what encloses
-        # them: those end there.
-        while top >= 0 and self.end[top] != OPEN_END:
-            top = self.parent[top]
-            deep -= 1
-        self.ends[ordinal] = top
-        self.end[top] = now
-        self.top[thread] = self.parent[top]
-        self.open_slices[thread] = deep - 1
-        at = self.place(index)
-        name = self.name[at]
-        category = self.category[at]
-        if (name != self.begins.name[begin] and self.differs(name, self.begins.name[begin])) or (
-            category != self.begins.category[begin]
-            and self.differs(category, self.begins.category[begin])
-        ):
-            self.note(ENDS_BY_ANOTHER_NAME, index)
-        self.innermost[thread] = self.begins.pop(begin)
-        return 1
 
     def differs(self, end: i64, begin: i64) -> flag:
         """Return whether an end contradicts its begin: no text (code 0) says nothing."""
