@@ -308,6 +308,17 @@ KIND_NAMES = {KIND_PADDING: "padding", KIND_UNKNOWN: "unknown", KIND_DAMAGED: "d
 
 # --- Ends of slices ------------------------------------------------------------------------------
 
+BARE_EVENTS = tuple(
+    EVENT.pack(
+        record_type=RECORD_EVENT,
+        record_size=2 + (kind >= EVENT_DURATION_COMPLETE),
+        event_type=kind,
+    )
+    if kind <= EVENT_FLOW_END and kind != EVENT_COUNTER
+    else -1
+    for kind in range(16)
+)
+"""By type, headers of events without arguments, inline references and scope; -1: none is plain."""
 PARENT_END = -2
 """Arguments of an end event have the parent ``PARENT_END`` minus its number among the ends."""
 OPEN_END = 0x7FFFFFFFFFFFFFFF

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import format as wire
-from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
+from fx_trace.read.first_pass import TracePass
 from fx_trace.read.match import Durations
-from fx_trace.read.scanner import TimedChunk
+from fx_trace.read.scanner import EVENTS_OF, TimedChunk
 from fxframework.io import arena
 from fxframework.kernels.buffers import gathered, view
 from fxframework.kit.scanned import Batch, Columns, value_columns
@@ -23,13 +23,9 @@ __all__ = ["batch_of", "small_columns"]
 I64 = NDArray[np.int64]
 SCOPE_ASYNC = 255
 """Scope of an asynchronous instant."""
-_SLICE_KINDS = (wire.EVENT_DURATION_BEGIN, wire.EVENT_DURATION_COMPLETE, wire.EVENT_ASYNC_BEGIN)
+_SLICE_KINDS = EVENTS_OF["slices"]
 _SLICE_KIND = np.zeros(256, np.uint8)
 _SLICE_KIND[list(_SLICE_KINDS)] = (0, 1, 2)
-_INSTANT_KINDS = (wire.EVENT_INSTANT, wire.EVENT_ASYNC_INSTANT)
-_IS_INSTANT = np.zeros(256, np.bool_)
-_IS_INSTANT[list(_INSTANT_KINDS)] = True
-_FLOW_KINDS = tuple(range(wire.EVENT_FLOW_BEGIN, wire.EVENT_FLOW_END + 1))
 
 
 class _Picked:
@@ -59,16 +55,17 @@ class _Maker:
         self.pool = pool
         self.data = data
 
-    def events_where(self, mask: NDArray[np.bool_], kinds: tuple[int, ...]) -> _Picked:
-        """Return the rows of events of these types, of which ``mask`` has the same by number."""
+    def events_of(self, table: str) -> _Picked:
+        """Return the events that have a row in a table."""
         kind = self.chunk.events.kind
-        seen = self.passed.scanner.seen
+        seen, kinds = self.passed.scanner.seen, EVENTS_OF[table]
         if not seen(*kinds):
             return _Picked(np.zeros(0, np.int64))
         if seen(*kinds) == seen(*range(wire.EVENT_FLOW_END + 1)):
             return _Picked(np.broadcast_to(np.True_, kind.size))
         # Several times as fast as numpy's look-up of bytes.
-        return _Picked(np.frombuffer(kind.tobytes().translate(mask.tobytes()), np.bool_))
+        mask = bytes(number in kinds for number in range(256))
+        return _Picked(np.frombuffer(kind.tobytes().translate(mask), np.bool_))
 
     def times_of(self, picked: _Picked) -> Callable[[], I64]:
         """Return a function that gives the times of some events, which it makes once."""
@@ -96,7 +93,7 @@ class _Maker:
         """Durations and asynchronous operations."""
         events, spans = self.chunk.events, self.passed.spans
         seen = self.passed.scanner.seen
-        picked = self.events_where(IS_SLICE, _SLICE_KINDS)
+        picked = self.events_of("slices")
         first = self.chunk.first["slices"]
         mine = slice(first, first + picked.count)
 
@@ -132,7 +129,7 @@ class _Maker:
     def instants(self) -> tuple[int, Columns]:
         """Points in time."""
         events = self.chunk.events
-        picked = self.events_where(_IS_INSTANT, _INSTANT_KINDS)
+        picked = self.events_of("instants")
 
         def scopes() -> NDArray[np.uint8]:
             scope = picked(events.word).astype(np.uint8)
@@ -151,7 +148,7 @@ class _Maker:
     def flows(self) -> tuple[int, Columns]:
         """Points of flows."""
         events, spans = self.chunk.events, self.passed.spans
-        picked = self.events_where(IS_FLOW, _FLOW_KINDS)
+        picked = self.events_of("flows")
         first = self.chunk.first["flows"]
         return picked.count, {
             **self.common(picked),

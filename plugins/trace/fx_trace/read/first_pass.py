@@ -15,6 +15,7 @@ from fx_trace.format import LINK_BEGUN, LINK_ENDED
 from fx_trace.read.match import Match, Tied
 from fx_trace.read.scanner import (
     EVENTS,
+    EVENTS_OF,
     LOGS,
     PROFILER,
     SCHED,
@@ -45,14 +46,11 @@ PROBED = 1 << 14
 SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends", "flows": "flows"}
 """Results of matching, and what they have a row for."""
 
-IS_SLICE = np.zeros(256, np.bool_)
-IS_SLICE[[wire.EVENT_DURATION_BEGIN, wire.EVENT_DURATION_COMPLETE, wire.EVENT_ASYNC_BEGIN]] = True
-IS_END = np.zeros(256, np.bool_)
-IS_END[[wire.EVENT_DURATION_END, wire.EVENT_ASYNC_END]] = True
-IS_FLOW = np.zeros(256, np.bool_)
-IS_FLOW[wire.EVENT_FLOW_BEGIN : wire.EVENT_FLOW_END + 1] = True
-MASKS = {"slices": IS_SLICE, "ends": IS_END, "flows": IS_FLOW}
-IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
+MASKS = {table: np.zeros(256, np.bool_) for table in ("slices", "ends", "flows")}
+"""By type of event, whether it has a row there."""
+for _table, _mask in MASKS.items():
+    _mask[list(EVENTS_OF[_table])] = True
+IS_MATCHED = MASKS["slices"] | MASKS["ends"] | MASKS["flows"]
 IS_MATCHED[wire.EVENT_ASYNC_INSTANT] = True
 KEPT = ("kind", "thread", "name", "category", "offset", "time")
 """Columns that are held for sorting as they are."""
@@ -97,19 +95,19 @@ class Spans:
 
             in_halves(places.size, put, places.nbytes)
 
-    def open_rows(self, slices: int, most: int) -> tuple[I64, int]:
-        """Return the first ``most`` (0: all) of the rows never closed, and how many those are."""
-        total = 0
+    def open_rows(self, slices: int, most: int) -> I64:
+        """Return the first ``most`` rows of slices that were never closed."""
+        found = 0
         parts = [np.zeros(0, np.int64)]
         for at in range(0, slices, BLOCK):
+            if found == most:
+                break
             is_open = self.end[at : min(at + BLOCK, slices)] == wire.OPEN_END
+            rows = np.flatnonzero(is_open)[: most - found]
+            parts.append(rows + at)
+            found += rows.size
             self.release()
-            found = int(np.count_nonzero(is_open))
-            if found and (not most or total < most):
-                rows = np.flatnonzero(is_open)
-                parts.append(rows[: most - total if most else None] + at)
-            total += found
-        return np.concatenate(parts), total
+        return np.concatenate(parts)
 
     def release(self) -> None:
         """Release what is in files from memory."""
@@ -161,6 +159,7 @@ class TracePass(FirstPass[TimedChunk]):
         self.spans = Spans(in_memory=self._in_memory)
         self._match = Match(self._notes, self._max_depth, self._unnamed)
         self._links = self._match.links
+        self._unclosed = 0
 
     # --- Following the scan of a whole file ------------------------------------------------------
 
@@ -181,6 +180,7 @@ class TracePass(FirstPass[TimedChunk]):
         self._match.make_room(stretch.pids.size, spans)
         self._match.take({**events, "time": times, "finish": finish}, stretch.pids)
         self._steps_back = self._match.run() >= 0
+        self._unclosed = int(self._match.unclosed)
 
     def times_followed(self) -> tuple[I64, int] | None:
         """Return the times of all events, and how many are lost; None if they are their ticks."""
@@ -237,12 +237,14 @@ class TracePass(FirstPass[TimedChunk]):
         self._learn(self.scanner.unnamed())
         self._match.make_room(known.rows, spans)
         self._match.take(columns, known.filled()["pid"], order, refs)
-        return int(self._match.run())
+        stop = int(self._match.run())
+        self._unclosed = int(self._match.unclosed)
+        return stop
 
     def _matched(self, columns: dict[str, NDArray[Any]], first: Mapping[str, int]) -> _Events:
         """Return the events of a chunk that matching needs."""
         kind = columns["kind"]
-        if not first["slices"] and self.scanner.scan.slices == kind.size:
+        if not first["slices"] and self.scanner.rows["slices"] == kind.size:
             return _Events(columns, None, None)
         every = IS_MATCHED[kind]
         matched = None if every.all() else np.flatnonzero(every)
@@ -403,10 +405,8 @@ class TracePass(FirstPass[TimedChunk]):
 
         ``parts`` are the chunks of the capture; only as many of them are read as are needed.
         """
-        begins = (wire.EventType.DURATION_BEGIN, wire.EventType.ASYNC_BEGIN)
-        if not self.scanner.seen(*begins):
-            return 0, np.zeros(0, np.int64)
-        rows, total = self.spans.open_rows(self.scanner.scan.slices, most)
+        total = self._unclosed
+        rows = self.spans.open_rows(self.scanner.rows["slices"], min(total, most or total))
         offsets: list[I64] = []
         found = 0
         for part in parts:
@@ -416,7 +416,7 @@ class TracePass(FirstPass[TimedChunk]):
             for at in range(0, events.kind.size, PROBED):
                 if found == rows.size:
                     break
-                slices = at + np.flatnonzero(IS_SLICE[events.kind[at : at + PROBED]])
+                slices = at + np.flatnonzero(MASKS["slices"][events.kind[at : at + PROBED]])
                 last = int(np.searchsorted(rows, first + slices.size))
                 offsets.append(events.offset[slices[rows[found:last] - first]])
                 found, first = last, first + slices.size

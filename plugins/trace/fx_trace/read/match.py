@@ -112,7 +112,8 @@ class Match(Kernel):
     event: ``ends``, the row of the slice it closes, or -1. By flow row: ``flows``, the row of the
     slice that encloses it, or -1. The open slices of a thread are the chain of parents from the
     innermost one, ``top``. The caller has made room in all of them. ``links`` has, for each id of
-    asynchronous and flow events, which kinds of them there are. ``unnamed`` has the codes of texts
+    asynchronous and flow events, which kinds of them there are. ``unclosed`` counts slices that no
+    event has ended. ``unnamed`` has the codes of texts
     that stand for strings nobody knows.
 
     ``run`` gives -1, or the index of the first event that steps back in time: then the events
@@ -126,6 +127,7 @@ class Match(Kernel):
     end_row: i64
     flow_row: i64
     last_async: i64
+    unclosed: i64
     natural: flag
     numbered: flag
     kind: Bytes
@@ -192,6 +194,7 @@ class Match(Kernel):
         self.end_row = 0
         self.flow_row = 0
         self.last_async = INVALID_END
+        self.unclosed = 0
         self.links = PairMap(16)
 
     def take(
@@ -241,34 +244,10 @@ class Match(Kernel):
         self.threads = threads
 
     def step(self) -> Fallible[i64]:
-        """Match the events; see the class."""
-        index = 0
-        while index < self.count:
-            kind = self.kind[index]
-            if kind <= EVENT_DURATION_COMPLETE:
-                stop = self.durations(index)
-                if stop < self.count and self.kind[stop] <= EVENT_DURATION_COMPLETE:
-                    return stop
-                index = stop
-                continue
-            if kind <= EVENT_ASYNC_END:
-                fine = kind == EVENT_ASYNC_INSTANT or self.match_async(index, kind)
-                if kind != EVENT_ASYNC_END:
-                    self.link(EVENT_ASYNC_BEGIN, kind, index)
-            else:
-                fine = self.enclose_flow(index)
-                self.link(EVENT_FLOW_BEGIN, kind, index)
-            if not fine:
-                return index
-            index += 1
-        return -1
+        """Match the events; see the class.
 
-    def durations(self, index: i64) -> Fallible[i64]:
-        """Begin and end durations from an event on; instants and counters change nothing.
-
-        Return the index of an event of another kind, or of one that steps back in time. Arrays are
-        local, and so is what is open on a thread as long as its events follow one another: C
-        reaches that in fewer steps.
+        Arrays are local, and so is what is open on a thread as long as events on it begin and end
+        durations: C reaches that in fewer steps.
         """
         count = self.count
         natural = self.natural
@@ -284,6 +263,7 @@ class Match(Kernel):
         slice_row = self.slice_row
         end_row = self.end_row
         max_depth = self.max_depth
+        index = 0
         thread = -1
         last = 0
         last_end = 0
@@ -297,7 +277,17 @@ class Match(Kernel):
                 index += 1
                 continue
             if kind > EVENT_DURATION_COMPLETE:
-                break
+                if thread >= 0:
+                    self.leave(thread, last, last_end, top, deep, innermost)
+                    thread = -1
+                self.slice_row = slice_row
+                self.end_row = end_row
+                if not self.operation(index, kind):
+                    return index
+                slice_row = self.slice_row
+                end_row = self.end_row
+                index += 1
+                continue
             if threads[index] != thread:
                 if thread >= 0:
                     self.leave(thread, last, last_end, top, deep, innermost)
@@ -340,6 +330,8 @@ class Match(Kernel):
                             top_end = ends[top]
                     self.ends[row] = top
                     ends[top] = now
+                    if now != OPEN_END:
+                        self.unclosed -= 1
                     top = parents[top]
                     deep -= 1
                     if top >= 0:
@@ -370,6 +362,7 @@ class Match(Kernel):
                 top_end = end
                 deep += 1
                 if kind == EVENT_DURATION_BEGIN:
+                    self.unclosed += 1
                     at = self.place(index)
                     innermost = self.begins.push(innermost, self.name[at], self.category[at])
             index += 1
@@ -377,7 +370,17 @@ class Match(Kernel):
             self.leave(thread, last, last_end, top, deep, innermost)
         self.slice_row = slice_row
         self.end_row = end_row
-        return index
+        return index if index < count else -1
+
+    def operation(self, index: i64, kind: i64) -> status:
+        """Match an event of an operation or a flow. Return 0 if it steps back in time."""
+        if kind > EVENT_ASYNC_END:
+            fine = self.enclose_flow(index)
+            self.link(EVENT_FLOW_BEGIN, kind, index)
+            return fine
+        if kind != EVENT_ASYNC_END:
+            self.link(EVENT_ASYNC_BEGIN, kind, index)
+        return kind == EVENT_ASYNC_INSTANT or self.match_async(index, kind)
 
     @inline
     def leave(
@@ -483,6 +486,7 @@ class Match(Kernel):
                 self.parent[row] = outer
                 self.depth[row] = min(self.depth[outer] + 1, self.max_depth)
             self.end[row] = OPEN_END
+            self.unclosed += 1
             self.open_async.put(operation, number, row + 1)
             return 1
         self.end_row += 1
@@ -492,6 +496,8 @@ class Match(Kernel):
             return 1
         self.ends[row] = outer
         self.end[outer] = now
+        if now != OPEN_END:
+            self.unclosed -= 1
         self.open_async.put(operation, number, self.parent[outer] + 1)
         return 1
 

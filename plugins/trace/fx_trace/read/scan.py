@@ -27,6 +27,7 @@ from fx_trace.format import (
     ARG_UINT32,
     ARG_VALUE,
     ARG_VALUE_AT,
+    BARE_EVENTS,
     EVENT_ARGS,
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
@@ -36,7 +37,9 @@ from fx_trace.format import (
     EVENT_DURATION_BEGIN,
     EVENT_DURATION_COMPLETE,
     EVENT_DURATION_END,
+    EVENT_FLOW_BEGIN,
     EVENT_FLOW_END,
+    EVENT_FLOW_STEP,
     EVENT_INSTANT,
     EVENT_KIND,
     EVENT_NAME,
@@ -112,10 +115,15 @@ VALUE_INLINE = -(1 << 47)
 HIGH_HALF = -(1 << 31)
 ABSENT, BORROWED = 1 << 31, 1 << 30
 """In such an entry: what it stands for is to be reported; it is that of provider 0."""
+ABSENT_BIT = 31
 CODE = 0x1FFFFFFF
 CATEGORY_INLINE, NAME_INLINE = 1 << 47, -(1 << 63)
 """Bits of an event's header."""
 ONE = 1
+EVENTS = 16 * RECORD_EVENT
+"""Where ``kinds`` counts events, by type."""
+BARE_BITS = 0xFFFFFF
+"""Type, size, event type and number of arguments of an event."""
 NO_SCOPE = 254
 AHEAD, AHEAD_WORDS = 32, 1024
 """Strings, and words, that are looked at ahead of the one that is read."""
@@ -151,10 +159,6 @@ class Scan(OtherRecords):
     full: flag
     pointers: flag
     koids: flag
-    slices: i64
-    ends: i64
-    instants: i64
-    flows: i64
     counter_rows: i64
     arg_rows: i64
     end_args: i64
@@ -166,6 +170,7 @@ class Scan(OtherRecords):
     known_ahead: i64
     rest_ahead: i64
     kinds: Array[i64]
+    bare: Array[i64]
     plain_types: Array[i64]
     object_names: PairMap
     incoming_weight: i64
@@ -177,6 +182,7 @@ class Scan(OtherRecords):
         super().__init__(words, streams, data, pool, notes)
         self.object_names = PairMap(64)
         self.kinds = full(KINDS, "i8")
+        self.bare = view(BARE_EVENTS, "i8")
         self.plain_types = view(PLAIN_TYPES, "i8")
         self.incoming_weight = pool.enter(b"incoming_weight")
         self.outgoing_weight = pool.enter(b"outgoing_weight")
@@ -186,10 +192,6 @@ class Scan(OtherRecords):
         self.most = 1 << 61
         self.pos = 0
         self.full = False
-        self.slices = 0
-        self.ends = 0
-        self.instants = 0
-        self.flows = 0
         self.counter_rows = 0
         self.arg_rows = 0
         self.end_args = 0
@@ -237,6 +239,7 @@ class Scan(OtherRecords):
         times = self.events.ticks
         values = self.events.word
         counts = self.kinds
+        bare = self.bare
         room = self.events.room
         last_row = min(room, self.most)
         longest = self.total
@@ -246,81 +249,83 @@ class Scan(OtherRecords):
         threads_missed = 0
         strings_missed = 0
         while self.pos < self.limit and not self.full and self.events.room == room:
-            generation = self.providers.generation
+            era = self.providers.generation << ENTRY
             row = self.events.rows
+            safe = min(self.limit, self.total - 3) if longest >= 3 else 0
+            record = self.record - row
             behind = last_row if self.providers.ready else row
             signs = 0
             start = self.pos
             while start < self.limit and row < behind:
                 word = words[start]
                 kind = EVENT_KIND.get(word)
-                if TYPE.get(word) != RECORD_EVENT or kind == EVENT_COUNTER or kind > EVENT_FLOW_END:
-                    self.pos = start
-                    if TYPE.get(word) == RECORD_STRING and self.plain_string(word):
-                        start = self.pos
-                        continue
-                    break
                 thread = threads[EVENT_THREAD.get(word)]
                 category = strings[STRING_REF_INDEX.get(EVENT_CATEGORY.get(word))]
                 name = strings[STRING_REF_INDEX.get(EVENT_NAME.get(word))]
                 end = start + (ARG_SIZE.get(word))
-                nargs = EVENT_ARGS.get(word)
-                args_at = start + 2
-                # What is inline, or unknown so far.
-                other = (
-                    ((thread >> ENTRY) ^ generation)
-                    | ((category >> ENTRY) ^ generation)
-                    | ((name >> ENTRY) ^ generation)
-                    | (word & (CATEGORY_INLINE | NAME_INLINE))
-                )
-                if other:
-                    args_at = self.references_end(start, word)
-                if end >= self.total or end - start > longest:
-                    break
+                # What is inline, or unknown so far, or was never registered.
+                other = ((thread ^ era) | (category ^ era) | (name ^ era)) >> ABSENT_BIT
+                other |= word & (CATEGORY_INLINE | NAME_INLINE)
                 value = 0
-                last = end
-                if kind >= EVENT_DURATION_COMPLETE:
-                    last = end - 1
-                    value = words[last]
-                table = TABLE_SLICES
-                if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
-                    parent = self.slices
-                elif kind == EVENT_DURATION_END or kind == EVENT_ASYNC_END:
-                    parent = PARENT_END - self.ends
-                elif kind == EVENT_INSTANT or kind == EVENT_ASYNC_INSTANT:
-                    table = TABLE_INSTANTS
-                    parent = self.instants
-                elif kind == EVENT_ASYNC_BEGIN:
-                    parent = self.slices
+                if (word & BARE_BITS) == bare[kind] and not other and start < safe:
+                    if kind >= EVENT_DURATION_COMPLETE:
+                        value = words[start + 2]
                 else:
-                    table = TABLE_FLOWS
-                    parent = self.flows
-                if nargs:
-                    if not self.plain_arguments(start, args_at, last, nargs, table, parent):
-                        break
-                elif last != args_at:
-                    break
-                if other:
-                    self.providers.record = self.record
-                    self.start = start
-                    self.dirty = 0
-                    self.references(word)
-                    if self.dirty:
-                        self.note(PADDING_NOT_ZERO, start * 8, 0)
-                    thread = self.thread
-                    category = self.category
-                    name = self.name
-                elif (thread | category | name) & ABSENT:
-                    if only_counted and not (thread | category | name) & BORROWED:
-                        if thread & ABSENT:
-                            threads_missed += 1
-                        if category & ABSENT:
-                            strings_missed += 1
-                        if name & ABSENT:
-                            strings_missed += 1
-                    else:
+                    if (
+                        TYPE.get(word) != RECORD_EVENT
+                        or kind == EVENT_COUNTER
+                        or kind > EVENT_FLOW_END
+                    ):
                         self.pos = start
-                        only_counted = self.missed_references(word, thread, category, name)
+                        self.record = record + row
+                        if not self.plain_other(word):
+                            break
+                        start = self.pos
+                        record += 1
+                        era = self.providers.generation << ENTRY
+                        behind = last_row if self.providers.ready else row
+                        continue
+                    nargs = EVENT_ARGS.get(word)
+                    args_at = start + 2
+                    other &= -2  # those that were never registered are reported below
+                    if other:
+                        args_at = self.references_end(start, word)
+                    if end >= self.total or end - start > longest:
+                        break
+                    last = end
+                    if kind >= EVENT_DURATION_COMPLETE:
+                        last = end - 1
+                        value = words[last]
+                    if nargs:
+                        table = self.table_of(kind)
+                        parent = self.next_row(kind)
+                        if not self.plain_arguments(start, args_at, last, nargs, table, parent):
+                            break
+                    elif last != args_at:
+                        break
+                    if other:
+                        self.record = record + row
+                        self.providers.record = self.record
+                        self.start = start
+                        self.dirty = 0
+                        self.references(word)
+                        if self.dirty:
+                            self.note(PADDING_NOT_ZERO, start * 8, 0)
+                        thread = self.thread
+                        category = self.category
+                        name = self.name
+                    elif (thread | category | name) & ABSENT:
+                        if only_counted and not (thread | category | name) & BORROWED:
+                            if thread & ABSENT:
+                                threads_missed += 1
+                            if category & ABSENT:
+                                strings_missed += 1
+                            if name & ABSENT:
+                                strings_missed += 1
+                        else:
+                            self.pos = start
+                            self.record = record + row
+                            only_counted = self.missed_references(word, thread, category, name)
                 ticks = words[start + 1]
                 signs |= ticks
                 if kind == EVENT_DURATION_COMPLETE:
@@ -333,38 +338,28 @@ class Scan(OtherRecords):
                 times[row] = ticks
                 values[row] = value
                 row += 1
-                if table == TABLE_INSTANTS:
-                    self.instants += 1
-                elif table == TABLE_FLOWS:
-                    self.flows += 1
-                elif parent < 0:
-                    self.ends += 1
-                    self.end_args += nargs
-                else:
-                    self.slices += 1
-                counts[16 * RECORD_EVENT + kind] += 1
-                self.record += 1
+                counts[EVENTS + kind] += 1
                 start = end
+            self.record = record + row
             self.events.rows = row
             self.pos = start
             if signs < 0:
                 self.large_ticks = True
             if row >= self.most:
                 self.full = True
-            elif start < self.limit:
-                self.other_record(words[start])
+            elif start < self.limit and not self.plain_other(words[start]):
+                self.read_record(words[start])
         self.notes.totals[THREAD_NOT_REGISTERED] += threads_missed
         self.notes.totals[STRING_NOT_REGISTERED] += strings_missed
         return 0
 
-    def other_record(self, word: i64) -> status:
-        """Read a record that is not a plain event."""
+    @inline
+    def plain_other(self, word: i64) -> Fallible[i64]:
+        """Read a string or a provider section; False, with nothing done, if it is not plain."""
         kind = TYPE.get(word)
-        if kind == RECORD_STRING and self.plain_string(word):
-            return 0
-        if kind == RECORD_METADATA and self.plain_section(word):
-            return 0
-        return self.read_record(word)
+        if kind == RECORD_STRING:
+            return self.plain_string(word)
+        return kind == RECORD_METADATA and self.plain_section(word)
 
     def missed_references(self, word: i64, thread: i64, category: i64, name: i64) -> Fallible[i64]:
         """Report which indices of an event the provider has not registered, by their entries.
@@ -445,6 +440,8 @@ class Scan(OtherRecords):
             return False
         self.types_seen |= types
         self.arg_rows += nargs
+        if parent < 0:
+            self.end_args += nargs
         self.args.rows = row
         return True
 
@@ -657,7 +654,10 @@ class Scan(OtherRecords):
                 if value < 0 or value > NO_SCOPE:
                     value = NO_SCOPE
         self.leftover(after)
-        self.count_event(kind)
+        self.arg_table = self.table_of(kind)
+        self.arg_parent = self.next_row(kind)
+        if self.arg_parent < 0:
+            self.end_args += nargs
         row = self.events.add_row()
         self.events.kind[row] = kind
         self.events.thread[row] = self.thread
@@ -721,32 +721,34 @@ class Scan(OtherRecords):
             self.note(NOT_UTF8, self.start * 8, code)
         return code
 
-    def count_event(self, kind: i64) -> i64:
-        """Give an event its row; its arguments belong to that."""
-        self.arg_table = TABLE_SLICES
-        if (
-            kind == EVENT_DURATION_BEGIN
-            or kind == EVENT_DURATION_COMPLETE
-            or kind == EVENT_ASYNC_BEGIN
-        ):
-            self.arg_parent = self.slices
-            self.slices += 1
-        elif kind == EVENT_DURATION_END or kind == EVENT_ASYNC_END:
-            self.arg_parent = PARENT_END - self.ends
-            self.ends += 1
-            self.end_args += self.nargs
-        elif kind == EVENT_INSTANT or kind == EVENT_ASYNC_INSTANT:
-            self.arg_table = TABLE_INSTANTS
-            self.arg_parent = self.instants
-            self.instants += 1
-        elif kind == EVENT_COUNTER:
-            self.arg_table = TABLE_COUNTERS
-            self.arg_parent = self.counter_rows
-        else:
-            self.arg_table = TABLE_FLOWS
-            self.arg_parent = self.flows
-            self.flows += 1
-        return 0
+    @inline
+    def table_of(self, kind: i64) -> i64:
+        """Return the table of the rows of events of a type, to which their arguments belong."""
+        if EVENT_DURATION_BEGIN <= kind <= EVENT_ASYNC_BEGIN or kind == EVENT_ASYNC_END:
+            return TABLE_SLICES
+        if kind >= EVENT_FLOW_BEGIN:
+            return TABLE_FLOWS
+        return TABLE_COUNTERS if kind == EVENT_COUNTER else TABLE_INSTANTS
+
+    @inline
+    def next_row(self, kind: i64) -> i64:
+        """Return the row that the next event of a type gets, to which its arguments belong."""
+        if kind == EVENT_DURATION_END or kind == EVENT_ASYNC_END:
+            return PARENT_END - self.seen(EVENT_DURATION_END) - self.seen(EVENT_ASYNC_END)
+        if EVENT_DURATION_BEGIN <= kind <= EVENT_ASYNC_BEGIN:
+            durations = self.seen(EVENT_DURATION_BEGIN) + self.seen(EVENT_DURATION_COMPLETE)
+            return durations + self.seen(EVENT_ASYNC_BEGIN)
+        if kind == EVENT_COUNTER:
+            return self.counter_rows
+        if kind < EVENT_FLOW_BEGIN:
+            return self.seen(EVENT_INSTANT) + self.seen(EVENT_ASYNC_INSTANT)
+        begun = self.seen(EVENT_FLOW_BEGIN) + self.seen(EVENT_FLOW_STEP)
+        return begun + self.seen(EVENT_FLOW_END)
+
+    @inline
+    def seen(self, kind: i64) -> i64:
+        """Return the number of events of a type so far."""
+        return self.kinds[EVENTS + kind]
 
     # --- Arguments -------------------------------------------------------------------------------
 

@@ -21,7 +21,9 @@ from fxframework.kernels.notes import Notes
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, Clock
 from fxframework.model.strings import StringPool
 
-__all__ = ["EVENTS", "LOGS", "PROFILER", "SCHED", "Chunk", "Scanner", "TimedChunk", "Times"]
+__all__ = [
+    "EVENTS", "EVENTS_OF", "LOGS", "PROFILER", "SCHED", "Chunk", "Scanner", "TimedChunk", "Times",
+]  # fmt: skip
 
 I64 = NDArray[np.int64]
 WINDOW_WORDS = 1 << 19
@@ -32,6 +34,13 @@ FEW = 1 << 10
 """Rows that need no estimate."""
 MOST_STRINGS = 1 << 20
 """Strings that there is room for by an estimate."""
+EVENTS_OF = {
+    "slices": (wire.EVENT_DURATION_BEGIN, wire.EVENT_DURATION_COMPLETE, wire.EVENT_ASYNC_BEGIN),
+    "instants": (wire.EVENT_INSTANT, wire.EVENT_ASYNC_INSTANT),
+    "flows": (wire.EVENT_FLOW_BEGIN, wire.EVENT_FLOW_STEP, wire.EVENT_FLOW_END),
+    "ends": (wire.EVENT_DURATION_END, wire.EVENT_ASYNC_END),
+}
+"""By table, and of `ends`: the types of its events."""
 
 
 class Filled(SimpleNamespace):
@@ -114,17 +123,14 @@ class Scanner:
         """Rows so far, by table, and of `ends`."""
         scan = self.scan
         return {
-            "slices": scan.slices,
-            "instants": scan.instants,
             "counters": scan.counter_rows,
-            "flows": scan.flows,
             "sched": scan.sched_rows,
             "logs": scan.log_rows,
             "args": scan.arg_rows,
             "blobs": scan.blob_rows,
             "trace_objects": scan.object_rows,
             "trace_profiler": scan.profiler_rows,
-            "ends": scan.ends,
+            **{table: self.seen(*kinds) for table, kinds in EVENTS_OF.items()},
         }
 
     def clocks(self) -> list[Clock]:
