@@ -46,12 +46,13 @@ def record_lines(
     kernel stopped. ``done(start, stop)`` is called with ranges of bytes that are not read again.
     """
     behind = 0
+    run, out, dumps = lines.run, lines.out, orjson.dumps
     while True:
-        lines.run()
+        run()
         at = unit * int(lines.pos)
-        full = lines.out.used >= most
-        if full or (lines.out.used and at >= nbytes):
-            yield lines.out.take()
+        full = out.used >= most
+        if full or (at >= nbytes and out.used):
+            yield out.take()
             if at - behind <= RELEASED:
                 done(at, at)  # only how far this is
             else:
@@ -62,5 +63,5 @@ def record_lines(
         if full:
             continue
         one = record(at)
-        lines.out.put(orjson.dumps(one.to_json()) + b"\n")
+        out.put(dumps(one.to_json(), option=orjson.OPT_APPEND_NEWLINE))
         lines.pos = -(-(at + one.nbytes) // unit)

@@ -440,8 +440,9 @@ FIDL_NAME_BYTES: Final = 256
 NULL, INT64, UINT64, DOUBLE, STRING, BOOL = map(int, ArgType)
 AFTER_NAME, AFTER_FLAG, AFTER_VALUE = VALUE_REF.low, VALUE_REF.low + 1, VALUE_REF.high + 1
 """From these bits on, the header of an argument is reserved: of numbers, bools and strings."""
-MOST_PLAUSIBLE: Final = 0x7F
-"""The greatest severity at which reading resumes after damage."""
+LEAST_PLAUSIBLE: Final = LEGACY_SEVERITIES.start
+MOST_PLAUSIBLE: Final = LEGACY_SEVERITIES.stop - 1
+"""The least and the greatest severity at which reading resumes after damage."""
 SUFFIX_WORDS: Final = SUFFIX_BYTES // WORD
 ARGUMENT_TYPES: Final = sum(1 << kind for kind in ArgType)
 """Types of arguments that logs have, a bit each."""

@@ -148,10 +148,8 @@ class Walk:
         notes = self.framer.notes
         self.framer.pos, notes.used = pos, 0
         is_record = self._next.run() == FRAME
-        if not notes.used:
-            return is_record, []
         return is_record, [
-            RULES.numbered(number) for number in notes.findings[::FINDING_FIELDS].tolist()
+            RULES.numbered(notes.rows[FINDING_FIELDS * row]) for row in range(notes.used)
         ]
 
     def damaged(self, rule: Rule, at: int, end: int) -> Damaged:

@@ -44,7 +44,10 @@ LAST, FRAME, OTHER = range(3)
 
 
 class Framer:
-    """Base of the framers. ``kinds`` counts records by kind."""
+    """Base of the framers. ``kinds`` counts records by kind.
+
+    With ``splits``, for salvage, damage ends where sound records follow that a size hides.
+    """
 
     notes: Notes
     kinds: Array[i64]
@@ -60,9 +63,11 @@ class Framer:
     base: i64
     wrap: i64
     capacity: i64
+    splits: flag
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
+        self.splits = False
         self.kinds = full(tables.KIND_COUNT, "i8")
         self.pos = 0
         self.record = 0
@@ -151,10 +156,7 @@ class ArgumentWalk:
 
 
 class LogFramer(Framer):
-    """Structured records, one after another, in a file of ``nbytes`` bytes.
-
-    With ``splits``, a record that hides others, because its size is damaged, is damage itself.
-    """
+    """Structured records, one after another, in a file of ``nbytes`` bytes."""
 
     words: View[i64]
     arguments: ArgumentWalk
@@ -162,7 +164,6 @@ class LogFramer(Framer):
     nbytes: i64
     max_record: i64
     suffixed: flag
-    splits: flag
 
     def __init__(
         self, words: memoryview, nbytes: int, notes: Notes, max_record: int, suffixed: int
@@ -174,7 +175,6 @@ class LogFramer(Framer):
         self.nbytes = nbytes
         self.max_record = max_record
         self.suffixed = suffixed
-        self.splits = False
 
     def next(self) -> status:
         """Move over the next stretch. Return FRAME, OTHER, or LAST at the end of the file."""
@@ -371,10 +371,47 @@ class RingFramer(Framer):
         most = 8 * (min(left, wire.MAX_ENTRY_WORDS) - wire.ENTRY_HEADER_WORDS)
         if short or not 0 <= length <= most:
             self.damage(rules.ENTRY_TOO_SMALL if short else rules.ENTRY_TOO_LONG, offset, length)
-            self.pos = self.total
+            self.pos = self.sound_from(at + 1, self.total) if self.splits else self.total
             return OTHER
         size = wire.ENTRY_HEADER_WORDS + (length + 7) // 8
+        if self.splits and not self.sound(at) and not self.sound(at + size):
+            hidden = self.sound_from(at + 1, at + size)
+            if hidden < at + size:
+                self.damage(rules.ENTRY_TOO_LONG, offset, length)
+                self.pos = hidden
+                return OTHER
         return self.entry(at, size, length, offset)
+
+    def sound(self, at: i64) -> flag:
+        """Return whether an entry whose record fills it is at word ``at``, or the end."""
+        left = self.total - at
+        if left < wire.ENTRY_HEADER_WORDS + wire.MIN_RECORD_WORDS:
+            return left == 0
+        length = self.words[at + 1]
+        header = self.words[at + wire.ENTRY_HEADER_WORDS]
+        return (
+            length == 8 * wire.SIZE.get(header)
+            and wire.TYPE.get(header) == wire.RECORD_TYPE
+            and wire.MIN_RECORD_WORDS <= wire.SIZE.get(header) <= left - wire.ENTRY_HEADER_WORDS
+        )
+
+    def sound_from(self, start: i64, end: i64) -> i64:
+        """Return the first word from ``start`` at which sound entries follow; ``end`` if none do.
+
+        They are three in a row, or fewer that end there, or where the ring does.
+        """
+        while start < end:
+            at = start
+            run = 0
+            while run < wire.SOUND_RUN and at not in (end, self.total) and self.sound(at):
+                at += wire.ENTRY_HEADER_WORDS + wire.SIZE.get(
+                    self.words[at + wire.ENTRY_HEADER_WORDS]
+                )
+                run += 1
+            if run == wire.SOUND_RUN or at in (end, self.total):
+                return start
+            start += 1
+        return end
 
     def entry(self, at: i64, size: i64, length: i64, offset: i64) -> status:
         """Read an entry of ``size`` words and ``length`` bytes. Return FRAME if it has a record."""
@@ -431,10 +468,19 @@ class PacketFramer(Framer):
             size = self.number(at, wire.STREAM_LENGTH) & tables.LOW32 if start <= self.total else 0
             if size > self.total - start:
                 self.damage(rules.PACKET_TRUNCATED, at, size)
-                self.pos = self.total
+                self.pos = self.sound_from(at + 1, self.total) if self.splits else self.total
                 return OTHER
         self.pos = start + size
         fault = self.fault(start, self.pos)
+        if (
+            self.splits
+            and not self.single
+            and not (self.sound(self.pos) and not fault and self.is_whole(start, self.pos))
+        ):
+            hidden = self.sound_from(at + 1, self.pos)
+            if hidden < self.pos:
+                fault = rules.PACKET_TRUNCATED
+                self.pos = hidden
         if fault:
             self.damage(fault, at, size)
             return OTHER
@@ -468,6 +514,47 @@ class PacketFramer(Framer):
             tags += 1
             at += size
         return rules.PAST_THE_END
+
+    def is_whole(self, start: i64, end: i64) -> flag:
+        """Return whether the message of a packet without a fault ends where the packet does."""
+        at = start + wire.PACKET_HEADER
+        while self.data[at]:
+            at += 1 + self.data[at]
+        at += 1
+        while at < end and self.data[at]:
+            at += 1
+        return at == end - 1
+
+    def sound(self, at: i64) -> flag:
+        """Return whether a plausible packet behind its length is at byte ``at``, or the end."""
+        start = at + wire.STREAM_LENGTH
+        if start > self.total:
+            return at == self.total
+        size = self.number(at, wire.STREAM_LENGTH)
+        if not wire.MIN_PACKET <= size <= min(wire.MAX_PACKET, self.total - start):
+            return False
+        severity = self.number(start + wire.PACKET_SEVERITY, 4)
+        return (
+            wire.LEAST_PLAUSIBLE <= severity <= wire.MOST_PLAUSIBLE
+            and not self.fault(start, start + size)
+            and self.is_whole(start, start + size)
+        )
+
+    def sound_from(self, start: i64, end: i64) -> i64:
+        """Return the first byte from ``start`` at which sound packets follow; ``end`` if none do.
+
+        They are three in a row, or fewer that end there, or where the file does.
+        """
+        while start < end:
+            at = start
+            run = 0
+            while run < wire.SOUND_RUN and at not in (end, self.total) and self.sound(at):
+                at += wire.STREAM_LENGTH + self.number(at, wire.STREAM_LENGTH)
+                run += 1
+            if run == wire.SOUND_RUN or at in (end, self.total):
+                return start
+            start += 1
+        return end
 
     def number(self, at: i64, nbytes: i64) -> i64:
         """Return the signed little-endian number of ``nbytes`` bytes at byte ``at``."""

@@ -138,15 +138,13 @@ def _parts(capture: LogCapture) -> Iterator[Loss | memoryview]:
     """Yield what is sound, piece by piece, and what is not as losses."""
     framer = capture.framer()
     notes = framer.notes
-    notes.limit = EVERY
+    notes.limit, framer.splits = EVERY, True
     if isinstance(framer, PacketFramer):
         unit, framed, stretches = 1, np.asarray(framer.data), Stretches(framer)
     else:
         unit, framed = 8, np.asarray(framer.words).view(np.uint8)
         before = wire.RING_ENTRY // unit if isinstance(capture, RingCapture) else 0
-        suffixed = 0
-        if isinstance(framer, LogFramer):
-            suffixed, framer.splits = framer.suffixed, True
+        suffixed = framer.suffixed if isinstance(framer, LogFramer) else 0
         stretches = RecordStretches(framer, framer.words, before, suffixed)
     end = framed.size if isinstance(capture, RingCapture) else capture.source.size
     released = 0

@@ -56,6 +56,8 @@ _LINE: Final = re.compile(
 """A record whose time is its last value, or is before an empty payload."""
 _END: Final = re.compile(rb"^(?:\.\.\.|---)(?:[ \t\r\n]|\Z)", re.MULTILINE)
 _FOLLOWING: Final = re.compile(rb"^[ \t]*-[ \t]|" + _END.pattern, re.MULTILINE)
+_LETTERS: Final = re.compile(rb"\\[xuU\r\n]")
+"""An escape that may be, or lie within, a letter of a key."""
 _NEWLINE: Final = re.compile(rb"\n")
 _NOTHING: Final = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))*+")
 
@@ -271,7 +273,7 @@ def _parsed(text: bytes) -> tuple[dict[str, Any], str]:
     try:
         # Most of what is not a record lacks a key; PyYAML would take long to say so.
         for key in REQUIRED:
-            if key.encode() not in text and b"\\" not in text:
+            if key.encode() not in text and not _LETTERS.search(text):
                 raise KeyError(key)
         ((_, entry),) = nodes(text, items=True)
         return _fields(entry)
