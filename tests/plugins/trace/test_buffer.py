@@ -820,6 +820,29 @@ def test_what_is_salvaged_is_sound(data: bytes, losses: list[str]) -> None:
         assert len(sink.getvalue()) == 4096
 
 
+@pytest.mark.parametrize("made", [oneshot, stopped])
+@pytest.mark.parametrize("size", [0, 1, 2, 24, 300, 4095])
+@pytest.mark.parametrize("kind", [wire.RecordType.EVENT, wire.RecordType.METADATA, 13])
+def test_records_behind_a_damaged_one_are_found(
+    made: Callable[..., bytes], size: int, kind: int
+) -> None:
+    """To the data end that the header says, whatever the damaged record claims to be."""
+    records = [event(number) for number in range(30)]
+    (word,) = struct.unpack_from("<Q", records[5])
+    records[5] = struct.pack("<Q", word & ~0xFFFF | kind | size << 4) + records[5][8:]
+    sink = Sink.memory()
+    with opened(made(*records)) as capture:
+        assert list(salvage_image(capture, sink, {}))
+    with opened(sink.getvalue()) as capture:
+        capture.scan()
+        assert (capture.diagnostics.worst or 0) < Severity.DATA_LOSS
+        ticks = capture.table("instants").array("ticks").tolist()
+        assert [each for each in ticks if each != 5] == [*range(5), *range(6, 30)]
+        again = Sink.memory()
+        assert list(salvage_image(capture, again, {})) == []
+        assert again.getvalue() == sink.getvalue()
+
+
 @pytest.mark.parametrize(("free", "kept"), [(0, 0), (8, 1), (56, 4)])
 def test_an_index_that_nothing_registered_is_registered_where_there_is_room(
     free: int, kept: int

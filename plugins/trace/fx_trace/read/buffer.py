@@ -356,10 +356,14 @@ def _unused(data: U8, start: int, end: int, rule: Rule) -> Iterator[Stretch]:
 
 
 class Image:
-    """An image as its bytes show it: the header, the plan, and all stretches in reading order."""
+    """An image as its bytes show it: the header, the plan, and all stretches in reading order.
 
-    def __init__(self, data: U8) -> None:
+    With ``recorded``, for salvage, records go on behind damage, to the ends that the header says.
+    """
+
+    def __init__(self, data: U8, *, recorded: bool = False) -> None:
         self.data = data
+        self._recorded = recorded
         self.header: BufferHeader | None = None
         self.faults: list[Fault] = []
         """Why there is no header."""
@@ -378,7 +382,17 @@ class Image:
     @functools.cached_property
     def regions(self) -> tuple[Region, ...]:
         """The buffers that hold records, in reading order."""
-        return () if self.header is None else tuple(reading_plan(self.header, self.data))
+        if self.header is None:
+            return ()
+        plan = reading_plan(self.header, self.data)
+        if not self._recorded:
+            return tuple(plan)
+        return tuple(
+            attrs.evolve(region, used=min(region.recorded_end, region.size) // WORD * WORD)
+            if self.lost(region)
+            else region
+            for region in plan
+        )
 
     @functools.cached_property
     def stretches(self) -> tuple[Stretch, ...]:

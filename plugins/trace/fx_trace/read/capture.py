@@ -124,11 +124,13 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         """Return a decoder of the capture's records; a ``quiet`` one reports nothing."""
         from fx_trace.read.decoder import RecordDecoder
 
-        return RecordDecoder(
+        decoder = RecordDecoder(
             big_endian=self.big_endian,
             diagnostics=None if quiet else self.record_diagnostics,
             limits=self.request.limits,
         )
+        decoder.damage = self.damage
+        return decoder
 
     # --- The passes over the file ----------------------------------------------------------------
 

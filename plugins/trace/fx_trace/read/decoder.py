@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+    I64 = NDArray[np.int64]
 
 
 Frame = tuple[int, int, int, Rule | None]
@@ -154,6 +155,8 @@ class RecordDecoder:
         self.big_endian = big_endian
         self.diagnostics = diagnostics
         self.limits = limits or Limits()
+        self.damage: I64 | None = None
+        """Records that are taken for damage, as in ``RecordBounds``; None for none."""
 
     def records(self, data: Data) -> Iterator[TraceRecord]:
         """Return every record, padding and damage included.
@@ -179,6 +182,8 @@ class Walk:
         self.framer = Framer(
             data, big_endian=decoder.big_endian, max_record=decoder.limits.max_record
         )
+        if decoder.damage is not None:
+            self.framer.bounds.damage = decoder.damage.data
         self.index = 0
         self.big_endian = decoder.big_endian
         self.diagnostics = decoder.diagnostics

@@ -170,7 +170,9 @@ class _ImageWalk(Walk):
         """
         if wire.TYPE.get(view[at]) != wire.RecordType.METADATA:
             return None
-        apart = RecordDecoder(limits=self._decoder.limits).begin(view)
+        decoder = RecordDecoder(limits=self._decoder.limits)
+        decoder.damage = self._decoder.damage
+        apart = decoder.begin(view)
         _, end, _, rule = apart.framer.frame(at)
         if rule is not None:
             return None
@@ -250,9 +252,11 @@ class BufferCapture(TraceCapture):
 
     def scanner(self) -> Scanner:
         """Return a scanner at the beginning of the image, over the capture's string pool."""
-        return _ImageScanner(
+        scanner = _ImageScanner(
             self.words, self.streams, self.strings, self.request.limits, self._steps()
         )
+        scanner.scan.bounds.damage = self.damage.data
+        return scanner
 
     def _steps(self) -> Iterator[_Step]:
         kinds = {PADDING: wire.KIND_PADDING, DAMAGED: wire.KIND_DAMAGED, HEADER: -1}
@@ -274,12 +278,27 @@ class BufferCapture(TraceCapture):
     def _metadata_words(self) -> dict[int, I64]:
         """By the first byte of a stretch of records: the words where metadata begins in it."""
         bounds = RecordBounds(self.words, self.request.limits.max_record)
+        bounds.damage = self.damage.data
         places: dict[int, I64] = {}
         for part in self.image.stretches:
             if part.kind == RECORDS:
                 found = bounds.metadata_in(part.start // WORD, part.end // WORD)
                 places[part.start] = np.array(found, np.int64)
         return places
+
+    def to_recorded_ends(self) -> BufferCapture:
+        """Return the same with all records up to the data ends of the header, behind damage too."""
+        if not any(map(self.image.lost, self.image.regions)):
+            return self
+        request = attrs.evolve(self.request, observer=None, strict=False)
+        found = BufferCapture(self.source, request)
+        found.image = Image(self.source.data, recorded=True)
+        return found
+
+    def take_for_damage(self, damage: I64) -> None:
+        """Have passes take some records for damage; earlier ones are void."""
+        super().take_for_damage(damage)
+        self.__dict__.pop("_metadata_words", None)
 
     def as_archive(self) -> TraceCapture:
         """Return the same as an archive of one provider: what a trace manager makes of it.

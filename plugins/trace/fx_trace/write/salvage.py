@@ -38,7 +38,6 @@ from fx_trace.write.sound import SoundRecords
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
-from fxframework.kernels.buffers import view
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.wire.records import references
@@ -103,6 +102,8 @@ def salvage_image(
     buffer has no room for that, the record is left out.
     """
     assert isinstance(capture, BufferCapture)  # noqa: S101 (the host asks for no other)
+    capture = capture.to_recorded_ends()
+    _find_hidden(capture)
     walk = _Walk(capture, copies=True)
     writer = BufferWriter(sink, tables=walk.tables)
     image = _ImageSalvage(capture, walk, writer)
@@ -119,19 +120,20 @@ def _find_hidden(capture: TraceCapture) -> None:
     bounds = RecordBounds(capture.words, capture.request.limits.max_record or 0)
     walk = capture.walk(Tables())
     found: list[tuple[int, int]] = []
-    at, total = 0, capture.words.size
-    while at < total:
-        begin, at = at, bounds.hiding(at, min(at + PIECE // WORD, total))
-        capture.source.passed(begin * WORD, at * WORD)
-        if at < total and (first := bounds.hidden_in(at)):
-            record = walk.record(at * WORD)
-            if record.opaque or not isinstance(record, LargeRecord):
-                found.append((at, first))
-                at = first
-            else:
-                at += record.nbytes // WORD
+    for start, end, has_records in walk.spans():
+        at, bounds.total = start // WORD, end // WORD
+        while has_records and at < bounds.total:
+            begin, at = at, bounds.hiding(at, min(at + PIECE // WORD, bounds.total))
+            capture.source.passed(begin * WORD, at * WORD)
+            if at < bounds.total and (first := bounds.hidden_in(at)):
+                record = walk.record(at * WORD)
+                if record.opaque or not isinstance(record, LargeRecord):
+                    found.append((at, first))
+                    at = first
+                else:
+                    at += record.nbytes // WORD
     if found:
-        capture.take_for_damage(np.array(found, np.int64).ravel())
+        capture.take_for_damage(np.array(sorted(found), np.int64).ravel())
 
 
 # --- The walk over the file --------------------------------------------------------------------
@@ -193,7 +195,6 @@ class _Walk:
         A loss is a record with a time that does not fit 63 bits of nanoseconds.
         """
         sound, walk = self._sound, self.capture.walk(_FileTables(self.capture, self._sound))
-        walk.framer.bounds.damage = view(self.capture.damage, "i8")
         passed = 0
         for start, end, has_records in walk.spans():
             at = start
