@@ -546,7 +546,8 @@ PACKET_TRUNCATED = Rule(
     "docs, Logs",
     "The length before a packet ends within the file.",
     ours="The rest of the file is `damaged`.",
-    remedy="The writer was cut off, or the file was; all packets before it are sound.",
+    remedy="The writer or the file was cut off, or the length is damaged: then `fxf salvage` "
+    "finds the packets behind it.",
 )
 CONTAINER_HEADER = Rule(
     "FXL0702",
@@ -588,6 +589,7 @@ ENTRY_TOO_LONG = Rule(
     detail="a payload of {word} bytes",
     readers="BadLength.",
     ours="What is left up to the head is `damaged`.",
+    remedy="`fxf salvage` finds the entries behind it.",
 )
 RING_SIZE = Rule(
     "FXL0804",

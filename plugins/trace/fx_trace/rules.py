@@ -687,7 +687,8 @@ RECORDS_END_EARLY = Rule(
     detail="records of {buffer} end {value} bytes into it, and should take {recorded}",
     readers="The trace manager stops there.",
     ours="Of a oneshot buffer, what is behind the last record that can be reached is unused space.",
-    remedy="The image was damaged, or taken while it was written.",
+    remedy="The image was damaged, or taken while it was written; `fxf salvage` finds the records "
+    "behind damage.",
 )
 METADATA_IN_BUFFER = Rule(
     "FXT0507",

@@ -225,8 +225,9 @@ class Scan(OtherRecords):
         """Read records until there is to be more room for events, the most frequent ones by far.
 
         Its loop reads plain events: their arguments have one or two words, their references are
-        indexed and known, and there is nothing to report but of its own. Arrays are local, because
-        C reaches those in fewer steps.
+        indexed and known, and there is nothing to report but of its own. Those without arguments
+        are told by one comparison (``bare``). Arrays are local, because C reaches those in fewer
+        steps.
         """
         words = self.words
         threads = self.providers.threads
