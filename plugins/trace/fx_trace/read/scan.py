@@ -226,8 +226,8 @@ class Scan(OtherRecords):
 
         Its loop reads plain events: their arguments have one or two words, their references are
         indexed and known, and there is nothing to report but of its own. Those without arguments
-        are recognized by one comparison (``bare``). Arrays are local, because C reaches those in fewer
-        steps.
+        are recognized by one comparison (``bare``). Arrays are local, because C reaches those in
+        fewer steps.
         """
         words = self.words
         threads = self.providers.threads
