@@ -9,7 +9,17 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.kernels.annotations import Array, Bytes, f64, i64, status, u8, u64, with_gil
+from fxframework.kernels.annotations import (
+    Array,
+    Bytes,
+    f64,
+    i64,
+    public,
+    status,
+    u8,
+    u64,
+    with_gil,
+)
 from fxframework.kernels.buffers import full, grown, room, view
 
 __all__ = ["Output"]
@@ -286,16 +296,19 @@ class Output:
     @with_gil
     def real_by_host(self, value: f64) -> status:
         """Write a finite double with orjson."""
-        self.put(orjson.dumps(value))
+        self.put(memoryview(orjson.dumps(value)))
         return 0
 
-    def put(self, data: bytes) -> None:
+    @public
+    @with_gil
+    def put(self, data: Bytes) -> status:
         """Write bytes."""
         nbytes = len(data)
         if self.used + nbytes > self.size:
             self.grow(nbytes)
-        np.asarray(self.data)[self.used : self.used + nbytes] = np.frombuffer(data, np.uint8)
+        self.data[self.used : self.used + nbytes] = data
         self.used += nbytes
+        return 0
 
     def written(self) -> NDArray[np.uint8]:
         """Return the bytes written since the last ``take``, as a view."""

@@ -63,5 +63,5 @@ def record_lines(
         if full:
             continue
         one = record(at)
-        out.put(dumps(one.to_json(), option=orjson.OPT_APPEND_NEWLINE))
+        out.put(memoryview(dumps(one.to_json()) + b"\n"))
         lines.pos = -(-(at + one.nbytes) // unit)

@@ -468,7 +468,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         reported = 0
 
         def line(record: LosslessRecord) -> None:
-            out.put(orjson.dumps(record.to_json()) + b"\n")
+            out.put(memoryview(orjson.dumps(record.to_json()) + b"\n"))
 
         head = run.head()
         if head is not None:

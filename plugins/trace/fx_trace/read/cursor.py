@@ -110,6 +110,8 @@ class TraceCursor(Cursor):
 
     def found(self) -> list[Found]:
         """Return the findings."""
+        if not self.notes:
+            return []
         once: dict[int, Found] = {}
         found = []
         for number, offset, value in self.notes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -104,10 +103,12 @@ class _Core:
         c = TraceCursor(view, at, end, self.tables)
         read = cls.layout.readers[self.big_endian, False]
         if read is not None:
-            with contextlib.suppress(*UNUSUAL):
+            try:
                 made = read(c, at, end)
                 if not made.opaque:
                     return made, c.found()
+            except UNUSUAL:
+                pass
             c = TraceCursor(view, at, end, self.tables)
         c.begin()
         try:
