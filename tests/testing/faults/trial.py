@@ -123,7 +123,7 @@ def install(package: str, folder: Path, changes: Mapping[str, tuple[str, str]]) 
 def contracts(package: str) -> dict[str, type[Contract]]:
     """The contracts of a copy, by what they are of."""
     plugin = f"{package}.plugin"
-    base: dict[str, Any] = {"plugin": plugin, "examples": 6, "samples": samples, "hang": 1.0}
+    base: dict[str, Any] = {"plugin": plugin, "examples": 6, "samples": samples, "hang": 2.0}
 
     def refused(_self: Any) -> Iterator[tuple[dict[str, Any], str]]:
         yield {"record": "mark", "thread": 1, "name": 1, "time": 1 << 63, "value": 0}, "PUL0003"
