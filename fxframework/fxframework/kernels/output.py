@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import orjson
@@ -14,7 +14,6 @@ from fxframework.kernels.annotations import (
     Bytes,
     f64,
     i64,
-    public,
     status,
     u8,
     u64,
@@ -299,7 +298,6 @@ class Output:
         self.put(memoryview(orjson.dumps(value)))
         return 0
 
-    @public
     @with_gil
     def put(self, data: Bytes) -> status:
         """Write bytes."""
@@ -309,6 +307,10 @@ class Output:
         self.data[self.used : self.used + nbytes] = data
         self.used += nbytes
         return 0
+
+    def line(self, value: Any) -> None:
+        """Write a value as a line of JSON."""
+        self.put(memoryview(orjson.dumps(value) + b"\n"))
 
     def written(self) -> NDArray[np.uint8]:
         """Return the bytes written since the last ``take``, as a view."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-import orjson
-
 from fxframework.model.capture import Record
 
 __all__ = ["PIECE", "LineKernel", "record_lines"]
@@ -46,7 +44,7 @@ def record_lines(
     kernel stopped. ``done(start, stop)`` is called with ranges of bytes that are not read again.
     """
     behind = 0
-    run, out, dumps = lines.run, lines.out, orjson.dumps
+    run, out = lines.run, lines.out
     while True:
         run()
         at = unit * int(lines.pos)
@@ -63,5 +61,5 @@ def record_lines(
         if full:
             continue
         one = record(at)
-        out.put(memoryview(dumps(one.to_json()) + b"\n"))
+        out.line(one.to_json())
         lines.pos = -(-(at + one.nbytes) // unit)

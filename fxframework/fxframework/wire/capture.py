@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fxframework.io import arena
@@ -468,7 +467,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         reported = 0
 
         def line(record: LosslessRecord) -> None:
-            out.put(memoryview(orjson.dumps(record.to_json()) + b"\n"))
+            out.line(record.to_json())
 
         head = run.head()
         if head is not None:

@@ -63,10 +63,12 @@ class Framer:
     base: i64
     wrap: i64
     capacity: i64
+    total: i64
     splits: flag
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
+        self.total = 0
         self.splits = False
         self.kinds = full(tables.KIND_COUNT, "i8")
         self.pos = 0
@@ -86,6 +88,33 @@ class Framer:
     def next(self) -> status:
         """Move over the next stretch. Return FRAME, OTHER, or LAST at the end of the file."""
         return LAST
+
+    @virtual
+    def sound_size(self, at: i64) -> i64:  # noqa: ARG002 (for others)
+        """Return the size of the sound record or packet at ``at``; 0 if there is none."""
+        return 0
+
+    def is_sound(self, at: i64) -> flag:
+        """Return whether a sound record or packet is at ``at``, or the end."""
+        return at == self.total or self.sound_size(at) > 0
+
+    def sound_from(self, start: i64, end: i64) -> i64:
+        """Return the first place from ``start`` at which sound ones follow; ``end`` if none do.
+
+        They are three in a row, or fewer that end there, or where all of them do.
+        """
+        while start < end:
+            at = start
+            run = 0
+            size = self.sound_size(at)
+            while size and run < wire.SOUND_RUN:
+                at += size
+                run += 1
+                size = 0 if at in (end, self.total) else self.sound_size(at)
+            if run == wire.SOUND_RUN or at in (end, self.total):
+                return start
+            start += 1
+        return end
 
     def advance(self) -> status:
         """Move to the next record. Return 1, or 0 at the end of the file."""
@@ -160,7 +189,6 @@ class LogFramer(Framer):
 
     words: View[i64]
     arguments: ArgumentWalk
-    total: i64
     nbytes: i64
     max_record: i64
     suffixed: flag
@@ -347,7 +375,6 @@ class RingFramer(Framer):
     """
 
     words: View[i64]
-    total: i64
 
     def __init__(
         self, words: memoryview, notes: Notes, base: int, wrap: int, capacity: int
@@ -374,7 +401,7 @@ class RingFramer(Framer):
             self.pos = self.sound_from(at + 1, self.total) if self.splits else self.total
             return OTHER
         size = wire.ENTRY_HEADER_WORDS + (length + 7) // 8
-        if self.splits and not self.sound(at) and not self.sound(at + size):
+        if self.splits and not self.is_sound(at) and not self.is_sound(at + size):
             hidden = self.sound_from(at + 1, at + size)
             if hidden < at + size:
                 self.damage(rules.ENTRY_TOO_LONG, offset, length)
@@ -382,36 +409,20 @@ class RingFramer(Framer):
                 return OTHER
         return self.entry(at, size, length, offset)
 
-    def sound(self, at: i64) -> flag:
-        """Return whether an entry whose record fills it is at word ``at``, or the end."""
-        left = self.total - at
-        if left < wire.ENTRY_HEADER_WORDS + wire.MIN_RECORD_WORDS:
-            return left == 0
-        length = self.words[at + 1]
+    def sound_size(self, at: i64) -> i64:
+        """Return the words of the entry at word ``at`` if its record fills it, else 0."""
+        left = self.total - at - wire.ENTRY_HEADER_WORDS
+        if left < wire.MIN_RECORD_WORDS:
+            return 0
         header = self.words[at + wire.ENTRY_HEADER_WORDS]
-        return (
-            length == 8 * wire.SIZE.get(header)
-            and wire.TYPE.get(header) == wire.RECORD_TYPE
-            and wire.MIN_RECORD_WORDS <= wire.SIZE.get(header) <= left - wire.ENTRY_HEADER_WORDS
-        )
-
-    def sound_from(self, start: i64, end: i64) -> i64:
-        """Return the first word from ``start`` at which sound entries follow; ``end`` if none do.
-
-        They are three in a row, or fewer that end there, or where the ring does.
-        """
-        while start < end:
-            at = start
-            run = 0
-            while run < wire.SOUND_RUN and at not in (end, self.total) and self.sound(at):
-                at += wire.ENTRY_HEADER_WORDS + wire.SIZE.get(
-                    self.words[at + wire.ENTRY_HEADER_WORDS]
-                )
-                run += 1
-            if run == wire.SOUND_RUN or at in (end, self.total):
-                return start
-            start += 1
-        return end
+        size = wire.SIZE.get(header)
+        if (
+            self.words[at + 1] != 8 * size
+            or wire.TYPE.get(header) != wire.RECORD_TYPE
+            or not wire.MIN_RECORD_WORDS <= size <= left
+        ):
+            return 0
+        return wire.ENTRY_HEADER_WORDS + size
 
     def entry(self, at: i64, size: i64, length: i64, offset: i64) -> status:
         """Read an entry of ``size`` words and ``length`` bytes. Return FRAME if it has a record."""
@@ -445,7 +456,6 @@ class PacketFramer(Framer):
     """Legacy packets: those of a container from byte ``start``, or (-1) a single packet."""
 
     data: Bytes
-    total: i64
     single: flag
 
     def __init__(self, data: memoryview, notes: Notes, start: int) -> None:
@@ -475,7 +485,7 @@ class PacketFramer(Framer):
         if (
             self.splits
             and not self.single
-            and not (self.sound(self.pos) and not fault and self.is_whole(start, self.pos))
+            and not (self.is_sound(self.pos) and not fault and self.is_whole(start, self.pos))
         ):
             hidden = self.sound_from(at + 1, self.pos)
             if hidden < self.pos:
@@ -525,36 +535,22 @@ class PacketFramer(Framer):
             at += 1
         return at == end - 1
 
-    def sound(self, at: i64) -> flag:
-        """Return whether a plausible packet behind its length is at byte ``at``, or the end."""
+    def sound_size(self, at: i64) -> i64:
+        """Return the bytes of the plausible packet at byte ``at``, with its length; 0 for none."""
         start = at + wire.STREAM_LENGTH
         if start > self.total:
-            return at == self.total
+            return 0
         size = self.number(at, wire.STREAM_LENGTH)
         if not wire.MIN_PACKET <= size <= min(wire.MAX_PACKET, self.total - start):
-            return False
+            return 0
         severity = self.number(start + wire.PACKET_SEVERITY, 4)
-        return (
-            wire.LEAST_PLAUSIBLE <= severity <= wire.MOST_PLAUSIBLE
-            and not self.fault(start, start + size)
-            and self.is_whole(start, start + size)
-        )
-
-    def sound_from(self, start: i64, end: i64) -> i64:
-        """Return the first byte from ``start`` at which sound packets follow; ``end`` if none do.
-
-        They are three in a row, or fewer that end there, or where the file does.
-        """
-        while start < end:
-            at = start
-            run = 0
-            while run < wire.SOUND_RUN and at not in (end, self.total) and self.sound(at):
-                at += wire.STREAM_LENGTH + self.number(at, wire.STREAM_LENGTH)
-                run += 1
-            if run == wire.SOUND_RUN or at in (end, self.total):
-                return start
-            start += 1
-        return end
+        if (
+            not wire.LEAST_PLAUSIBLE <= severity <= wire.MOST_PLAUSIBLE
+            or self.fault(start, start + size)
+            or not self.is_whole(start, start + size)
+        ):
+            return 0
+        return wire.STREAM_LENGTH + size
 
     def number(self, at: i64, nbytes: i64) -> i64:
         """Return the signed little-endian number of ``nbytes`` bytes at byte ``at``."""

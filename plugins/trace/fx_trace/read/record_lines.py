@@ -115,7 +115,7 @@ class _Lines:
             plain.forget_string(wire.STRING.unpack(header & U64_MAX)["string_index"])
         record = walk.record(at)
         shown = record.to_json()
-        plain.out.put(memoryview(orjson.dumps(shown) + b"\n"))
+        plain.out.line(shown)
         if kind == RecordType.EVENT and walk.clean:
             self._learn(header, at // 8, shown)
         return at + record.nbytes

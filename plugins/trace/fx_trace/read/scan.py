@@ -120,7 +120,7 @@ CODE = 0x1FFFFFFF
 CATEGORY_INLINE, NAME_INLINE = 1 << 47, -(1 << 63)
 """Bits of an event's header."""
 ONE = 1
-EVENTS = 16 * RECORD_EVENT
+EVENTS_AT = 16 * RECORD_EVENT
 """Where ``kinds`` counts events, by type."""
 BARE_BITS = 0xFFFFFF
 """Type, size, event type and number of arguments of an event."""
@@ -339,7 +339,7 @@ class Scan(OtherRecords):
                 times[row] = ticks
                 values[row] = value
                 row += 1
-                counts[EVENTS + kind] += 1
+                counts[EVENTS_AT + kind] += 1
                 start = end
             self.record = record + row
             self.events.rows = row
@@ -749,7 +749,7 @@ class Scan(OtherRecords):
     @inline
     def seen(self, kind: i64) -> i64:
         """Return the number of events of a type so far."""
-        return self.kinds[EVENTS + kind]
+        return self.kinds[EVENTS_AT + kind]
 
     # --- Arguments -------------------------------------------------------------------------------
 
