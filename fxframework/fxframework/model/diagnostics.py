@@ -237,9 +237,10 @@ class _Reading(Diagnostics):
         self._readings = readings
         self._made = 0
 
-    def add(self, *given: Any, **named: Any) -> None:
+    def add(self, *given: Any, times: int = 1, **named: Any) -> None:
         """Report a finding, unless another reading has brought it."""
-        self._made += 1
-        if self._made > self._readings.brought and not self._readings.ended:
+        self._made += times
+        more = self._made - self._readings.brought
+        if more > 0 and not self._readings.ended:
             self._readings.brought = self._made
-            self._every.add(*given, **named)
+            self._every.add(*given, times=min(times, more), **named)

@@ -110,7 +110,7 @@ PAST_FILE = Rule(
     "A record ends within the file.",
     detail="a record of {value} bytes",
     readers="llvm-xray: Failed reading, or Invalid offset.",
-    ours="The rest is `damaged`.",
+    ours="It is `damaged`, up to the next valid buffer or the end of the file.",
     remedy="The writer was cut off, or the file was; all records before it are sound.",
 )
 EXTENTS_PAST_FILE = Rule(
@@ -152,7 +152,7 @@ BAD_SIZE = Rule(
     "The size of an event's payload is positive.",
     detail="size {value}",
     readers="llvm-xray: Invalid size for custom event.",
-    ours="What is left of the buffer is `damaged`.",
+    ours="What is left of the buffer is `damaged`; reading goes on with the next buffer.",
 )
 EMPTY_EVENT = Rule(
     "FXX0107",

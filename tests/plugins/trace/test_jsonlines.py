@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fx_trace.read.capture import TraceCapture, open_trace
 from fx_trace.read.decoder import RecordEncoder, Walk, frames
 from fx_trace.read.image import BufferCapture, open_buffer
 from fx_trace.write.buffer import TraceBuffer
+from fxframework.io.limits import Limits
 from fxframework.io.memory import BytesMemory
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -73,6 +75,21 @@ def test_lines_are_the_records(data: bytes) -> None:
     # Twice the same, so that what the first half taught meets the second.
     for stream in (data, data + data[: len(data) // 8 * 8]):
         assert in_bulk(stream) == one_by_one(stream)
+
+
+@hypothesis.given(fxt_streams() | damaged(fxt_streams()), st.integers(0, 3), st.booleans())
+def test_findings_are_those_of_the_records(data: bytes, most: int, records_first: bool) -> None:
+    """However few are listed, and whichever of both is read first."""
+    request = OpenRequest(limits=Limits(max_findings=most))
+    found = []
+    for in_turns in (False, True):
+        capture = open_trace(Source.open(2 * data), request)
+        readings = [capture.records_json, capture.records]
+        readings = readings[::-1] if records_first else readings
+        for reading in readings if in_turns else [capture.records]:
+            deque(reading(), maxlen=0)
+        found.append((list(capture.diagnostics), dict(capture.diagnostics.counts)))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("nbytes", [1, 1000, record_lines.CHUNK_BYTES])
@@ -146,7 +163,14 @@ def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["a million strings", "inline strings", "thousands of threads", "many providers"]
+    "name",
+    [
+        "a million strings",
+        "inline strings",
+        "thousands of threads",
+        "many providers",
+        "dangling references",
+    ],
 )
 def test_what_events_refer_to_may_be_new_for_each(
     name: str, monkeypatch: pytest.MonkeyPatch

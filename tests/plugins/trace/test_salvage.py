@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fx_trace import format as wire
 from fx_trace.read.capture import TraceCapture, open_trace
+from fx_trace.read.decoder import Walk
 from fx_trace.records import (
     Argument,
     Event,
@@ -214,6 +215,21 @@ def test_a_large_file_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fx_trace.write.salvage.PIECE", 32)
     assert salvaged(data) == whole
     assert sum(loss.nbytes for loss in whole[1]) + len(whole[0]) == len(data)
+
+
+def test_sections_of_providers_are_copied_with_what_is_in_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    section = ProviderSection(id=1).pack()
+    info = ProviderInfo(id=1, name="one").pack()
+    data = MAGIC + info + 20 * (section + Event(**EVENT).pack())
+    looked_at: list[int] = []
+    record = Walk.record
+    monkeypatch.setattr(
+        Walk, "record", lambda self, at: (looked_at.append(at), record(self, at))[1]
+    )
+    assert salvaged(data) == (data, [])
+    assert looked_at == [0]
 
 
 # --- What it does about which loss ---------------------------------------------------------------

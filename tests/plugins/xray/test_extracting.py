@@ -21,7 +21,7 @@ from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
 from .packed import chance_events, opened, packed_events
-from .traces import basic, buffer, call, event, header, trace
+from .traces import basic, buffer, call, event, header, packed, trace
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
 KEPT = {
@@ -157,6 +157,18 @@ def test_what_is_sound_is_a_sound_trace(name: str) -> None:
     sound.scan()
     assert not [f for f in sound.diagnostics if f.severity >= Severity.WARNING]
     assert _shown(sound) == _shown(damaged)
+
+
+@pytest.mark.parametrize("size", [-1, 40, 300, 1 << 30])
+def test_where_nothing_bounds_a_buffer_the_next_one_does(size: int) -> None:
+    """Extents that noise has put there, and an event of any size behind them."""
+    empty = packed(event(b""))
+    size_of = size.to_bytes(4, "little", signed=True)
+    noise = packed(fx.BufferExtents(bytes=1 << 40)) + empty[:1] + size_of + empty[5:]
+    sound = buffer(call(), call(kind="exit"))
+    data, losses = _salvaged(opened(header() + sound + noise + 3 * sound))
+    assert _shown(opened(data)) == _shown(opened(header() + 4 * sound))
+    assert sum(loss.nbytes for loss in losses) == 16
 
 
 def test_sound_traces_keep_their_bytes() -> None:

@@ -158,7 +158,10 @@ class _Explainer(Explainer):
         references = {part.bits.low: part for part in parts if isinstance(part, Reference)}
         for view in layout.explain(word, at):
             part = references.get(view.low)
-            if part is None or part.bits.name != view.name or not view.value:
+            if part is None and view.meaning == "thread reference" and view.value:
+                # Of a profiler record of an undefined kind.
+                yield attrs.evolve(view, meaning=f"index {view.value}")
+            elif part is None or part.bits.name != view.name or not view.value:
                 yield view
             elif isinstance(part, StringReference) and view.value & INLINE_STRING:
                 nbytes = view.value & STRING_FIELD_BYTES

@@ -412,7 +412,7 @@ class FdrWalk(Walk):
         """
         limit = self.limit
         if limit == self.size:
-            return self.lost(rules.PAST_FILE, at, limit, end - at)
+            return self.lost(rules.PAST_FILE, at, self.rest(at), end - at)
         if not self.by_extents:
             if self.begins(limit, self.new_buffer):
                 return self.lost(rules.PAST_BUFFER, at, limit, end - at)
@@ -447,6 +447,12 @@ class FdrWalk(Walk):
             ):
                 return start
         return self.size
+
+    def rest(self, at: int) -> int:
+        """Return where what is given up with the record at ``at`` ends."""
+        if self.bounded or not self.by_extents:
+            return self.limit
+        return self.next_extents(at + 1)
 
     def lost(self, rule: Rule, at: int, end: int, value: object) -> Damaged:
         """Return a stretch that is not a record, behind which something new begins."""
@@ -710,12 +716,14 @@ class FdrWalk(Walk):
         values = codec.unpack(self.view, at)
         size = values.pop("size")
         if size < 0:
-            return self.lost(rules.BAD_SIZE, at, self.limit, size)
+            return self.lost(rules.BAD_SIZE, at, self.rest(at), size)
         end = start + size
         while end > self.limit:
             cut = self.crossing(at, end)
             if cut is not None:
                 return cut
+        if self.rest(at) < end:
+            return self.lost(rules.PAST_BUFFER, at, self.rest(at), end - at)
         self.garbage = 0
         name = EVENTS[kind].record
         if self.version < _NEWER_KINDS.get(kind, 0):

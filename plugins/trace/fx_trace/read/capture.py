@@ -110,7 +110,8 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         """Return the same as JSON lines, in chunks; for plain events many times as fast."""
         from fx_trace.read.record_lines import lines_of
 
-        return self.checked_pieces(lines_of(self.walk(), self.source.passed))
+        most = self.request.limits.max_findings
+        return self.checked_pieces(lines_of(self.walk(), self.source.passed, most))
 
     def walk(self, tables: Tables | None = None) -> Walk:
         """Return a walk through the capture's records, in reading order.

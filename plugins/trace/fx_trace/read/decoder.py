@@ -190,8 +190,8 @@ class Walk:
         self.diagnostics = decoder.diagnostics
         self._core = _Core(big_endian=decoder.big_endian, tables=tables)
         self.tables = self._core.tables
-        self.clean = True
-        """Whether nothing was found about the record read last."""
+        self.found: list[Found] = []
+        """What was found about the record read last."""
 
     def spans(self) -> Iterator[tuple[int, int, bool]]:
         """What is read, in this order: first byte, byte after the last, whether all is records."""
@@ -212,7 +212,7 @@ class Walk:
         view = self.framer.view
         record: TraceRecord
         _, end, header, rule = self.framer.frame(at)
-        self.clean = True
+        self.found = []
         if not index and header != wire.MAGIC_WORD:
             self._report([Found(rules.NO_MAGIC, at)], index)
         if rule is None or rule == rules.UNKNOWN_RECORD:
@@ -232,7 +232,7 @@ class Walk:
         return record
 
     def _report(self, found: list[Found], index: int) -> None:
-        self.clean = False
+        self.found += found
         if self.diagnostics is not None:
             self.diagnostics.report(found, index)
 

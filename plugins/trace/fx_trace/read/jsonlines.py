@@ -27,6 +27,7 @@ from fx_trace.format import (
     EVENT_NAME,
     EVENT_THREAD,
     INLINE_STRING,
+    MAX_ARGS,
     MAX_STRING_BYTES,
     RECORD_BLOB,
     RECORD_EVENT,
@@ -56,6 +57,7 @@ from fxframework.kernels.annotations import (
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
+from fxframework.kernels.notes import Notes
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8
 
@@ -100,6 +102,8 @@ THREAD_WORDS = 3
 EXPONENT = 0x7FF0000000000000
 THREADS = 256
 STRINGS = 1 << 15
+MOST_FOUND = 3 + 2 * MAX_ARGS
+"""The most findings about the references of one record."""
 
 
 class JsonLines(Kernel):
@@ -110,7 +114,8 @@ class JsonLines(Kernel):
     ``know_thread``, ``know_string`` and ``know_argument`` teach parts, ``forget`` takes back all,
     ``forget_thread`` a thread, ``forget_string`` a string. ``pending`` has the words at which
     strings and threads were registered, ``registered`` of them, until the host sets that to 0.
-    ``longest`` is the size in words of the longest record.
+    ``longest`` is the size in words of the longest record. ``notes`` has the findings about
+    references, of the records from number ``first`` on.
     """
 
     words: View[i64]
@@ -125,6 +130,13 @@ class JsonLines(Kernel):
     thread_at: Array[i64]
     string_at: Array[i64]
     string_bytes: Array[i32]
+    thread_rule: Array[i32]
+    string_rule: Array[i32]
+    notes: Notes
+    found: Array[i64]
+    found_count: i64
+    place: i64
+    first: i64
     pending: Array[i64]
     registered: i64
     taught: flag
@@ -135,8 +147,15 @@ class JsonLines(Kernel):
     records: i64
     most: i64
 
-    def __init__(self, most: int, longest: int) -> None:
+    def __init__(self, most: int, longest: int, notes: Notes) -> None:
         self.longest = longest
+        self.notes = notes
+        self.found = full(3 * MOST_FOUND, "i8")
+        self.found_count = 0
+        self.place = 0
+        self.first = 0
+        self.thread_rule = full(THREADS, "i4")
+        self.string_rule = full(STRINGS, "i4")
         self.thread_at = full(THREADS, "i8")
         self.string_at = full(STRINGS, "i8")
         self.string_bytes = full(STRINGS, "i4")
@@ -205,16 +224,18 @@ class JsonLines(Kernel):
         for place, value in enumerate(row):
             self.shapes[SHAPE * number + place] = value
 
-    def know_thread(self, index: int, text: bytes) -> None:
-        """The JSON of the thread of an index."""
+    def know_thread(self, index: int, text: bytes, rule: int) -> None:
+        """The JSON of the thread of an index, and the rule of the finding about it, or 0."""
         if self.threads[index] == UNKNOWN:
             self.threads[index] = self.out.add(text)
+            self.thread_rule[index] = rule
             self.taught = True
 
-    def know_string(self, index: int, text: bytes) -> None:
-        """The JSON of the string of an index."""
+    def know_string(self, index: int, text: bytes, rule: int) -> None:
+        """The JSON of the string of an index, and the rule of the finding about it, or 0."""
         if self.strings[index] == UNKNOWN:
             self.strings[index] = self.out.add(text)
+            self.string_rule[index] = rule
             self.taught = True
 
     def know_argument(self, word: int, narrow: bool, text: bytes) -> None:
@@ -233,11 +254,34 @@ class JsonLines(Kernel):
             if self.pos >= self.whole:
                 return END
             before = self.out.used
+            self.found_count = 0
+            self.place = 8 * self.pos
             if not self.record(self.pos):
                 self.out.used = before
                 return NOT_PLAIN
+            if self.found_count:
+                self.report()
             self.records += 1
         return FULL
+
+    def find(self, rule: i64, index: i64) -> status:
+        """Note a finding about a reference of the record, which may turn out not to be plain."""
+        row = 3 * self.found_count
+        self.found[row] = rule
+        self.found[row + 1] = self.place
+        self.found[row + 2] = index
+        self.found_count += 1
+        return 0
+
+    def report(self) -> Fallible[flag]:
+        """Report the findings about the record."""
+        row = 0
+        while row < 3 * self.found_count:
+            place = self.found[row + 1]
+            index = self.found[row + 2]
+            self.notes.add(self.found[row], place, self.first + self.records, index)
+            row += 3
+        return True
 
     def record(self, at: i64) -> Fallible[flag]:
         """Write the line of the record at a word, and go behind it; False if it is not plain."""
@@ -422,6 +466,8 @@ class JsonLines(Kernel):
         if index:
             if self.threads[index] >= 0:
                 self.out.literal(self.threads[index])
+                if self.thread_rule[index]:
+                    self.find(self.thread_rule[index], index)
                 return place
             if self.threads[index] == UNKNOWN:
                 return -1
@@ -448,6 +494,8 @@ class JsonLines(Kernel):
             return end
         if self.strings[ref] >= 0:
             self.out.literal(self.strings[ref])
+            if self.string_rule[ref]:
+                self.find(self.string_rule[ref], ref)
         elif self.strings[ref] == UNKNOWN:
             return -1
         else:
@@ -471,6 +519,7 @@ class JsonLines(Kernel):
             which = self.argument_of.get(plain, WIDE)
         if which < 0:
             return -1
+        self.place = 8 * at
         self.out.literal(ARGUMENT_NAME)
         at = self.string(name, at + 1, end)
         if at < 0:

@@ -3,13 +3,14 @@
 The kernel (``jsonlines.py``) puts an event together from parts that other events have too: its
 shape (type, size, number of arguments), its thread, its strings, the names and types of its
 arguments. Where all parts are known, from events that ``decoder.py`` decoded and showed, only times
-and values are new. The lines are exactly those of ``orjson.dumps(record.to_json())``, to which
-tests hold them; what is not plain goes that way. Lines and cached texts are bounded by bytes,
-however long strings are.
+and values are new; an index that was never registered is a part like others. The lines are exactly
+those of ``orjson.dumps(record.to_json())``, to which tests hold them; what is not plain goes that
+way. Lines and cached texts are bounded by bytes, however long strings are.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,11 +18,15 @@ import numpy as np
 import orjson
 
 from fx_trace import format as wire
+from fx_trace import rules
 from fx_trace.format import RecordType
 from fx_trace.read.cursor import NO_STRINGS, NO_THREADS
 from fx_trace.read.decoder import Walk
 from fx_trace.read.jsonlines import JsonLines
+from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX, WORD
+from fxframework.kernels.notes import Notes
+from fxframework.kit.scanned import listed_notes
 
 __all__ = ["lines_of"]
 
@@ -38,25 +43,37 @@ _PLAIN = _NARROW | _WIDE | _FIXED
 _PARTS = {"name", "type", "value", "refs"}
 _LOW24 = 0xFFFFFF
 _LOW32 = 0xFFFFFFFF
+_OF_PARTS = (
+    rules.STRING_NOT_REGISTERED,
+    rules.THREAD_NOT_REGISTERED,
+    rules.OF_DEFAULT_PROVIDER,
+)
+"""Rules about strings and threads, which the kernel applies too."""
 _KEYS = ["record", "offset", "nbytes", "event", "timestamp", "thread", "category", "name", "args"]
 
 
 def lines_of(
-    walk: Walk, done: Callable[[int, int], None] = lambda _start, _stop: None
+    walk: Walk,
+    done: Callable[[int, int], None] = lambda _start, _stop: None,
+    max_findings: int = 0,
 ) -> Iterator[bytes]:
     """Return the JSON of every record of a walk, in chunks of whole lines.
 
-    ``done`` is called with bytes that are not read again.
+    ``done`` is called with bytes that are not read again. Of a rule, only the first
+    ``max_findings`` (0: all) are listed.
     """
-    return _Lines(walk).chunks(done)
+    return _Lines(walk, max_findings).chunks(done)
 
 
 class _Lines:
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: Walk, max_findings: int) -> None:
         self._walk = walk
         self._words: memoryview[int] = memoryview(b"").cast("q")
         most = walk.framer.max_record
-        self._plain = JsonLines(CHUNK_BYTES, most // WORD if most else 1 << 60)
+        notes = self._notes = Notes(rules.RULES.numbers, max_findings)
+        self._reported = Counter[Rule]()
+        """Findings of the kernel that were reported."""
+        self._plain = JsonLines(CHUNK_BYTES, most // WORD if most else 1 << 60, notes)
 
     def chunks(self, done: Callable[[int, int], None]) -> Iterator[bytes]:
         """Chunks of whole lines."""
@@ -75,6 +92,7 @@ class _Lines:
                 if at < end and plain.out.used < CHUNK_BYTES:
                     at = self._record(at)
                 if plain.out.used >= CHUNK_BYTES:
+                    self._report()
                     yield plain.out.take()
                     if at - behind <= RELEASED:
                         done(at, at)  # only how far this is
@@ -82,6 +100,7 @@ class _Lines:
                         done(behind, at)
                         behind = at
             done(at, at)
+            self._report()
             self._take_registered()
             plain.forget_registered()
             plain.read_from(view[:0], self._words[:0], view.cast("d")[:0], 0)
@@ -95,13 +114,29 @@ class _Lines:
         """
         plain = self._plain
         plain.pos = at // 8
-        plain.records = 0
+        plain.first, plain.records = self._walk.index, 0
         plain.run()
         self._walk.index += int(plain.records)
         return 8 * int(plain.pos)
 
+    def _report(self) -> None:
+        """Report what the kernel has found since the last time."""
+        notes, diagnostics = self._notes, self._walk.diagnostics
+        listed = list(listed_notes(notes, rules.RULES))
+        notes.used = 0
+        if diagnostics is None:
+            return
+        for rule, offset, record, value in listed:
+            diagnostics.add(rule, offset, record, value)
+            self._reported[rule] += 1
+        for rule in _OF_PARTS:
+            more = notes.count(int(rule)) - self._reported[rule]
+            if more:
+                diagnostics.add(rule, times=more)
+                self._reported[rule] += more
+
     def _record(self, at: int) -> int:
-        """Write the record at byte ``at`` by ``records.py``; return where it ends."""
+        """Write the record at byte ``at`` by ``decoder.py``; return where it ends."""
         walk, plain = self._walk, self._plain
         header = self._words[at // 8] if at // 8 < len(self._words) else 0
         kind = wire.TYPE.get(header)
@@ -113,10 +148,12 @@ class _Lines:
             plain.forget_thread(wire.THREAD.unpack(header & U64_MAX)["thread_index"])
         elif kind == RecordType.STRING:
             plain.forget_string(wire.STRING.unpack(header & U64_MAX)["string_index"])
+        if self._notes.used:
+            self._report()
         record = walk.record(at)
         shown = record.to_json()
         plain.out.line(shown)
-        if kind == RecordType.EVENT and walk.clean:
+        if kind == RecordType.EVENT and all(one.rule in _OF_PARTS for one in walk.found):
             self._learn(header, at // 8, shown)
         return at + record.nbytes
 
@@ -143,7 +180,7 @@ class _Lines:
         plain.registered = 0
 
     def _learn(self, header: int, at: int, shown: dict[str, Any]) -> None:
-        """Take the parts of an event that ``records.py`` read without any finding."""
+        """Take the parts of an event about which nothing was found but about these parts."""
         plain = self._plain
         refs = shown.get("refs", {})
         keys = [key for key in shown if key != "refs"]
@@ -160,9 +197,13 @@ class _Lines:
         self._learn_arguments(at, shown)
         for key in ("category", "name"):
             if key in refs:
-                plain.know_string(refs[key], _text(shown[key]))
+                self._know_string(refs[key], shown[key])
         if "thread" in refs:
-            plain.know_thread(refs["thread"], _text(shown["thread"]))
+            index, tables = refs["thread"], self._walk.tables
+            rule: Rule | None = rules.THREAD_NOT_REGISTERED
+            if tables.thread(index) is not None:
+                rule = None if index in tables.current.threads else rules.OF_DEFAULT_PROVIDER
+            plain.know_thread(index, _text(shown["thread"]), int(rule or 0))
         plain.know_shape(
             header & _LOW24,
             b',"nbytes":%d,"event":%s,"timestamp":' % (shown["nbytes"], _text(shown["event"])),
@@ -171,6 +212,13 @@ class _Lines:
             len(shown["args"]),
             has_word,
         )
+
+    def _know_string(self, index: int, text: str) -> None:
+        tables = self._walk.tables
+        rule: Rule | None = rules.STRING_NOT_REGISTERED
+        if tables.string(index) is not None:
+            rule = None if index in tables.current.strings else rules.OF_DEFAULT_PROVIDER
+        self._plain.know_string(index, _text(text), int(rule or 0))
 
     def _learn_arguments(self, at: int, shown: dict[str, Any]) -> None:
         """Take the texts of the arguments of the event at a word."""
@@ -189,7 +237,7 @@ class _Lines:
                 text += _text(arg["value"])
             for key in ("name", "value"):
                 if key in refs:
-                    self._plain.know_string(refs[key], _text(arg[key]))
+                    self._know_string(refs[key], arg[key])
             self._plain.know_argument(word & _LOW32 if narrow else word, narrow, text)
             place += wire.ARG_SIZE.get(self._words[place] & U64_MAX)
 

@@ -38,6 +38,7 @@ from fx_trace.write.sound import SoundRecords
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
+from fxframework.kit.memo import Memo
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.wire.records import references
@@ -146,27 +147,34 @@ class _FileTables(Tables):
         super().__init__()
         self._registrations = sound.registrations
         self._made = capture.words.size
-        self._decoded_walk = RecordDecoder(big_endian=capture.big_endian).begin(capture.source.data)
+        walk = RecordDecoder(big_endian=capture.big_endian).begin(capture.source.data)
+        self._strings: Memo[int, str] = Memo(
+            lambda at: cast("StringRecord", walk.record(at * WORD)).value
+        )
+        self._threads: Memo[int, tuple[int, int]] = Memo(lambda at: _koids(walk.record(at * WORD)))
 
     def string(self, index: int) -> str | None:
         """Return the string registered at an index, or None."""
         at = self._registrations.string(index)
         if not 0 <= at < self._made:
             return None if at < 0 else string_marker(index)
-        return cast("StringRecord", self._decoded_walk.record(at * WORD)).value
+        return self._strings[at]
 
     def thread(self, index: int) -> tuple[int, int] | None:
         """Return the thread registered at an index, or None."""
         at = self._registrations.thread(index)
         if not 0 <= at < self._made:
             return None if at < 0 else NOBODY
-        record = cast("ThreadRecord", self._decoded_walk.record(at * WORD))
-        return record.pid, record.tid
+        return self._threads[at]
 
     def forget(self) -> None:
         """Forget what the last record read or written registered: the file has it."""
         self.current.strings = NO_STRINGS
         self.current.threads = NO_THREADS
+
+
+def _koids(record: Any) -> tuple[int, int]:
+    return record.pid, record.tid
 
 
 class _Walk:
@@ -185,6 +193,7 @@ class _Walk:
         self._made = capture.words.size
         self._copies = copies
         self._image = isinstance(capture, BufferCapture)
+        self._sound.switches = not self._image
         self._again = False
         self._outside = capture.counting_pass().outside_offsets
         self.tables = _FileTables(capture, self._sound)

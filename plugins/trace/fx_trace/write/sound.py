@@ -47,17 +47,19 @@ LOW32 = 0xFFFFFFFF
 class SoundRecords(Kernel):
     """Passes over records whose contents fill them exactly and whose references are registered.
 
-    ``run`` returns the word of the first record that is not so, or that switches providers, or the
-    end of the words, and ``stopped`` is 1; or it is at word ``until`` or behind it. ``pos`` is
-    behind the last record passed. The caller handles the record at which it stopped, calls
-    ``register`` if that is framed, and sets ``pos`` behind it. ``count`` is the number of records
-    passed, ``max_record`` a limit in bytes, 0 for none.
+    ``run`` returns the word of the first record that is not so, or the end of the words, and
+    ``stopped`` is 1; or it is at word ``until`` or behind it. Of metadata, only records that switch
+    providers are passed, and those only if ``switches``. ``pos`` is behind the last record passed.
+    The caller handles the record at which it stopped, calls ``register`` if that is framed, and
+    sets ``pos`` behind it. ``count`` is the number of records passed, ``max_record`` a limit in
+    bytes, 0 for none.
     """
 
     words: View[i64]
     records: RecordBounds
     registrations: Registrations
     max_record: i64
+    switches: flag
     pos: i64
     until: i64
     stopped: flag
@@ -70,6 +72,7 @@ class SoundRecords(Kernel):
         self.records = RecordBounds(words)
         self.registrations = Registrations(self.total)
         self.max_record = 0
+        self.switches = False
         self.pos = 0
         self.until = 0
         self.stopped = 1
@@ -85,18 +88,30 @@ class SoundRecords(Kernel):
             word = self.words[self.pos]
             kind = TYPE.get(word)
             size = self.records.sound_size(self.pos)
-            if size == 0 or kind == RECORD_METADATA:
+            if size == 0 or (self.max_record and 8 * size > self.max_record):
                 break
-            if self.max_record and 8 * size > self.max_record:
-                break
-            form = self.records.form_of(self.pos, self.pos + size)
-            if form < 0 or not self.is_resolved(self.pos, form):
-                break
-            if kind == RECORD_STRING or kind == RECORD_THREAD:
+            if kind == RECORD_METADATA:
+                if not self.switches or size != self.switch_size(word):
+                    break
                 self.enter(self.pos)
+            else:
+                form = self.records.form_of(self.pos, self.pos + size)
+                if form < 0 or not self.is_resolved(self.pos, form):
+                    break
+                if kind == RECORD_STRING or kind == RECORD_THREAD:
+                    self.enter(self.pos)
             self.pos += size
             self.count += 1
         return self.pos
+
+    def switch_size(self, word: i64) -> i64:
+        """Return the words that a metadata record fills exactly; 0 if it switches no providers."""
+        kind = METADATA_TYPE.get(word)
+        if kind == PROVIDER_SECTION:
+            return 1
+        if kind == PROVIDER_INFO:
+            return 1 + (PROVIDER_NAME_LENGTH.get(word) + 7) // 8
+        return 0
 
     def limit(self, end: int) -> None:
         """Look for records before word ``end`` only."""
@@ -158,8 +173,7 @@ class SoundRecords(Kernel):
             if index and at + 3 <= end:
                 self.registrations.register_thread(index, at)
         elif kind == RECORD_METADATA:
-            kind = METADATA_TYPE.get(word)
-            words = ((PROVIDER_NAME_LENGTH.get(word)) + 7) // 8
-            if kind == PROVIDER_SECTION or (kind == PROVIDER_INFO and at + 1 + words <= end):
-                self.registrations.switch(kind, PROVIDER_ID.get(word))
+            words = self.switch_size(word)
+            if words and at + words <= end:
+                self.registrations.switch(METADATA_TYPE.get(word), PROVIDER_ID.get(word))
         return 0

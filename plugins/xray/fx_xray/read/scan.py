@@ -178,6 +178,8 @@ class FdrScan(Scan):
     cuts: i64
     limit: i64
     page: i64
+    searched: i64
+    following: i64
     last_offset: i64
     typed: i64
     last: i64
@@ -204,6 +206,8 @@ class FdrScan(Scan):
         self.order = order
         self.most = most
         self.limit = HEADER_BYTES
+        self.searched = 0
+        self.following = -1
         self.bounded = True
         self.by_extents = version >= EXTENTS_VERSION
         self.page = min(buffer_size, self.size + 1) if buffer_size >= LEAST_BUFFER else 0
@@ -279,6 +283,14 @@ class FdrScan(Scan):
 
     def next_extents(self, at: i64) -> i64:
         """Return where the next buffer begins that is valid; the end of the file if none does."""
+        if self.searched <= at <= self.following:
+            return self.following
+        self.searched = at
+        self.following = self.first_extents(at)
+        return self.following
+
+    def first_extents(self, at: i64) -> i64:
+        """Look for the buffer that ``next_extents`` returns."""
         start = at
         while start < self.size:
             if self.sound_extents(start):
@@ -287,6 +299,15 @@ class FdrScan(Scan):
                     return start
             start += 1
         return self.size
+
+    def rest(self) -> i64:
+        """Return where records end that are given up with this one.
+
+        That is the limit, or where a valid buffer begins if nothing bounds this one.
+        """
+        if self.bounded or not self.by_extents:
+            return self.limit
+        return self.next_extents(self.at + 1)
 
     def skip_garbage(self) -> status:
         """Give up the rest of a buffer where too many records are invalid; 0: nothing is left."""
@@ -337,12 +358,16 @@ class FdrScan(Scan):
         else:
             self.overlap()
         if code:
-            if self.block >= 0:
-                self.blocks.flags[self.block] |= CUT_SHORT
-            self.lose(code, self.at, self.limit, end - self.at)
-            return 1
+            return self.cut_off(code, end)
         self.unbind()
         return 0
+
+    def cut_off(self, code: i64, end: i64) -> status:
+        """Give up what is left of the buffer, where a record runs past it to ``end``."""
+        if self.block >= 0:
+            self.blocks.flags[self.block] |= CUT_SHORT
+        self.lose(code, self.at, self.rest(), end - self.at)
+        return 1
 
     def overlap(self) -> status:
         """Report extents that begin before those of the buffer before them end."""
@@ -727,11 +752,14 @@ class FdrScan(Scan):
         """Scan a custom or typed event with its payload."""
         size = self.bytes.signed32(self.at + SIZE_AT)
         if size < 0:
-            return self.lose(rules.BAD_SIZE, self.at, self.limit, size)
+            return self.lose(rules.BAD_SIZE, self.at, self.rest(), size)
         end = self.at + METADATA_BYTES + size
         while end > self.limit:
             if self.cross(end):
                 return 0
+        if self.rest() < end:
+            self.cut_off(rules.PAST_BUFFER, end)
+            return 0
         self.garbage = 0
         if self.version < PID_VERSION and kind == TYPED_EVENT:
             self.notes.add(rules.NEWER_RECORD, self.at, self.record, kind)
