@@ -179,7 +179,6 @@ BUFFER_FORMAT = Bits("format", 60, 63, values=BUFFER_FORMATS)
 ENTRY_TYPE = Bits("entry_type", 0, 3, values=ENTRY_TYPES)
 ARRAY_FORMAT = Bits("format", 4, 7, values=ARRAY_FORMATS)
 SLOT_COUNT = Bits("count", 8, 15, "slots")
-ARRAY_FIELDS = Bits("array", 0, 15, "entry type, format and count")
 LINK_CONTENT = Bits("content", 0, 19, "index of the name of what is linked")
 LINK_DISPOSITION = Bits("disposition", 60, 63, values=DISPOSITIONS)
 HEADER_MAGIC = Bits("magic", 32, 63, 'the bytes "INSP"')
@@ -246,6 +245,7 @@ RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
 """Reserved bits in the first word of blocks of the new layout."""
 HEADS: Final[Mapping[str, Head]] = {"v0": _head(TYPE_V0, 28), "new": _head(TYPE, 24)}
 """The fields of first words, by layout."""
+NAME_LENGTH: Final = HEADS["new"].name_length.limit
 
 
 def _headers(type: BlockType, head: Head) -> _Fields:

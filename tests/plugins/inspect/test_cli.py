@@ -22,6 +22,8 @@ from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.testing.cli import run_cli
 
+from .trees import Vmo
+
 FILES = json.loads(
     (Path(__file__).parents[2] / "conformance" / "inspect" / "files.json").read_text("utf-8")
 )
@@ -347,6 +349,33 @@ def test_what_cannot_be_watched_is_refused(run: Run, tmp_path: Path, file: Path)
     assert "not states that change" in result.stderr
 
 
+@pytest.mark.parametrize("which", ["name", "string", "slot", "link", "nan"])
+def test_diff_tells_bytes_that_are_no_text_apart(run: Run, tmp_path: Path, which: str) -> None:
+    paths = [tmp_path / "a.inspect", tmp_path / "b.inspect"]
+    for path, odd in zip(paths, (b"n\xff", b"n\xfe"), strict=True):
+        vmo = Vmo()
+        name = vmo.name("v")
+        text = vmo.text(odd)
+        if which == "name":
+            vmo.add("INT_VALUE", parent=0, name=text, value=1)
+        elif which == "string":
+            vmo.add("BUFFER_VALUE", parent=0, name=name, total_length=2, extent=text, format=2)
+        elif which == "slot":
+            array = vmo.add(
+                "ARRAY_VALUE", 1, parent=0, name=name, entry_type=4, format=0, count=1, slots=(1,)
+            )
+            vmo.put(array, 1, 14 | 1 << 8)
+            vmo.put(array + 1, 0, text)
+        elif which == "link":
+            vmo.add("LINK_VALUE", parent=0, name=name, content=text, disposition=0)
+        else:
+            number = vmo.add("DOUBLE_VALUE", parent=0, name=name, value=1.0)
+            vmo.put(number, 1, 0x7FF8_0000_0000_0000 | odd[1])
+        path.write_bytes(vmo.data)
+    assert run("diff", "-q", *paths).exit_code == 1
+    assert run("diff", "-q", paths[0], paths[0]).exit_code == ExitCode.OK
+
+
 # --- salvage -------------------------------------------------------------------------------------
 
 
@@ -411,6 +440,40 @@ def test_salvage_keeps_the_version(run: Run, tmp_path: Path, version: int) -> No
     assert run("verify", "-f", "inspect", out).exit_code == ExitCode.OK
     assert path.read_bytes()[:4] == out.read_bytes()[:4]
     assert tree(run, out) == tree(run, path)
+
+
+def test_salvage_says_which_blocks_it_leaves_out(run: Run, tmp_path: Path) -> None:
+    vmo = Vmo()
+    name = vmo.name("n")
+    unknown, odd = (vmo.integer(text, 1) for text in ("unknown", "odd"))
+    vmo.put(unknown, 0, vmo.word(unknown, 0) | 0xFF << 8)
+    vmo.put(odd, 0, vmo.word(odd, 0) | 1 << 4)
+    vmo.put(name, 0, vmo.word(name, 0) | 1 << 4)
+    path, out = tmp_path / "in.inspect", tmp_path / "out.inspect"
+    path.write_bytes(vmo.data)
+    result = run("salvage", path, out)
+    assert result.exit_code == ExitCode.FINDINGS
+    assert "16 bytes, FXI0101 unknown: 16 bytes are a block of unknown type" in result.stderr
+    vmo.put(unknown, 0, vmo.word(odd, 0))
+    path.write_bytes(vmo.data)
+    result = run("salvage", "--force", path, out)
+    assert result.exit_code == ExitCode.OK
+    assert result.stderr.count("FXI0301") == 3
+
+
+def test_salvage_refuses_an_array_that_no_block_holds(run: Run, tmp_path: Path) -> None:
+    vmo = Vmo()
+    vmo.integer("kept", 1)
+    vmo.add(
+        "ARRAY_VALUE", 8, parent=0, name=vmo.name("a"), entry_type=4, format=0, count=255,
+        slots=tuple(range(255)),
+    )  # fmt: skip
+    path, out = tmp_path / "in.inspect", tmp_path / "out.inspect"
+    path.write_bytes(vmo.data + b"xyz")
+    result = run("salvage", path, out)
+    assert result.exit_code == ExitCode.FINDINGS
+    assert "FXI0406 property: a cannot be written" in result.stderr
+    assert "kept" in str(tree(run, out))
 
 
 def test_salvage_reports_blocks_without_room(

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from fx_inspect.read.capture import open_inspect
 from fx_inspect.rules import RULES
 from fxframework.errors import Severity
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
 
 from .trees import FILES, HEADER, Vmo, codes, every_type, image, read, shown, vectors
 
@@ -383,6 +386,28 @@ def test_reserved_bits_are_told() -> None:
     vmo.put(name, 0, vmo.word(name, 0) | 1 << 28)
     vmo.put(value, 0, vmo.word(value, 0) | 1 << 4)
     assert codes(vmo.data) == [("FXI0301", extent), ("FXI0301", name), ("FXI0301", value)]
+
+
+def test_findings_say_what_is_wrong() -> None:
+    """The count, the type, the length and the index, not the words that have them."""
+    vmo, extents, _ = with_extents(8, 8, total=40)
+    vmo.retarget(extents[1], "next_extent", extents[1])
+    long = vmo.name("name")
+    vmo.retarget(long, "length", 500)
+    vmo.add("INT_VALUE", parent=0, name=long, value=1)
+    content = vmo.name("c")
+    link = vmo.add("LINK_VALUE", parent=0, name=vmo.name("l"), content=content, disposition=0)
+    vmo.put(link, 1, vmo.word(link, 1) | 1 << 30)
+    found = {}
+    for data in (vmo.data, array(entry=7), array(count=3)):
+        with open_inspect(Source.open(bytes(data)), OpenRequest()) as capture:
+            capture.scan()
+            found |= {each.code: each.message for each in capture.diagnostics}
+    assert found["FXI0203"].endswith(": 500 bytes")
+    assert found["FXI0206"].endswith(f"index {extents[1]}")
+    assert found["FXI0211"].endswith("type 7")
+    assert found["FXI0212"].endswith(": 3 slots")
+    assert found["FXI0301"].endswith(f"0x{vmo.word(link, 1):016x}")
 
 
 # --- Hostile bytes -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import random
 import struct
@@ -852,3 +853,21 @@ def test_a_limit_of_records_holds_for_tables_and_objects_alike(most: int) -> Non
     damaged = [record for record in objects.records() if record.to_json()["record"] == "damaged"]
     assert tables.diagnostics.counts.get("FXT0008", 0) == len(damaged)
     assert len(damaged) > 0 or most == 64
+
+
+@pytest.mark.parametrize("start", [NS_MAX - 1, NS_MAX, 1 << 63, (1 << 64) - 4])
+@pytest.mark.parametrize("out_of_order", [False, True])
+def test_slices_nest_at_the_last_time_there_is(start: int, out_of_order: bool) -> None:
+    """What is open then has no end; that time looks the same."""
+    kinds = ("begin", "begin", "complete", "end", "end", "end", "begin")
+    events = [
+        complete(start, start, "n") if kind == "complete" else event(f"duration_{kind}", start, "n")
+        for kind in kinds
+    ]
+    earlier = [event("instant", 1), event("instant", 0)] if out_of_order else []
+    for kernels in (contextlib.nullcontext(), plain_kernels()):
+        with kernels, opened(*earlier, *events) as capture:
+            slices = capture.table("slices")
+            assert slices["depth"].tolist() == [0, 1, 2, 0]
+            assert slices["parent"].tolist() == [-1, 0, 1, -1]
+            assert capture.diagnostics.counts["FXT0302"] == 1

@@ -182,7 +182,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         """Yield nodes, properties and links by path, for the comparison of two VMOs."""
         from fx_inspect.read.entries import entries
 
-        return entries(self)
+        return entries(self, distinct=True)
 
     def _facts(self, passed: InspectPass) -> dict[str, Any]:
         raw = passed.raw

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fx_inspect.format import ARRAY_FORMATS
 from fx_inspect.read.tables import TYPES
 from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Slots, Values, texts_of, walk
 from fxframework.kit.json_fields import special_double
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -30,6 +32,7 @@ LONGEST_TEXT: Final = 1 << 10
 """Longest string of an array shown in full, in bytes."""
 NAME_SHOWN: Final = 64
 """Characters shown of a longer name; SHOWN is the number of names of a longer path."""
+NAN: Final = struct.pack(">d", math.nan)
 LONG: Final = 256
 """Length in bytes from which equal strings share one object."""
 
@@ -55,13 +58,14 @@ class Value(NamedTuple):
     offset: int
 
 
-def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
-    """Return the function that converts a batch of properties to Values."""
-    texts = texts_of(pool, _bounded_text)
+def exact(pool: StringPool, *, distinct: bool) -> Callable[[Table, Slots], list[Value]]:
+    """Return the function that converts a batch of properties to Values (as ``entries``)."""
+    texts = _texts(pool, _bounded_text, distinct=distinct)
     known: dict[bytes, Any] = {}
 
     def number(value: float) -> Any:
-        return special_double(value) or value
+        bits = struct.pack(">d", value) if distinct and math.isnan(value) else NAN
+        return special_double(value) or value if bits == NAN else f"NaN 0x{bits.hex()}"
 
     def string(data: bytes) -> Any:
         if len(data) < LONG:
@@ -116,17 +120,18 @@ def _type_name(number: int, format: int) -> str:
     return TYPES.get(number, str(number))
 
 
-def entries(capture: Capture) -> Iterator[Entry]:
+def entries(capture: Capture, *, distinct: bool = False) -> Iterator[Entry]:
     """Yield the nodes, properties and links of a capture, by path (``Capture.entries``).
 
     A path is a selector, ``root/a`` or ``root/a:property``. A name of more than ``LONGEST_NAME``
     bytes, and a path of more than ``LONGEST_PATH`` bytes or ``DEEPEST`` names, contain a digest in
-    place of the omitted part.
+    place of the omitted part. ``distinct``: whether texts that are not UTF-8 have a digest of their
+    bytes too, and a NaN that is not the usual one its bits, so that different ones differ.
     """
-    names = texts_of(capture.strings, _bounded)
-    texts = texts_of(capture.strings, str)
+    names = _texts(capture.strings, _bounded, distinct=distinct)
+    texts = _texts(capture.strings, str, distinct=distinct)
     paths = _PathBuilder()
-    for node in walk(capture, exact(capture.strings)):
+    for node in walk(capture, exact(capture.strings, distinct=distinct)):
         path = paths.path(node.depth, names[node.name])
         yield Entry(path, "node", None, node.offset)
         for name, kind, value, offset in node.properties:
@@ -136,6 +141,23 @@ def entries(capture: Capture) -> Iterator[Entry]:
                 kind = f"{link.disposition} link"
                 content = texts[link.content]
                 yield Entry(f"{path}:{names[link.name]}", kind, content, link.offset)
+
+
+def _texts(pool: StringPool, make: Callable[[str], str], *, distinct: bool) -> Mapping[int, str]:
+    """Return the results of ``make`` for the strings of a pool, by code (see ``entries``)."""
+    shown = texts_of(pool, make)
+    if not distinct:
+        return shown
+
+    def text(code: int) -> str:
+        data = pool.bytes_of(code) if code >= 0 else b""
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return f"{shown[code]}…{_digest(data).hex()}…"
+        return shown[code]
+
+    return Memo(text, 0)
 
 
 def _bounded(name: str) -> str:

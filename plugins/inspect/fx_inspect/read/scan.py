@@ -185,8 +185,10 @@ class Scan(Kernel):
             self.unknown_bytes += wire.UNIT << order
             self.enter(unit, wire.UNKNOWN_BLOCK, order, unit)
             return 0
-        if (word & self.reserved[2 * type] | payload & self.reserved[2 * type + 1]) != 0:
+        if word & self.reserved[2 * type] != 0:
             self.notes.add(rules.RESERVED_BITS_SET, at, self.count, word)
+        elif payload & self.reserved[2 * type + 1] != 0:
+            self.notes.add(rules.RESERVED_BITS_SET, at, self.count, payload)
         number = 0
         if type == wire.NODE:
             if unit > 0:  # index 0 is the root, whatever its block is

@@ -17,7 +17,6 @@ from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["Interning", "TextColumnFill", "TextCopy", "Texts"]
 
-NAME_LENGTH = wire.HEADS["new"].name_length.limit
 STRING_AT = 12
 PAYLOAD_AT = 8
 BY_BYTE = 48
@@ -145,7 +144,7 @@ class Texts(Kernel):
 
     def name(self, record: i64, unit: i64) -> status:
         """Look at a NAME."""
-        nbytes = (self.words[2 * unit] >> self.scan.index_at) & NAME_LENGTH
+        nbytes = (self.words[2 * unit] >> self.scan.index_at) & wire.NAME_LENGTH
         number = self.scan.numbers[unit]
         if nbytes > (wire.UNIT << self.scan.order[record]) - PAYLOAD_AT:
             self.length[number] = -1
@@ -186,7 +185,9 @@ class Texts(Kernel):
         """Return the bytes that a block has, ``inline`` of them in it, others in extents."""
         self.fault = 0
         nbytes = inline + self.follow(record, first, total - inline)
-        if self.fault != 0:
+        if self.fault == rules.CHAIN_WITHOUT_EXTENT or self.fault == rules.CHAIN_CYCLE:
+            self.notes.add(self.fault, wire.UNIT * unit, record, self.rest)
+        elif self.fault != 0:
             self.notes.add(self.fault, wire.UNIT * unit, record, total - nbytes)
         else:
             if is_text:
@@ -222,10 +223,12 @@ class Texts(Kernel):
     def follow(self, record: i64, unit: i64, wanted: i64) -> i64:
         """Return how many bytes of ``wanted`` the chain from a unit gives to a record.
 
-        ``fault`` is what ended it early, or stays 0; ``rest`` is the unit at which it goes on.
+        ``fault`` is what ended it early, or stays 0; ``rest`` is the unit at which it went wrong or
+        goes on.
         """
         given = 0
         while given < wanted:
+            self.rest = unit
             if unit == 0:
                 self.fault = rules.CHAIN_TOO_SHORT
                 return given

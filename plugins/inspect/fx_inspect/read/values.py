@@ -174,9 +174,11 @@ class Values(Kernel):
         target = wire.LINK_CONTENT.get(payload)
         disposition = wire.LINK_DISPOSITION.get(payload)
         fault = self.fault
+        about = self.about
         content = self.find_name(target)
         if fault != 0:
             self.fault = fault
+            self.about = about
         elif content < 0:
             self.fault = rules.NO_CONTENT
             self.about = target
@@ -226,7 +228,7 @@ class Values(Kernel):
         wrong = self.array_fault(entry, format, count, self.scan.order[record])
         if self.fault == 0 and wrong != 0:
             self.fault = wrong
-            self.about = wire.ARRAY_FIELDS.get(payload)
+            self.about = entry if wrong == rules.UNKNOWN_ENTRIES else count
         if of_strings and wrong != rules.TOO_MANY_SLOTS:
             slot = self.read_slots(unit, count)
             if self.fault == 0 and slot >= 0:
@@ -311,6 +313,7 @@ class Values(Kernel):
                 if self.string_length[string] >= 0:
                     return string
                 self.fault = rules.NAME_PAST_ITS_BLOCK
+                self.about = (self.words[2 * unit] >> self.scan.index_at) & wire.NAME_LENGTH
             elif unit > 0:
                 return string
             else:

@@ -12,15 +12,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fx_inspect import rules
-from fx_inspect.format import DAMAGED, MAX_VMO, is_legacy, version_of
+from fx_inspect.format import DAMAGED, MAX_VMO, UNKNOWN_BLOCK, is_legacy, version_of
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
-from fx_inspect.read.records import Damaged
+from fx_inspect.read.records import Damaged, InspectRecord
 from fx_inspect.read.tables import (
     BOOL,
     BYTES,
@@ -35,14 +35,21 @@ from fx_inspect.read.tables import (
 )
 from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, decoded, strings_of, walk
 from fx_inspect.rules import RULES
-from fx_inspect.write.arrays import DoubleArray, IntArray, NumberArray, UintArray
+from fx_inspect.write.arrays import (
+    MOST_NUMBERS,
+    DoubleArray,
+    IntArray,
+    NumberArray,
+    UintArray,
+    checked_slots,
+)
 from fx_inspect.write.nodes import Node
 from fx_inspect.write.values import Lazy
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.memo import Memo
-from fxframework.kit.salvage import Loss
+from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
@@ -97,10 +104,10 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         losses += 1
         message = f"{failed} blocks do not fit into a VMO of {MAX_VMO} bytes"
         yield Loss(0, 0, "block", message, rules.VMO_FULL.code)
-    if not losses:
-        found = next(f for f in capture.diagnostics.sorted() if f.severity >= Severity.WARNING)
-        message = f"written again without what departs from the format: {found.message}"
-        yield Loss(found.offset or 0, 0, "block", message, found.code)
+    for found in capture.diagnostics.sorted() if not losses else ():
+        if found.severity >= Severity.WARNING:
+            message = f"written again without what departs from the format: {found.message}"
+            yield Loss(found.offset or 0, 0, "block", message, found.code)
     sink.write(inspector.copy() or b"")
 
 
@@ -111,12 +118,16 @@ def _version(capture: Capture) -> int:
 
 
 def _found(capture: Capture) -> Iterator[Loss]:
-    """Yield the losses of the reader: damaged stretches, and findings about blocks."""
+    """Yield the losses of the reader: what is no block of the format, and findings about blocks."""
     stretches: list[tuple[int, int]] = []
-    for record in _damaged(capture):
-        stretches.append((record.offset, record.offset + record.nbytes))
-        message = f"{record.nbytes} bytes are not a record; left out"
-        yield Loss(record.offset, record.nbytes, "damaged", message, record.code)
+    for record in _left_out(capture):
+        if isinstance(record, Damaged):
+            stretches.append((record.offset, record.offset + record.nbytes))
+            yield lost(record)
+        else:
+            message = f"{record.nbytes} bytes are a block of unknown type; left out"
+            code = rules.UNKNOWN_TYPE.code
+            yield Loss(record.offset, record.nbytes, record.record, message, code)
     capture.scan()
     for finding in capture.diagnostics.sorted():
         if finding.severity < Severity.DATA_LOSS or finding.code not in RULES:
@@ -128,12 +139,13 @@ def _found(capture: Capture) -> Iterator[Loss]:
             yield Loss(at, 0, "block", finding.message, finding.code)
 
 
-def _damaged(capture: Capture) -> Iterator[Damaged]:
-    """Yield the damaged stretches, in the order of the file."""
+def _left_out(capture: Capture) -> Iterator[InspectRecord]:
+    """Yield the damaged stretches and the blocks of unknown types, in the order of the file."""
     walk = RecordDecoder(limits=capture.request.limits).begin(capture.source.data)
     walk.reaches(capture.source.size)
-    for number in np.flatnonzero(np.asarray(walk.types)[: walk.scan.count] == DAMAGED).tolist():
-        yield cast("Damaged", walk.record(number))
+    types = np.asarray(walk.types)[: walk.scan.count]
+    for number in np.flatnonzero((types == DAMAGED) | (types == UNKNOWN_BLOCK)).tolist():
+        yield walk.record(number)
 
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
@@ -194,6 +206,7 @@ def _maker(texts: _Texts, node: Node, kind: int, value: Any) -> Callable[[str], 
         def make(name: str) -> Any:
             # Created directly, because the parameters may be invalid for the histogram classes.
             cls, code = NUMBERS[kind]
+            checked_slots(slots, MOST_NUMBERS)
             array = cls(node._state, node, len(slots), format)  # noqa: SLF001
             array._fill(name, struct.pack(f"<{len(slots)}{code}", *slots))
             return array

@@ -341,7 +341,8 @@ class Match(Kernel):
                 continue
             row = refs[index] if numbered else slice_row
             slice_row += 1
-            while top >= 0 and top_end <= now:
+            # What is open has no end, though the last time there is looks like that.
+            while top >= 0 and top_end <= now and top_end != OPEN_END:
                 top = parents[top]
                 deep -= 1
                 if top >= 0:
