@@ -22,8 +22,10 @@ from fx_inspect.read.selectors import (
     parse_lines,
 )
 from fxframework.errors import ExitCode, UnreadableError
+from fxframework.testing.cli import run_cli
 
 from .handmade import export, hand_made
+from .trees import Vmo
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "conformance" / "inspect" / "selectors.json").read_text("utf-8")
@@ -330,6 +332,19 @@ def test_a_tree_without_nodes() -> None:
     for name, table in capture.made.items():
         capture.made[name] = table.select(slice(0, 0))
     assert len(choose(capture, ["root"]).table("nodes")) == 0
+
+
+def test_empty_names_have_no_selector(tmp_path: Path) -> None:
+    vmo = Vmo()
+    vmo.integer("", 1)
+    vmo.integer("p", 1, parent=vmo.node("", parent=vmo.node("a")))
+    vmo.integer("\\", 1)
+    path = tmp_path / "a.inspect"
+    path.write_bytes(vmo.data)
+    result = run_cli("convert", path, "-", "-t", "selectors")
+    assert result.stdout == b"root:\\\\\n"
+    assert "entries with an empty name" in result.stderr
+    assert "(2)" in result.stderr
 
 
 def test_selectors_of_a_file_are_named_with_an_at(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from fxframework.registry import ExportSession
 __all__ = ["SelectorExport", "open_tree", "printable"]
 
 ROUNDED: Final = "digits of doubles, behind the sixth"
+NAMELESS: Final = "entries with an empty name, which selectors cannot have"
 DEEP: Final = "indentation of nodes, beyond a depth of 500"
 INDENT: Final = "  "
 MARGIN: Final = "\0"
@@ -159,6 +160,8 @@ def _strings(texts: Sequence[str]) -> str:
 
 _CHARACTERS: Final = re.compile(r"\\?(.)", re.DOTALL)
 """Matches each character of a selector, with its backslash if it has one."""
+_NAMES: Final = re.compile(r"(?:[^\\/:]|\\.)+(?:[/:](?:[^\\/:]|\\.)+)*", re.DOTALL)
+"""Matches a selector of names that are not empty."""
 
 
 def printable(selector: str) -> str:
@@ -189,9 +192,11 @@ class SelectorExport(TreeExport):
         if empty is not None:
             yield self._once(empty, seen)
 
-    @staticmethod
-    def _once(selector: str, seen: set[str]) -> str:
+    def _once(self, selector: str, seen: set[str]) -> str:
         if selector in seen:
+            return ""
+        if not _NAMES.fullmatch(selector):
+            self._dropped[NAMELESS] += 1
             return ""
         seen.add(selector)
         return f"{printable(selector)}\n"

@@ -224,13 +224,17 @@ class _TextLines:
         return [(TEXT, self._lines.templates.texts(texts))]
 
     def _length(self, entered: U64, tsc: U64) -> Sequence[Cell]:
-        """Return the cells of the lengths of calls."""
+        """Return the cells of the lengths of calls: 0 where the counter went back."""
         templates = self._lines.templates
         (begin, early), (end, late) = self._clock.to_ns(entered), self._clock.to_ns(tsc)
-        if not early and not late:
-            return [where(templates, end < begin, "-"), (LENGTH, abs(end - begin))]
-        pairs = zip(self._exact(entered), self._exact(tsc), strict=True)
-        return [(TEXT, templates.texts([duration(end - begin).encode() for begin, end in pairs]))]
+        ticks = (tsc - entered).view(np.int64)
+        wrapped = (ticks > 0) & (tsc < entered)
+        if not early and not late and not wrapped.any():
+            return [(LENGTH, np.maximum(end - begin, 0))]
+        ends = self._exact(np.where(wrapped, ticks.view(np.uint64), tsc))
+        begins = self._exact(np.where(wrapped, np.uint64(0), entered))
+        spans = (max(end - begin, 0) for begin, end in zip(begins, ends, strict=True))
+        return [(TEXT, templates.texts([duration(span).encode() for span in spans]))]
 
     def _exact(self, tsc: U64) -> list[int]:
         """Return ticks in nanoseconds of any size."""
@@ -238,7 +242,7 @@ class _TextLines:
 
     def _since(self, tsc: U64, before: U64) -> Sequence[Cell]:
         """Return the cells of the ticks since earlier times."""
-        ahead = tsc >= before
+        ahead = (tsc - before).view(np.int64) >= 0  # also where the counter wraps
         ticks = np.where(ahead, tsc - before, before - tsc)
         return [where(self._lines.templates, ahead, " +", " -"), (NATURAL, ticks)]
 
