@@ -7,6 +7,7 @@ A format adds its own actions in a union whose members differ in their first fie
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -73,14 +74,20 @@ class ActionContext(Generic[W]):
         return text
 
     def number(self, value: float | str) -> Any:
-        """Return a number, or the number in a text with ``{NAME}`` replaced."""
+        """Return a number, or the number in a text with ``{NAME}`` replaced.
+
+        Raises UsageError for a text that is none.
+        """
         if not isinstance(value, str):
             return value
         text = self.text(value)
-        try:
-            return int(text)
-        except ValueError:
-            return float(text)
+        for kind in (int, float):
+            with contextlib.suppress(ValueError):
+                return kind(text)
+        loops = ", ".join(f"{{{name}}}" for name in self.counts) or "there is none"
+        raise UsageError(
+            f"{value!r} is not a number", remedy=f"give a number, or a loop around it: {loops}"
+        )
 
     def value(self, value: Any) -> Any:
         """Return a value, or each of a list, in the current round; ``"{i}"`` alone is a number."""

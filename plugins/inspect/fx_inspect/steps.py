@@ -85,6 +85,11 @@ class Tree:
         self.inspector = inspector
         self.values: dict[str, Any] = {"": inspector.root}
 
+    @property
+    def failed(self) -> int:
+        """Blocks for which there was no room so far."""
+        return self.inspector.stats().failed_allocations
+
     def create(
         self,
         path: str,
@@ -304,8 +309,32 @@ class _OfDevice:
     device: str = parameter(help=_DEVICE, refers="device:vmo")
 
 
+class _Change(_OfDevice):
+    """A step that changes a tree, and says where the VMO had no room for that."""
+
+    path: str
+
+    def do(self, run: Run) -> Outcome:
+        """Change the tree; as in the reference, what has no room is not there."""
+        tree = tree_of(run, self.device)
+        before = tree.failed
+        self.change(run, tree)
+        failed, value = tree.failed - before, tree.values.get(self.path)
+        if value is not None and not value.exists:
+            message = "no effect: the VMO had no room for this value"
+            return Outcome.ok(message, failed_allocations=failed, exists=False)
+        if failed:
+            message = f"the VMO had no room for {failed} blocks of the value"
+            return Outcome.ok(message, failed_allocations=failed)
+        return Outcome.ok()
+
+    def change(self, run: Run, tree: Tree) -> None:
+        """Change the tree."""
+        raise NotImplementedError
+
+
 @attrs.frozen
-class _OfValue(_OfDevice):
+class _OfValue(_Change):
     path: str = parameter(help=_PATH)
 
 
@@ -336,7 +365,7 @@ class InspectStart(_OfDevice):
 
 
 @attrs.frozen
-class InspectCreate(_OfDevice):
+class InspectCreate(_Change):
     """Create a value."""
 
     path: str = parameter(help=_NEW)
@@ -345,9 +374,8 @@ class InspectCreate(_OfDevice):
     link: str = parameter("", help=_LINK, refers="device:vmo")
     disposition: str = parameter("child", help=_HOW, choices=LINKS)
 
-    def do(self, run: Run) -> None:
+    def change(self, run: Run, tree: Tree) -> None:
         """Create the value."""
-        tree = tree_of(run, self.device)
         if self.link:
             linked = tree_of(run, self.link).inspector
             tree.create(self.path, "", None, link=linked, disposition=self.disposition)
@@ -369,10 +397,10 @@ class InspectSet(_OfValue):
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def do(self, run: Run) -> None:
+    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
         """Set the value."""
         slot = [] if self.slot is None else [self.slot]
-        tree_of(run, self.device).call(self.path, "set", *slot, self.value.value)
+        tree.call(self.path, "set", *slot, self.value.value)
 
 
 @attrs.frozen
@@ -382,9 +410,9 @@ class InspectAdd(_OfValue):
     by: int | float = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def do(self, run: Run) -> None:
+    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
         """Add to the number."""
-        tree_of(run, self.device).add(self.path, self.by, self.slot)
+        tree.add(self.path, self.by, self.slot)
 
 
 @attrs.frozen
@@ -394,9 +422,8 @@ class InspectInsert(_OfValue):
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
-    def do(self, run: Run) -> None:
+    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
         """Count the value."""
-        tree = tree_of(run, self.device)
         tree.call(self.path, "insert_multiple", self.value, self.count)
 
 
@@ -404,9 +431,9 @@ class InspectInsert(_OfValue):
 class InspectDelete(_OfValue):
     """Delete a value."""
 
-    def do(self, run: Run) -> None:
+    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
         """Delete the value."""
-        tree_of(run, self.device).delete(self.path)
+        tree.delete(self.path)
 
 
 @attrs.frozen
@@ -415,9 +442,9 @@ class InspectMove(_OfValue):
 
     to: str = parameter(help="path of the node; the empty one is the root")
 
-    def do(self, run: Run) -> None:
+    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
         """Move the value."""
-        tree_of(run, self.device).move(self.path, self.to)
+        tree.move(self.path, self.to)
 
 
 @attrs.frozen

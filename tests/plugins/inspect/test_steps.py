@@ -225,3 +225,17 @@ def test_what_was_deleted_can_be_made_anew(host: Host) -> None:
         f'[[step]]\ndo = "inspect.{do}"\ndevice = "vmo"\npath = "{path}"\n' for do, path in steps
     )
     assert replay(parse(HEAD + text, host), host=host).ok
+
+
+def test_values_without_room_are_told(run: Callable[..., Report]) -> None:
+    report = run(
+        [
+            step("start", max_size=4096),
+            step("create", "a", value="x" * 9000),
+            step("create", "b", value=1),
+            step("set", "a", value="y"),
+        ]
+    )
+    facts = [dict(each.facts) for each in report.steps]
+    assert facts[1]["failed_allocations"] > 0
+    assert facts[2:] == [{}, {"failed_allocations": 0, "exists": False}]
