@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
 
-__all__ = ["JOINED", "Database", "Queries"]
+__all__ = ["JOINED", "Database", "Queries", "member_names"]
 
 JOINED = {
     "slices": "slices_with_names",
@@ -34,6 +34,7 @@ CAPTURE = "capture"
 """Column with the name of the capture, if there are several captures."""
 ARGS = "args"
 ARGUMENT = "arg_"
+UNNAMED = "unnamed"
 WORD = re.compile(r'"((?:[^"]|"")+)"|[A-Za-z_][A-Za-z_0-9]*')
 EVERYTHING = frozenset({"natural", "describe", "summarize", "show", "pivot", "unpivot"})
 """Words of statements that may use columns without naming them."""
@@ -213,6 +214,24 @@ def _plain(table: Table, _capture: Capture, columns: Sequence[str]) -> pa.Table:
     return table.to_arrow(columns)
 
 
+def member_names(names: Sequence[str]) -> list[str]:
+    """Return the members of a struct that are for arguments of these names.
+
+    SQL does not tell capitals from small letters: of names that it takes for equal, the first one
+    by code points stays, others get ``#2`` and so on. The empty name is ``unnamed``.
+    """
+    members: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in sorted(names):
+        member, number = name or UNNAMED, 1
+        while member.lower() in taken:
+            number += 1
+            member = f"{name or UNNAMED}#{number}"
+        taken.add(member.lower())
+        members[name] = member
+    return [members[name] for name in names]
+
+
 def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.Table:
     """Return a table with names and ids added to its columns, and its arguments as one struct."""
     import pyarrow as pa
@@ -227,7 +246,8 @@ def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.T
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in (frame.column(name).combine_chunks() for name in values)
     ]
-    struct = pa.StructArray.from_arrays(columns, [name.removeprefix(ARGUMENT) for name in values])
+    names = member_names([name.removeprefix(ARGUMENT) for name in values])
+    struct = pa.StructArray.from_arrays(columns, names)
     return frame.select(own).append_column(ARGS, struct)
 
 

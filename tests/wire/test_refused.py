@@ -170,7 +170,57 @@ def two_limits_of_a_kind() -> None:
         pass
 
 
+def named(name: str) -> Callable[[], Any]:
+    """A record with a field of a name that it has already, for something else."""
+
+    def declared() -> Any:
+        return type("Base", (wire.Record,), {name: wire.u32(), "__annotations__": {name: int}})
+
+    declared.__name__ = name
+    return declared
+
+
+def same_name_as_damage() -> Any:
+    class Base(wire.Record, size=4):
+        _kind = wire.kind(wire.u32())
+
+    class Damaged(Base, kind=1):
+        pass
+
+    return wire.Format("f", "F", Base, codes="FFFF")
+
+
+def hidden_kind_of_other_parts() -> Any:
+    class Item(wire.Part):
+        _kind = wire.kind(wire.u8())
+        _size = wire.size(wire.u8())
+
+    class Other(Item, kind=wire.OTHER):
+        data: bytes = wire.octets()
+
+    class Base(wire.Record):
+        _size = wire.size(wire.u8())
+        items: tuple[Item, ...] = wire.listed(Item)
+
+    return wire.Format("f", "F", Base, codes="FFFF")
+
+
+def time_that_is_a_float() -> Any:
+    class Base(wire.Record):
+        time: float = wire.f64()
+
+    return wire.Format(
+        "f", "F", Base, codes="FFFF", tables=[wire.rows("instants", Base, ts="time")]
+    )
+
+
 CASES: dict[Callable[[], Any], str] = {
+    named("record"): "Base.record: the name is taken",
+    named("pack"): "Base.pack: the name is taken",
+    named("self"): "Base.self: the name is taken",
+    same_name_as_damage: "Damaged: every format has records called damaged",
+    hidden_kind_of_other_parts: "Other._kind: tells which other kind it is",
+    time_that_is_a_float: "ts is of kind 'i8', which",
     overlapping: "Base.b: overlaps an earlier field",
     outside_of_the_word: "Base.a: bit 32 is not in its word of 4 bytes",
     too_large: "One.b: ends at byte 9 of a record of 8 bytes",

@@ -21,7 +21,7 @@ from fxframework.model.schema import (
     THREAD_COLUMNS,
     TableSchema,
 )
-from fxframework.query import ARGS, JOINED, Queries
+from fxframework.query import ARGS, JOINED, Queries, member_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,10 +204,11 @@ class DatasetQueries(Queries):
             )
         value = "{'type': type, 'int': int, 'uint': uint, 'float': float, 'str': str}"
         fields = []
-        for name, types, signed, unsigned in found:
+        members = member_names([name for name, *_ in found])
+        for member, (name, types, signed, unsigned) in zip(members, found, strict=True):
             text = name.replace("'", "''")
             first = f"arg_min({value}, row) filter (coalesce(name, '') = '{text}')"
-            quoted = name.replace('"', '""')
+            quoted = member.replace('"', '""')
             fields.append(f'"{quoted}" := {_value(first, set(types), signed, unsigned)}')
         return f"struct_pack({', '.join(fields)})"
 

@@ -126,9 +126,11 @@ class Rows:
                 fits = textual == (kind in ("code", "text")) and (
                     isinstance(source, Octets) == (kind == "bytes")
                 )
+                fits = fits and not (isinstance(source, Float) and kind[:1] != "f")
                 if not fits:
                     raise PluginError(
-                        f"{where}: {name} is of kind {kind!r}, which {source!r} isn't"
+                        f"{where}: {name} is of kind {kind!r}, which {source!r} isn't",
+                        remedy="name another field, or a column of the format's own",
                     )
                 self.sources[name] = source
         time = self.sources.get("ts")

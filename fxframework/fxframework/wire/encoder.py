@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.kit.lossless import Alone, DamagedRecord, LosslessRecord, RecordRewriter
-from fxframework.model.capture import Window
+from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
 from fxframework.wire.capture import DeclaredCapture, Run
@@ -119,9 +120,19 @@ def open_writer(format: Format, sink: Sink) -> RecordRewriter:
 def extract(
     format: Format, capture: DeclaredCapture, selection: Selection, sink: Sink
 ) -> Mapping[str, int]:
-    """Write the selected records and those without a row; return the counts of the others."""
+    """Write the selected records and those without a row; return the counts of the others.
+
+    Raises UsageError where records that may be left out say something about later ones.
+    """
+    if format.parts_depend:
+        raise UsageError(
+            f"no part of {capture.format} files can be extracted: it would lack what its records "
+            "depend on",
+            path=capture.name,
+            remedy="convert all of it, or name an exporter with -t, such as csv",
+        )
     part = Window(capture, selection)
-    outside = np.concatenate([_left_out(capture, part, name) for name in capture.schemas] or [NONE])
+    outside = np.setdiff1d(_offsets(capture), _offsets(part))
     run = Run(capture, compile_copy(format, format.classes), 1)
     data = capture.source.data
     left_out = 0
@@ -145,10 +156,7 @@ def extract(
 NONE = np.zeros(0, np.int64)
 
 
-def _left_out(capture: DeclaredCapture, part: Window, name: str) -> NDArray[np.int64]:
-    """Return the offsets of the records whose rows of a table are not selected."""
-    every, kept = (
-        np.concatenate([NONE, *(batch.array("offset") for batch in whole.batches(name))])
-        for whole in (capture, part)
-    )
-    return np.setdiff1d(every, kept)
+def _offsets(capture: Capture) -> NDArray[np.int64]:
+    """Return the offsets of the records that have a row in any table."""
+    batches = (batch for name in capture.schemas for batch in capture.batches(name))
+    return np.concatenate([NONE, *(batch.array("offset") for batch in batches)])

@@ -89,10 +89,11 @@ class Format:
             raise PluginError(f"{name}: {base.__qualname__} has no records of any kind")
         if family.other is not None:
             self.classes.append(family.other)
-            for field in family.kinds:
+        for each in {layout.family for layout in every_layout(cls.layout for cls in self.classes)}:
+            for field in each.kinds if each.other is not None else ():
                 if not field.public:
                     what = "tells which other kind it is, so its name must be public"
-                    raise declaration_error(family.other, field, what)
+                    raise declaration_error(each.other, field, what)
         if (family.align & family.align - 1) or family.align < 1:
             raise declaration_error(base, None, f"align is {family.align}, not a power of two")
         marks = [cls for cls in self.classes if cls.layout.mark is not None]
@@ -114,9 +115,12 @@ class Format:
             if same is not None and not variant:
                 raise declaration_error(cls, None, f"two records are called {cls.record}")
             self.kinds[cls.record] = cls
-        if magic:
-            self.kinds["header"] = Magic
-        self.kinds |= {"unknown": Unknown, "padding": Padding, "damaged": Damaged}
+        every: dict[str, type[LosslessRecord]] = {"header": Magic} if magic else {}
+        every |= {"unknown": Unknown, "padding": Padding, "damaged": Damaged}
+        for name_of_all in every.keys() & self.kinds.keys():
+            what = f"every format has records called {name_of_all}; give another name=…"
+            raise declaration_error(self.kinds[name_of_all], None, what)
+        self.kinds |= every
         self.rules: Catalogue = catalogue(codes, title, rules)
         self.refusals = refusals(self.rules)
         self.tables = tuple(tables)
@@ -171,6 +175,13 @@ class Format:
             for each in rows.expressions:
                 take(each)
         return [each for each in registers if each.name not in ("AT", "SIZE")], list(tables)
+
+    @property
+    def parts_depend(self) -> bool:
+        """Whether records that a part by time may lack say something about later ones."""
+        return any(
+            "ts" in rows.sources and rows.record.layout.changes_state for rows in self.tables
+        )
 
     @property
     def choosy(self) -> bool:

@@ -117,4 +117,6 @@ def reader_of(format: Format, **options: Any) -> Reader:
 
 def writer_of(format: Format, **options: Any) -> Writer:
     """Return the writer of a format that is imported already."""
+    if format.parts_depend:
+        options = {"extract": None, **options}
     return writer(format.name, format, title=format.title, suffixes=format.suffixes, **options)

@@ -638,8 +638,6 @@ def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
         raise declaration_error(cls, None, f"derives from {above.__qualname__}, which is a record")
     if family is not None and family.kinds and "kind" not in options:
         raise declaration_error(cls, None, "says no kind=…")
-    named = options.get("name") or (family.name if family is not None else "")
-    cls.record = named or snake_case(cls.__name__)
     own = []
     for name, field in list(vars(cls).items()):
         if isinstance(field, Field):
@@ -649,9 +647,11 @@ def _declare(cls: Any, root: type, options: dict[str, Any]) -> None:
             if isinstance(field, Choice):
                 field.bind()
             taken = name in TAKEN and not (name == "type" and (root is Record or family is None))
-            if taken:
+            if taken or name == "self" or callable(getattr(root, name, None)):
                 raise declaration_error(cls, field, "the name is taken; choose another one")
             own.append(field)
+    named = options.get("name") or (family.name if family is not None else "")
+    cls.record = named or snake_case(cls.__name__)
     cls.layout = Layout(cls, family, own, options)
     if family is not None:
         family.add(cls)
