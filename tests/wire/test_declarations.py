@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.wire.specimen import BLOCKS, ITEMS
@@ -269,3 +270,18 @@ def test_reserved_bits_of_a_signed_field_are_shown_as_they_are() -> None:
     format = wire.Format("made", "Made", Hit, codes="MADE")
     _, capture = check(format, b"\1\4")
     assert [each.message for each in capture.diagnostics] == ["reserved bits are set: 0x4"]
+
+
+@pytest.mark.parametrize(("order", "magic"), [("little", b"\x01\x02\0"), ("big", b"\x02\x01\0")])
+def test_the_constants_of_a_header_are_its_magic(order: str, magic: bytes) -> None:
+    class Head(wire.Record):
+        _magic = wire.u16(equals=0x0201)
+        _zero = wire.u8(equals=0)
+        version: int = wire.u8()
+
+    class Base(wire.Record):
+        a: int = wire.u8()
+
+    form = wire.Format("h", "H", Base, codes="HHHH", header=Head, order=order)
+    assert form.reader.magic == magic
+    assert form.sample(8).startswith(magic)

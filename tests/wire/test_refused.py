@@ -205,6 +205,16 @@ def hidden_kind_of_other_parts() -> Any:
     return wire.Format("f", "F", Base, codes="FFFF")
 
 
+def order_of_a_header() -> Any:
+    class Head(wire.Record):
+        order: str = wire.byte_order(0x4D4B)
+
+    class Base(wire.Record):
+        a: int = wire.u8()
+
+    return wire.Format("f", "F", Base, codes="FFFF", header=Head)
+
+
 def time_that_is_a_float() -> Any:
     class Base(wire.Record):
         time: float = wire.f64()
@@ -220,6 +230,7 @@ CASES: dict[Callable[[], Any], str] = {
     named("self"): "Base.self: the name is taken",
     same_name_as_damage: "Damaged: every format has records called damaged",
     hidden_kind_of_other_parts: "Other._kind: tells which other kind it is",
+    order_of_a_header: "Head.order: a header has no byte order",
     time_that_is_a_float: "ts is of kind 'i8', which",
     overlapping: "Base.b: overlaps an earlier field",
     outside_of_the_word: "Base.a: bit 32 is not in its word of 4 bytes",

@@ -16,9 +16,9 @@ from fxframework.kit.lossless import UnknownRecord as Unknown
 from fxframework.registry import lazy
 from fxframework.wire.columns import Rows, bind_all
 from fxframework.wire.cursor import RefusalError
-from fxframework.wire.expressions import Expression, Register
+from fxframework.wire.expressions import Constant, Expression, Register
 from fxframework.wire.families import Family, declaration_error
-from fxframework.wire.fields import Number, Text
+from fxframework.wire.fields import Integer, Number, Text
 from fxframework.wire.records import OTHER, Layout, Record
 from fxframework.wire.rules import catalogue, refusals
 from fxframework.wire.state import State, TextTable
@@ -81,6 +81,9 @@ class Format:
         self.family: Family = family
         if magic and header is not None:
             raise PluginError(f"{name}: a file begins with a magic or with a header, not both")
+        if header is not None and header.layout.mark is not None:
+            what = "a header has no byte order; make it the first record of the format"
+            raise declaration_error(header, header.layout.mark, what)
         if order not in ("little", "big"):
             raise PluginError(f"{name}: order is {order!r}, not 'little' or 'big'")
         single = not family.kinds
@@ -175,6 +178,17 @@ class Format:
             for each in rows.expressions:
                 take(each)
         return [each for each in registers if each.name not in ("AT", "SIZE")], list(tables)
+
+    @property
+    def constant(self) -> bytes:
+        """The bytes that every file begins with: its magic, or the constants of its header."""
+        data = self.magic
+        for field in () if self.header is None else self.header.layout.fields:
+            if not (isinstance(field, Integer) and isinstance(field.equals, Constant)):
+                break
+            number = field.equals.number & (1 << 8 * field.nbytes) - 1
+            data += number.to_bytes(field.nbytes, "big" if self.order == "big" else "little")
+        return data
 
     @property
     def parts_depend(self) -> bool:

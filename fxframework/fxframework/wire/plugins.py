@@ -110,7 +110,7 @@ def writer(
 def reader_of(format: Format, **options: Any) -> Reader:
     """Return the reader of a format that is imported already."""
     return reader(
-        format.name, format, title=format.title, suffixes=format.suffixes, magic=format.magic,
+        format.name, format, title=format.title, suffixes=format.suffixes, magic=format.constant,
         **options,
     )  # fmt: skip
 
