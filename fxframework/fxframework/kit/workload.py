@@ -76,7 +76,7 @@ class ActionContext(Generic[W]):
     def number(self, value: float | str) -> Any:
         """Return a number, or the number in a text with ``{NAME}`` replaced.
 
-        Raises UsageError for a text that is none.
+        Raises UsageError for any other text.
         """
         if not isinstance(value, str):
             return value

@@ -16,13 +16,15 @@ from fxframework.model.table import Table
 
 __all__ = ["SEEDS", "GeneratedCapture"]
 
-SEEDS = (1, 4)
+SEEDS = (13, 16)
 """Of the captures that exporters and writers are tried with."""
 THREADS = ((100, 101), (100, 102), (200, 201))
 """Process and thread ids."""
 EVENTS = 56
 """Events of a capture."""
-KINDS = {"begin": 6, "end": 3, "complete": 1, "async": 1, "instant": 2, "counter": 2, "flow": 2,
+NAMES = 9
+"""Names of events, each of which several have."""
+KINDS = {"begin": 6, "end": 3, "complete": 2, "async": 1, "instant": 2, "counter": 2, "flow": 2,
          "log": 2}  # fmt: skip
 """Events with their frequencies: more slices begin than end."""
 NBYTES = 16
@@ -46,8 +48,8 @@ class GeneratedRecord:
 class GeneratedCapture(Capture):
     """A capture of random events. Equal seeds give equal captures.
 
-    Times increase from event to event. All slices of the first thread are closed; on the other
-    threads several nested ones stay open.
+    Times increase from event to event, or stay. All slices of the first thread are closed; on the
+    other threads several nested ones stay open.
     """
 
     format = "generated"
@@ -95,16 +97,21 @@ class GeneratedCapture(Capture):
     def _event(self, kind: str, now: int, thread: int, stack: list[int]) -> int:
         """Add an event to the tables; return the time of the next one."""
         number = len(self._records)
-        after = now + self._chance.randrange(1, 5000)
-        common = {"ticks": now, "thread": thread, "category": "work", "name": f"event {number}"}
+        after = now + self._chance.choice((0, 0, 7, 900, 4000))
+        if kind in {"complete", "async"}:
+            after = max(after, now + 1)
+        name = f"event {number % NAMES}"
+        common = {"ticks": now, "thread": thread, "category": "work", "name": name}
         nested = {"depth": len(stack), "parent": stack[-1] if stack else -1}
         if kind == "begin":
             row = self._add("slices", now, **common, **nested, dur=-1, kind="begin_end", id=0)
             self._argue("slices", row)
             stack.append(row)
         elif kind == "end" and stack:
-            self._records.append(GeneratedRecord("end", NBYTES * number, now))
             begun = self._rows["slices"][stack.pop()]
+            now = max(now, begun["ts"] + 1)
+            after = max(after, now)
+            self._records.append(GeneratedRecord("end", NBYTES * number, now))
             begun["dur"] = now - begun["ts"]
         elif kind == "complete":
             self._add("slices", now, **common, **nested, dur=after - now, kind="complete", id=0)

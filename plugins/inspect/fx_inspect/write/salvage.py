@@ -118,7 +118,7 @@ def _version(capture: Capture) -> int:
 
 
 def _found(capture: Capture) -> Iterator[Loss]:
-    """Yield the losses of the reader: what is no block of the format, and findings about blocks."""
+    """Yield the losses of the reader: what is not a block of the format, and findings."""
     stretches: list[tuple[int, int]] = []
     for record in _left_out(capture):
         if isinstance(record, Damaged):
