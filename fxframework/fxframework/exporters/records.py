@@ -49,7 +49,7 @@ U64 = NDArray[np.uint64]
 
 VERSION = 1
 """Version of the records file format, in the header line."""
-BULK = 8 << 20
+BULK = 1 << 20
 """Bytes of lines that are converted at once; a smaller file is converted line by line."""
 COMPILED = native.is_compiled("fxframework.kernels.line_shapes")
 """Whether lines are found faster by kernels than parsed one by one."""
