@@ -297,7 +297,7 @@ class TracePass(FirstPass[TimedChunk]):
             value = columns.pop("value")
             columns["word"] = columns["finish"] = value
             spans = self.spans.make_room(self.scanner.rows)
-            refs = columns.pop("refs")[order]
+            refs = columns.pop("refs")
             self._match_window(columns, (order, None, refs), spans, read_order)
             self.spans.release()
         self._sorted = SortedRuns()
@@ -328,6 +328,8 @@ class TracePass(FirstPass[TimedChunk]):
                 np.take(columns[name], order[rows], out=out[rows], mode="clip")
 
         in_halves(order.size, gather, order.nbytes)
+        # Ties were put in order: what belongs to each event follows.
+        refs = None if refs is None else refs[order]
         self._run({**columns, **in_time, "time": times}, spans, order, refs)
 
     def _find_step_back(self, offsets: I64, order: I64, read_order: Callable[[I64], I64]) -> None:
