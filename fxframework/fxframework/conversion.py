@@ -37,6 +37,7 @@ from fxframework.registry import (
     Exporter,
     Option,
     Writer,
+    no_parts,
     parse_options,
 )
 from fxframework.targets import (
@@ -320,13 +321,9 @@ class Conversion:
         (capture,), target = self.captures, self.target
         assert isinstance(target, Writer)  # noqa: S101 (exporters do not extract)
         if target.extract is None and capture.row_table is None:
-            raise UsageError(
-                f"no part of {target.format} files can be extracted: it would lack what its "
-                "records depend on",
-                path=capture.name,
-                remedy=f"convert all of it, or name an exporter with -t: "
-                f"{target_names(targets_for(self.host, capture))}",
-            )
+            names = target_names(targets_for(self.host, capture))
+            remedy = f"convert all of it, or name an exporter with -t: {names}"
+            raise no_parts(target.format, capture.name, remedy)
 
     def _check_merge(self) -> None:
         target = self.target

@@ -49,6 +49,7 @@ __all__ = [
     "exporters_of",
     "lazy",
     "lazy_type",
+    "no_parts",
     "nondeterministic",
     "parse_options",
     "step_kinds",
@@ -353,6 +354,15 @@ class Writer:
     def merges(self, tables: Iterable[str]) -> bool:
         """Return whether ``merge`` accepts a capture with these tables."""
         return self.merge is not None and not self.accepts.isdisjoint(tables)
+
+
+def no_parts(format: str, path: str, remedy: str) -> UsageError:
+    """Return the error for a part of a capture that cannot be written in its own format."""
+    return UsageError(
+        f"no part of {format} files can be extracted: it would lack what its records depend on",
+        path=path,
+        remedy=remedy,
+    )
 
 
 def nondeterministic(reason: str) -> dict[str, str]:

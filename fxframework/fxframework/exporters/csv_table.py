@@ -11,6 +11,7 @@ them as one JSON object, in the order of the capture.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ from fxframework.kernels.parts import (
     TEXT,
 )
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, decoded
 from fxframework.kit.json_fields import special_double
 from fxframework.kit.row_texts import (
     ArgumentTexts,
@@ -48,7 +49,6 @@ from fxframework.model.table import Table
 
 __all__ = ["CsvExport"]
 
-NOT_UTF8 = "strings that are not UTF-8, in part"
 I64 = NDArray[np.int64]
 ASCII = 0x7F
 THREAD_FIELDS = ("pid", "tid", "process_name", "thread_name")
@@ -108,8 +108,7 @@ class CsvExport(Export):
             raise WriteRefusedError(
                 f"the table {name!r} has no rows", path=capture.name, remedy="choose another one"
             )
-        if cells.not_utf8:
-            self._dropped[NOT_UTF8] += cells.not_utf8
+        self._dropped += cells.dropped
         for table, count in counts.items():
             used = {name, "threads", "processes"} if self._options["threads"] else {name}
             if count and table not in used and not (table == "args" and self._options["args"]):
@@ -136,7 +135,7 @@ class _CellMaker:
         )  # fmt: skip
         self._pool = capture.strings
         self._fields = self.by_code(self._field)
-        self.not_utf8 = 0
+        self.dropped: Counter[str] = Counter()
 
     def by_code(self, make: Callable[[bytes], str]) -> Numbered:
         """Return texts made from the strings of the pool, each once."""
@@ -158,11 +157,7 @@ class _CellMaker:
 
     def decoded(self, data: bytes) -> str:
         """Decode bytes; count those that are not UTF-8."""
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            self.not_utf8 += 1
-            return data.decode("utf-8", "replace")
+        return decoded(data, self.dropped)
 
     def codes(self, codes: NDArray[Any]) -> Cell:
         """Return the fields of codes of the pool."""

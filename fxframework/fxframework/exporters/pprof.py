@@ -15,7 +15,7 @@ from fxframework.exporters.perfetto.wire import integer, message, varint
 from fxframework.exporters.stacks import Frames, place_of, stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, decoded
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 
@@ -26,7 +26,6 @@ SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE = 1, 2, 4, 5, 6
 CHUNK = 1 << 12
 """Fields written at a time."""
 TIME_NANOS, DURATION_NANOS, DEFAULT_SAMPLE_TYPE = 9, 10, 14
-NOT_UTF8 = "strings that are not UTF-8, in part"
 
 
 class PprofExport(Export):
@@ -81,7 +80,8 @@ class PprofExport(Export):
                 self._put(LOCATION, integer(1, number) + message(4, integer(1, number)))
                 self._put(FUNCTION, self._function(number, called, source))
             for code in range(len(self._strings)):
-                self._put(STRING_TABLE, self._utf8(self._strings.bytes_of(code)))
+                text = decoded(self._strings.bytes_of(code), self._dropped)
+                self._put(STRING_TABLE, text.encode())
             self._put(DURATION_NANOS, self._duration)
             self._put(DEFAULT_SAMPLE_TYPE, unit)
             self._sink.write(b"".join(self._waiting))
@@ -95,13 +95,6 @@ class PprofExport(Export):
         if len(self._waiting) == CHUNK:
             self._sink.write(b"".join(self._waiting))
             self._waiting.clear()
-
-    def _utf8(self, data: bytes) -> bytes:
-        """Return a string as profiles hold it, where bytes that are not UTF-8 become U+FFFD."""
-        shown = data.decode("utf-8", "replace").encode()
-        if shown != data:
-            self._dropped[NOT_UTF8] += 1
-        return shown
 
     def _text(self, text: str) -> int:
         return self._strings.intern(text.encode("utf-8", "replace"))

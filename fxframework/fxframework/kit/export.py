@@ -1,4 +1,4 @@
-"""Base class of exporter sessions."""
+"""Base class of exporter sessions, and the text of bytes that need not be UTF-8."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 
-__all__ = ["Export"]
+__all__ = ["NOT_UTF8", "Export", "decoded"]
+
+NOT_UTF8 = "strings that are not UTF-8, in part"
 
 
 class Export(abc.ABC):
@@ -40,3 +42,13 @@ class Export(abc.ABC):
         if self._used:
             raise WriteRefusedError(what, remedy="convert the inputs one by one")
         self._used = True
+
+
+def decoded(data: bytes, dropped: Counter[str] | None) -> str:
+    """Return the text of some bytes; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        if dropped is not None:
+            dropped[NOT_UTF8] += 1
+        return data.decode("utf-8", "replace")

@@ -123,10 +123,11 @@ class Rows:
                 textual = isinstance(source, Text) or (
                     isinstance(source, Number) and source.refers is not None
                 )
-                fits = textual == (kind in ("code", "text")) and (
-                    isinstance(source, Octets) == (kind == "bytes")
+                fits = (
+                    textual == (kind in ("code", "text"))
+                    and isinstance(source, Octets) == (kind == "bytes")
+                    and (kind.startswith("f") or not isinstance(source, Float))
                 )
-                fits = fits and not (isinstance(source, Float) and kind[:1] != "f")
                 if not fits:
                     raise PluginError(
                         f"{where}: {name} is of kind {kind!r}, which {source!r} isn't",

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.kit.lossless import Alone, DamagedRecord, LosslessRecord, RecordRewriter
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
+from fxframework.registry import no_parts
 from fxframework.wire.capture import DeclaredCapture, Run
 from fxframework.wire.cursor import ShortError
 from fxframework.wire.format import Format, Unknown
@@ -125,12 +125,8 @@ def extract(
     Raises UsageError where records that may be left out say something about later ones.
     """
     if format.parts_depend:
-        raise UsageError(
-            f"no part of {capture.format} files can be extracted: it would lack what its records "
-            "depend on",
-            path=capture.name,
-            remedy="convert all of it, or name an exporter with -t, such as csv",
-        )
+        remedy = "convert all of it, or name an exporter with -t, such as csv"
+        raise no_parts(capture.format, capture.name, remedy)
     part = Window(capture, selection)
     outside = np.setdiff1d(_offsets(capture), _offsets(part))
     run = Run(capture, compile_copy(format, format.classes), 1)

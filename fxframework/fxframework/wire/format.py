@@ -15,7 +15,7 @@ from fxframework.kit.lossless import PaddingRecord as Padding
 from fxframework.kit.lossless import UnknownRecord as Unknown
 from fxframework.registry import lazy
 from fxframework.wire.columns import Rows, bind_all
-from fxframework.wire.cursor import RefusalError
+from fxframework.wire.cursor import RefusalError, order_of
 from fxframework.wire.expressions import Constant, Expression, Register
 from fxframework.wire.families import Family, declaration_error
 from fxframework.wire.fields import Integer, Number, Text
@@ -187,7 +187,7 @@ class Format:
             if not (isinstance(field, Integer) and isinstance(field.equals, Constant)):
                 break
             number = field.equals.number & (1 << 8 * field.nbytes) - 1
-            data += number.to_bytes(field.nbytes, "big" if self.order == "big" else "little")
+            data += number.to_bytes(field.nbytes, order_of(self.order == "big"))
         return data
 
     @property

@@ -6,7 +6,7 @@ that uses it, or by ``inspect.start``, which sets its options.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -308,18 +308,12 @@ class InspectThread(workload.ThreadParameters):
 class _OfDevice:
     device: str = parameter(help=_DEVICE, refers="device:vmo")
 
-
-class _Change(_OfDevice):
-    """A step that changes a tree, and says where the VMO had no room for that."""
-
-    path: str
-
-    def do(self, run: Run) -> Outcome:
-        """Change the tree; as in the reference, what has no room is not there."""
+    def _changed(self, run: Run, path: str, change: Callable[[Tree], None]) -> Outcome:
+        """Change a value; say where the VMO has no room, so that the value is not there."""
         tree = tree_of(run, self.device)
         before = tree.failed
-        self.change(run, tree)
-        failed, value = tree.failed - before, tree.values.get(self.path)
+        change(tree)
+        failed, value = tree.failed - before, tree.values.get(path)
         if value is not None and not value.exists:
             message = "no effect: the VMO had no room for this value"
             return Outcome.ok(message, failed_allocations=failed, exists=False)
@@ -328,13 +322,9 @@ class _Change(_OfDevice):
             return Outcome.ok(message, failed_allocations=failed)
         return Outcome.ok()
 
-    def change(self, run: Run, tree: Tree) -> None:
-        """Change the tree."""
-        raise NotImplementedError
-
 
 @attrs.frozen
-class _OfValue(_Change):
+class _OfValue(_OfDevice):
     path: str = parameter(help=_PATH)
 
 
@@ -365,7 +355,7 @@ class InspectStart(_OfDevice):
 
 
 @attrs.frozen
-class InspectCreate(_Change):
+class InspectCreate(_OfDevice):
     """Create a value."""
 
     path: str = parameter(help=_NEW)
@@ -374,13 +364,17 @@ class InspectCreate(_Change):
     link: str = parameter("", help=_LINK, refers="device:vmo")
     disposition: str = parameter("child", help=_HOW, choices=LINKS)
 
-    def change(self, run: Run, tree: Tree) -> None:
+    def do(self, run: Run) -> Outcome:
         """Create the value."""
-        if self.link:
-            linked = tree_of(run, self.link).inspector
-            tree.create(self.path, "", None, link=linked, disposition=self.disposition)
-        else:
-            _create(tree, self.path, self.kind, self.value)
+
+        def create(tree: Tree) -> None:
+            if self.link:
+                linked = tree_of(run, self.link).inspector
+                tree.create(self.path, "", None, link=linked, disposition=self.disposition)
+            else:
+                _create(tree, self.path, self.kind, self.value)
+
+        return self._changed(run, self.path, create)
 
 
 def _create(tree: Tree, path: str, kind: str, content: Content | None) -> None:
@@ -397,10 +391,14 @@ class InspectSet(_OfValue):
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
+    def do(self, run: Run) -> Outcome:
         """Set the value."""
         slot = [] if self.slot is None else [self.slot]
-        tree.call(self.path, "set", *slot, self.value.value)
+        return self._changed(
+            run,
+            self.path,
+            lambda tree: tree.call(self.path, "set", *slot, self.value.value),
+        )
 
 
 @attrs.frozen
@@ -410,9 +408,9 @@ class InspectAdd(_OfValue):
     by: int | float = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
+    def do(self, run: Run) -> Outcome:
         """Add to the number."""
-        tree.add(self.path, self.by, self.slot)
+        return self._changed(run, self.path, lambda tree: tree.add(self.path, self.by, self.slot))
 
 
 @attrs.frozen
@@ -422,18 +420,22 @@ class InspectInsert(_OfValue):
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
-    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
+    def do(self, run: Run) -> Outcome:
         """Count the value."""
-        tree.call(self.path, "insert_multiple", self.value, self.count)
+        return self._changed(
+            run,
+            self.path,
+            lambda tree: tree.call(self.path, "insert_multiple", self.value, self.count),
+        )
 
 
 @attrs.frozen
 class InspectDelete(_OfValue):
     """Delete a value."""
 
-    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
+    def do(self, run: Run) -> Outcome:
         """Delete the value."""
-        tree.delete(self.path)
+        return self._changed(run, self.path, lambda tree: tree.delete(self.path))
 
 
 @attrs.frozen
@@ -442,9 +444,9 @@ class InspectMove(_OfValue):
 
     to: str = parameter(help="path of the node; the empty one is the root")
 
-    def change(self, run: Run, tree: Tree) -> None:  # noqa: ARG002 (links need it)
+    def do(self, run: Run) -> Outcome:
         """Move the value."""
-        tree.move(self.path, self.to)
+        return self._changed(run, self.path, lambda tree: tree.move(self.path, self.to))
 
 
 @attrs.frozen

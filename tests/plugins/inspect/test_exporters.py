@@ -19,8 +19,8 @@ from fx_inspect.export.presentation import rust_double
 from fx_inspect.export.series import UNORDERED, split_property
 from fx_inspect.export.tree import ROUNDED
 from fx_inspect.read.entries import entries, escaped
-from fx_inspect.read.walk import NOT_UTF8
 from fxframework.errors import WriteRefusedError
+from fxframework.kit.export import NOT_UTF8
 
 from .handmade import export, hand_made
 

@@ -855,6 +855,20 @@ def test_a_limit_of_records_holds_for_tables_and_objects_alike(most: int) -> Non
     assert len(damaged) > 0 or most == 64
 
 
+def test_slices_that_begin_at_one_time_are_the_same_in_batches() -> None:
+    data = built(
+        complete(50, 60, "late"),
+        complete(40, 41, "short"),
+        complete(40, 50, "long"),
+        complete(40, 45, "middle"),
+    )
+    whole = over(data).table("slices")
+    assert whole["depth"].tolist() == [0, 2, 0, 1]
+    (batch,) = over(data).batches("slices")
+    for column in ("ts", "dur", "depth", "parent"):
+        assert batch[column].tolist() == whole[column].tolist(), column
+
+
 @pytest.mark.parametrize("start", [NS_MAX - 1, NS_MAX, 1 << 63, (1 << 64) - 4])
 @pytest.mark.parametrize("out_of_order", [False, True])
 def test_slices_nest_at_the_last_time_there_is(start: int, out_of_order: bool) -> None:

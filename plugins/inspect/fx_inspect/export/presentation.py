@@ -10,7 +10,7 @@ from typing import Final
 import orjson
 
 from fx_inspect.read.histograms import Bound
-from fx_inspect.read.walk import decoded
+from fxframework.kit.export import decoded
 
 __all__ = [
     "LONG",

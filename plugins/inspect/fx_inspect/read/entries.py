@@ -5,14 +5,22 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fx_inspect.format import ARRAY_FORMATS
 from fx_inspect.read.tables import TYPES
-from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Slots, Values, texts_of, walk
-from fxframework.kit.json_fields import special_double
+from fx_inspect.read.walk import (
+    ARRAY_TYPES,
+    ARRAYS,
+    EXPANDED,
+    Slots,
+    Values,
+    strings_of,
+    texts_of,
+    walk,
+)
+from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool
@@ -32,7 +40,6 @@ LONGEST_TEXT: Final = 1 << 10
 """Longest string of an array shown in full, in bytes."""
 NAME_SHOWN: Final = 64
 """Characters shown of a longer name; SHOWN is the number of names of a longer path."""
-NAN: Final = struct.pack(">d", math.nan)
 LONG: Final = 256
 """Length in bytes from which equal strings share one object."""
 
@@ -64,8 +71,10 @@ def exact(pool: StringPool, *, distinct: bool) -> Callable[[Table, Slots], list[
     known: dict[bytes, Any] = {}
 
     def number(value: float) -> Any:
-        bits = struct.pack(">d", value) if distinct and math.isnan(value) else NAN
-        return special_double(value) or value if bits == NAN else f"NaN 0x{bits.hex()}"
+        special = special_double(value)
+        if distinct and special == "NaN" and (bits := bits_of(value)) != CANONICAL_NAN:
+            special = f"NaN 0x{bits:016x}"
+        return special or value
 
     def string(data: bytes) -> Any:
         if len(data) < LONG:
@@ -145,12 +154,12 @@ def entries(capture: Capture, *, distinct: bool = False) -> Iterator[Entry]:
 
 def _texts(pool: StringPool, make: Callable[[str], str], *, distinct: bool) -> Mapping[int, str]:
     """Return the results of ``make`` for the strings of a pool, by code (see ``entries``)."""
-    shown = texts_of(pool, make)
+    strings, shown = strings_of(pool), texts_of(pool, make)
     if not distinct:
         return shown
 
     def text(code: int) -> str:
-        data = pool.bytes_of(code) if code >= 0 else b""
+        data = strings[code]
         try:
             data.decode()
         except UnicodeDecodeError:

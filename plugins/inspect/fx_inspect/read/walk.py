@@ -7,7 +7,6 @@ not depend on the number of properties of a node.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -29,6 +28,7 @@ from fx_inspect.read.tables import (
     UINT,
     UINT_ARRAY,
 )
+from fxframework.kit.export import decoded
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool, TextColumn
@@ -38,12 +38,10 @@ __all__ = [
     "ARRAYS",
     "ARRAY_TYPES",
     "EXPANDED",
-    "NOT_UTF8",
     "Link",
     "Placed",
     "Slots",
     "Values",
-    "decoded",
     "strings_of",
     "texts_of",
     "walk",
@@ -56,7 +54,6 @@ ROWS: Final = 1 << 16
 """Rows of a batch read from a capture."""
 LONG: Final = 1 << 10
 """Length in bytes from which properties share the bytes of a string in memory."""
-NOT_UTF8: Final = "strings that are not UTF-8, in part"
 ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
 """Types of arrays of numbers."""
 ARRAY_TYPES: Final = {INT_ARRAY: "int", UINT_ARRAY: "uint", DOUBLE_ARRAY: "double"}
@@ -78,16 +75,6 @@ def texts_of(pool: StringPool, make: Callable[[str], V]) -> Memo[int, V]:
     """
     strings = strings_of(pool)
     return Memo(lambda code: make(decoded(strings[code], None)), 0)
-
-
-def decoded(data: bytes, dropped: Counter[str] | None) -> str:
-    """Return the text of some bytes; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        if dropped is not None:
-            dropped[NOT_UTF8] += 1
-        return data.decode("utf-8", "replace")
 
 
 # --- Walking -------------------------------------------------------------------------------------

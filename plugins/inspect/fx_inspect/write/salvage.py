@@ -33,7 +33,7 @@ from fx_inspect.read.tables import (
     UINT,
     UINT_ARRAY,
 )
-from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, decoded, strings_of, walk
+from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, strings_of, walk
 from fx_inspect.rules import RULES
 from fx_inspect.write.arrays import (
     MOST_NUMBERS,
@@ -48,6 +48,7 @@ from fx_inspect.write.values import Lazy
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.export import decoded
 from fxframework.kit.memo import Memo
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture

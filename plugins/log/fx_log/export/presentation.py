@@ -22,6 +22,7 @@ from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, 
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kernels.parts import COPIED
 from fxframework.kernels.templates import Cell, Templates
+from fxframework.kit.export import decoded
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
 from fxframework.kit.row_texts import (
@@ -74,7 +75,6 @@ ROWS: Final = 1 << 14
 """Rows of a batch read from a capture."""
 ENDLESS: Final = NS_MAX
 """Greater than every row number."""
-NOT_UTF8: Final = "strings that are not UTF-8, in part"
 NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
 """Name of the loss for a capture whose clock has no known offset from UTC."""
 OWN_TABLES: Final = frozenset({"logs", "log_tags", "args"})
@@ -101,11 +101,7 @@ class Texts:
 
     def decoded(self, data: bytes) -> str:
         """Return the text of some bytes."""
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            self._dropped[NOT_UTF8] += 1
-            return data.decode("utf-8", "replace")
+        return decoded(data, self._dropped)
 
     def pooled(self, make: Callable[[str], V]) -> Memo[int, V]:
         """Return a memo of ``make`` for pooled strings, by code; null is the empty string."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Self
 
 import attrs
@@ -85,6 +86,16 @@ class Tables(State):
         return self.default.threads.get(index) if found is None else found
 
 
+def rule_of(found: object, own: Container[int], index: int, missing: Rule) -> Rule | None:
+    """Return the rule of the finding about a reference; None if the speaker registered its index.
+
+    ``found`` is what it refers to, or None, and ``own`` has what the speaker registered.
+    """
+    if found is None:
+        return missing
+    return None if index in own else rules.OF_DEFAULT_PROVIDER
+
+
 _ONCE = rules.RESERVED_BITS, rules.PADDING_NOT_ZERO
 """Rules that are reported once per record, behind all others."""
 _ONCE_NUMBERS = frozenset(map(int, _ONCE))
@@ -132,23 +143,19 @@ class TraceCursor(Cursor):
 
     def text(self, table: Any, index: int, field: Any) -> str:  # noqa: ARG002 (one table)
         """Return the string at an index, or what stands for one that is not there."""
-        text = self.state.string(index)
-        if text is None:
-            self.find(rules.STRING_NOT_REGISTERED, index)
-            return string_marker(index)
-        if index not in self.state.current.strings:
-            self.find(rules.OF_DEFAULT_PROVIDER, index)
-        return text
+        text, own = self.state.string(index), self.state.current.strings
+        rule = rule_of(text, own, index, rules.STRING_NOT_REGISTERED)
+        if rule is not None:
+            self.find(rule, index)
+        return string_marker(index) if text is None else text
 
     def thread(self, index: int) -> Koids:
         """Return the thread at an index, or what stands for one that is not there."""
-        thread = self.state.thread(index)
-        if thread is None:
-            self.find(rules.THREAD_NOT_REGISTERED, index)
-            return thread_marker(index)
-        if index not in self.state.current.threads:
-            self.find(rules.OF_DEFAULT_PROVIDER, index)
-        return thread
+        thread, own = self.state.thread(index), self.state.current.threads
+        rule = rule_of(thread, own, index, rules.THREAD_NOT_REGISTERED)
+        if rule is not None:
+            self.find(rule, index)
+        return thread_marker(index) if thread is None else thread
 
     def argument_size(self, at: int) -> int:
         """Return the bytes that the header of an argument says; 0 if there is none."""

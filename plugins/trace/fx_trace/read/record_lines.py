@@ -20,7 +20,7 @@ import orjson
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import RecordType
-from fx_trace.read.cursor import NO_STRINGS, NO_THREADS
+from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, rule_of
 from fx_trace.read.decoder import Walk
 from fx_trace.read.jsonlines import JsonLines
 from fxframework.errors import Rule
@@ -200,9 +200,8 @@ class _Lines:
                 self._know_string(refs[key], shown[key])
         if "thread" in refs:
             index, tables = refs["thread"], self._walk.tables
-            rule: Rule | None = rules.THREAD_NOT_REGISTERED
-            if tables.thread(index) is not None:
-                rule = None if index in tables.current.threads else rules.OF_DEFAULT_PROVIDER
+            thread, own = tables.thread(index), tables.current.threads
+            rule = rule_of(thread, own, index, rules.THREAD_NOT_REGISTERED)
             plain.know_thread(index, _text(shown["thread"]), int(rule or 0))
         plain.know_shape(
             header & _LOW24,
@@ -215,9 +214,8 @@ class _Lines:
 
     def _know_string(self, index: int, text: str) -> None:
         tables = self._walk.tables
-        rule: Rule | None = rules.STRING_NOT_REGISTERED
-        if tables.string(index) is not None:
-            rule = None if index in tables.current.strings else rules.OF_DEFAULT_PROVIDER
+        string, own = tables.string(index), tables.current.strings
+        rule = rule_of(string, own, index, rules.STRING_NOT_REGISTERED)
         self._plain.know_string(index, _text(text), int(rule or 0))
 
     def _learn_arguments(self, at: int, shown: dict[str, Any]) -> None:
