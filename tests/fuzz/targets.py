@@ -663,12 +663,10 @@ def numbers(data: bytes) -> None:
     from fxframework.kernels.sorting import StableOrder
 
     keys = _exact(data, "<i8")
-    order = StableOrder(keys.data)
     if keys.size:
-        passes = order.run()
-        expected = np.argsort(keys, kind="stable")
-        found = np.asarray(order.order) if passes else np.arange(keys.size)
-        assert (found == expected).all()
+        found, in_order = np.empty_like(keys), np.empty_like(keys)
+        StableOrder(keys.data, int(keys.min()), int(keys.max()), found.data, in_order.data).run()
+        assert (found == np.argsort(keys, kind="stable")).all()
     pairs, counts = PairMap(), CountMap()
     known: dict[tuple[int, int], int] = {}
     added: dict[int, int] = {}

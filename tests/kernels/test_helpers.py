@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fxframework.kernels.behind import WORTHWHILE
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.native import is_compiled
 from fxframework.testing.kernels import plain_kernels
@@ -200,13 +201,25 @@ def test_notes_count_all_and_keep_the_first(helpers: Helpers, codes: list[int], 
     )
 )
 def test_an_order_is_stable(helpers: Helpers, keys: list[int]) -> None:
-    order = helpers.sorting.StableOrder(numbers(keys))
-    passes = order.run()
-    expected = sorted(range(len(keys)), key=keys.__getitem__)
-    if passes:
-        assert np.asarray(order.order).tolist() == expected
-    else:
-        assert expected == list(range(len(keys)))
+    if not keys:
+        return
+    order, _ = _sorted(helpers, keys)
+    assert order == sorted(range(len(keys)), key=keys.__getitem__)
+    assert _sorted(helpers, keys, sorted(keys)[len(keys) // 2], max(keys))[0] == [
+        row for row in order if keys[row] >= sorted(keys)[len(keys) // 2]
+    ]
+
+
+def _sorted(
+    helpers: Helpers, keys: list[int], low: int | None = None, high: int | None = None
+) -> tuple[list[int], list[int] | None]:
+    """Sort the keys in a range: their rows, and the keys where they fit beside these."""
+    low, high = min(keys) if low is None else low, max(keys) if high is None else high
+    many = sum(low <= key <= high for key in keys)
+    order, in_order = np.zeros(many, np.int64), np.zeros(many, np.int64)
+    sorting = helpers.sorting.StableOrder(numbers(keys), low, high, order.data, in_order.data)
+    assert sorting.run() >= 0
+    return order.tolist(), in_order.tolist() if sorting.whole else None
 
 
 @pytest.mark.parametrize("size", [10, 5000])
@@ -224,12 +237,18 @@ def test_an_order_is_numpys(helpers: Helpers, size: int) -> None:
 def test_an_order_of_many_is_stable_however_wide_the_keys(helpers: Helpers, spread: int) -> None:
     keys = np.random.default_rng(2).integers(-spread, spread, 2500)
     keys[::9] = keys[0]
-    order = helpers.sorting.StableOrder(numbers(keys.tolist()))
-    assert order.run()
-    assert np.array_equal(np.asarray(order.order), np.argsort(keys, kind="stable"))
-    assert bool(order.whole) == (spread < 2**50)  # wider ones do not fit beside their rows
-    if order.whole:
-        assert np.array_equal(np.asarray(order.in_order), np.sort(keys))
+    order, in_order = _sorted(helpers, keys.tolist())
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
+    assert (in_order is not None) == (spread < 2**50)  # wider ones do not fit beside their rows
+    if in_order is not None:
+        assert np.array_equal(in_order, np.sort(keys))
+
+
+@pytest.mark.parametrize("most", [1, 5, 2**45, 2**62])
+def test_an_order_of_halves_side_by_side_is_numpys(helpers: Helpers, most: int) -> None:
+    keys = np.random.default_rng(3).integers(-most, most, WORTHWHILE // 8)
+    order = helpers.sorting.stable_order(keys)
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
 
 
 # --- Columns -----------------------------------------------------------------------------------

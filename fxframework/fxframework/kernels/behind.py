@@ -9,7 +9,7 @@ from threading import Semaphore, Thread
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Behind", "has_cores", "in_halves"]
+__all__ = ["WORTHWHILE", "Behind", "has_cores", "in_halves"]
 
 WORTHWHILE = 4 << 20
 """Bytes to go through from which on a second thread is worth its start."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.io import arena
 from fxframework.kernels import native
 from fxframework.kernels.annotations import Array, Fallible, View, flag, i64, u64
-from fxframework.kernels.buffers import full, room, view
+from fxframework.kernels.behind import WORTHWHILE, Behind
+from fxframework.kernels.buffers import full, view
 from fxframework.kernels.kernel import Kernel
 
-__all__ = ["StableOrder", "order_and_keys", "stable_order"]
+__all__ = ["Range", "StableOrder", "order_and_keys", "stable_order"]
 
 LOW64 = 0xFFFFFFFFFFFFFFFF
 DIGIT = 11
@@ -18,16 +20,53 @@ DIGIT = 11
 DIGITS = 1 << DIGIT
 PASSES = 6
 """The most passes over numbers of 64 bits."""
+SAMPLED = 1000
+"""Keys of which the median divides all."""
 SMALL = 4096
 """Fewer keys are sorted by numpy, because each pass also clears its table of digits."""
 
 
-class StableOrder(Kernel):
-    """Radix sort of int64 ``keys``: after ``run``, ``order`` (int64) is their stable argsort.
+class Range(Kernel):
+    """The least and the greatest of ``keys``, and how many are less than the one before."""
 
-    ``run`` returns the number of passes; 0 means that the keys were in order, and there is no
-    ``order``. A row and as many bits of its key as fit beside it move as one number. Where all do,
-    ``whole`` is 1, and ``in_order`` (int64) has the keys in that order.
+    keys: View[i64]
+    count: i64
+    low: i64
+    high: i64
+    steps_back: i64
+
+    def __init__(self, keys: memoryview) -> None:
+        self.keys = memoryview(keys)
+        self.count = len(keys)
+        self.low = 0
+        self.high = 0
+        self.steps_back = 0
+
+    def step(self) -> Fallible[i64]:
+        """Look at all of them; there must be one."""
+        low = high = before = self.keys[0]
+        steps_back = 0
+        row = 1
+        while row < self.count:
+            key = self.keys[row]
+            steps_back += key < before
+            before = key
+            low = min(key, low)
+            high = max(key, high)
+            row += 1
+        self.low = low
+        self.high = high
+        self.steps_back = steps_back
+        return 0
+
+
+class StableOrder(Kernel):
+    """Radix sort of those of int64 ``keys`` that are from ``low`` to ``high``.
+
+    There are as many as ``order`` and ``in_order`` have places. ``run`` sets ``order`` (int64) to
+    their rows in stable order, and returns the number of passes. A row and as many bits of its key
+    as fit beside it move as one number. Where all do, ``whole`` is 1, and ``in_order`` (int64) has
+    the keys in that order.
     """
 
     keys: View[i64]
@@ -38,42 +77,41 @@ class StableOrder(Kernel):
     places: Array[i64]
     count: i64
     low: i64
-    steps_back: i64
+    width: u64
     row_bits: i64
     whole: flag
 
-    def __init__(self, keys: memoryview) -> None:
+    def __init__(
+        self, keys: memoryview, low: int, high: int, order: memoryview, in_order: memoryview
+    ) -> None:
         self.keys = memoryview(keys)
-        self.count = len(keys)
-        size = self.count if self.count > 1 else 0
-        self.order = room(size, "i8")
-        self.in_order = room(size, "i8")
+        self.count = len(order)
         # The results take the place of what was sorted.
-        self.packed = memoryview(self.order).cast("B").cast("Q")
-        self.other = memoryview(self.in_order).cast("B").cast("Q")
+        self.order = memoryview(order)
+        self.in_order = memoryview(in_order)
+        self.packed = memoryview(order).cast("B").cast("Q")
+        self.other = memoryview(in_order).cast("B").cast("Q")
         self.places = full(PASSES * DIGITS, "i8")
-        self.low = 0
-        self.steps_back = 0
+        self.low = low
+        self.width = high - low
         self.row_bits = 1
         self.whole = False
 
     def step(self) -> Fallible[i64]:
         """Sort by one digit after another, the least significant one first."""
-        width: u64 = self.measure()
         passes = 0
-        if width == 0:
-            return 0
-        if self.steps_back == self.count - 1:
-            return self.turn()
         key_bits = 0
-        while key_bits < 64 and width >> key_bits:
+        while key_bits < 64 and self.width >> key_bits:
             key_bits += 1
-        while self.count >> self.row_bits:
+        while len(self.keys) >> self.row_bits:
             self.row_bits += 1
         sorted_bits = 0
-        while sorted_bits < key_bits:
-            bits = min(64 - self.row_bits, key_bits - sorted_bits)
-            self.pack(sorted_bits, bits, sorted_bits == 0)
+        while sorted_bits < key_bits or sorted_bits == 0:
+            bits = max(1, min(64 - self.row_bits, key_bits - sorted_bits))
+            if sorted_bits == 0:
+                self.pick(bits)
+            else:
+                self.pack(sorted_bits, bits)
             digits = (bits + DIGIT - 1) // DIGIT
             passes += self.sort_packed((bits + digits - 1) // digits, digits)
             sorted_bits += bits
@@ -88,42 +126,26 @@ class StableOrder(Kernel):
             at += 1
         return passes
 
-    def measure(self) -> u64:
-        """Find the least key, and return the width of the range; 0 where keys are in order."""
-        if self.count < 2:
-            return 0
-        low = high = before = self.keys[0]
-        steps_back = 0
-        row = 1
-        while row < self.count:
-            key = self.keys[row]
-            steps_back += key < before
-            before = key
-            low = min(key, low)
-            high = max(key, high)
+    def pick(self, bits: i64) -> i64:
+        """Put the lowest ``bits`` bits of each key that is sorted above its row."""
+        mask: u64 = LOW64 >> (64 - bits)
+        row: u64 = 0
+        at = 0
+        while at < self.count:
+            key: u64 = (self.keys[row] - self.low) & LOW64
+            # Without a branch, which half of the keys would take by chance.
+            self.packed[at] = (key & mask) << self.row_bits | row
+            at += key <= self.width
             row += 1
-        self.low = low
-        self.steps_back = steps_back
-        return (high - low) & LOW64 if steps_back else 0
+        return 0
 
-    def turn(self) -> i64:
-        """Put keys in order that all descend."""
-        last = self.count - 1
-        row = 0
-        while row <= last:
-            self.order[row] = last - row
-            self.in_order[row] = self.keys[last - row]
-            row += 1
-        self.whole = True
-        return 1
-
-    def pack(self, shift: i64, bits: i64, first: flag) -> i64:
+    def pack(self, shift: i64, bits: i64) -> i64:
         """Put ``bits`` bits of each key, from bit ``shift`` on, above its row, in order so far."""
         mask: u64 = LOW64 >> (64 - bits)
         rows: u64 = (1 << self.row_bits) - 1
         at = 0
         while at < self.count:
-            row: u64 = at if first else self.packed[at] & rows
+            row: u64 = self.packed[at] & rows
             key: u64 = (self.keys[row] - self.low) & LOW64
             self.packed[at] = ((key >> shift) & mask) << self.row_bits | row
             at += 1
@@ -188,7 +210,28 @@ def order_and_keys(
         if keys.size < 2 or bool((keys[1:] >= keys[:-1]).all()):
             return None, keys
         return np.argsort(keys, kind="stable"), None
-    sorting = StableOrder(view(keys, "i8"))
-    if not sorting.run():
+    held = view(keys, "i8")
+    found = Range(held)
+    found.run()
+    if not found.steps_back:
         return None, keys
-    return np.asarray(sorting.order), np.asarray(sorting.in_order) if sorting.whole else None
+    if found.steps_back == keys.size - 1:
+        return np.arange(keys.size - 1, -1, -1), np.flip(keys).copy()
+    order, in_order = arena.empty(keys.size, "i8"), arena.empty(keys.size, "i8")
+    middle, lower = found.low, 0
+    if keys.nbytes >= WORTHWHILE:
+        # The lower and the upper keys side by side.
+        middle = int(np.median(keys[:: keys.size // SAMPLED]))
+        lower = int(np.count_nonzero(keys < middle))
+    whole = []
+
+    def sort(rows: slice, low: int, high: int) -> None:
+        sorting = StableOrder(held, low, high, order[rows].data, in_order[rows].data)
+        sorting.run()
+        whole.append(sorting.whole)
+
+    with Behind(keys.nbytes) as behind:
+        if lower:
+            behind.do(sort, slice(0, lower), found.low, middle - 1)
+        sort(slice(lower, keys.size), middle, found.high)
+    return order, in_order if all(whole) else None

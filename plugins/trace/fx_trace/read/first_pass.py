@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace import rules
 from fx_trace.format import LINK_BEGUN, LINK_ENDED
-from fx_trace.read.match import Match, Tied
+from fx_trace.read.match import Match, Placing, Tied
 from fx_trace.read.scanner import (
     EVENTS,
     EVENTS_OF,
@@ -27,7 +27,7 @@ from fx_trace.read.scanner import (
 from fxframework.errors import Rule
 from fxframework.io import arena
 from fxframework.io.spill import Spill
-from fxframework.kernels.behind import in_halves
+from fxframework.kernels.behind import Behind, in_halves
 from fxframework.kernels.buffers import gathered, view
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
@@ -81,19 +81,29 @@ class Spans:
         self.ends, self.flows = arrays["ends"], arrays["flows"]
         return arrays
 
-    def place(self, found: dict[str, NDArray[Any]], placed: Mapping[str, I64]) -> None:
-        """Take results of events that were numbered in another order; ``placed`` are their rows."""
-        slices = np.append(placed["slices"], -1)
-        for table, places in placed.items():
-            names = [name for name in SPANS if SPANS[name] == table]
+    def place(self, found: Mapping[str, NDArray[Any]], rows: Mapping[str, I64], ends: I64) -> None:
+        """Take results of events that were numbered in another order; ``rows`` are theirs.
 
-            def put(rows: slice, names: list[str] = names, places: I64 = places) -> None:
-                for name in names:
-                    values = found[name][rows]
-                    values = values if name in {"end", "depth"} else slices[values]
-                    getattr(self, name)[places[rows]] = values
+        ``ends`` are those that slices have by themselves, by row. Of slices that nothing encloses
+        and no event ends, there is nothing else to know.
+        """
+        slices = rows["slices"]
 
-            in_halves(places.size, put, places.nbytes)
+        def place(half: slice) -> None:
+            self.parent[half], self.depth[half], self.end[half] = -1, 0, ends[half]
+
+        in_halves(slices.size, place, slices.nbytes)
+
+        def put(half: slice) -> None:
+            Placing(slices, half.start, half.stop, found, vars(self)).run()
+
+        in_halves(slices.size, put, slices.nbytes)
+        closed = found["ends"][found["ends"] >= 0]
+        self.end[slices[closed]] = found["end"][closed]
+        for name in ("ends", "flows"):
+            within = np.flatnonzero(found[name] >= 0)
+            getattr(self, name)[rows[name]] = -1
+            getattr(self, name)[rows[name][within]] = slices[found[name][within]]
 
     def open_rows(self, slices: int, most: int) -> I64:
         """Return the first ``most`` rows of slices that were never closed."""
@@ -286,12 +296,14 @@ class TracePass(FirstPass[TimedChunk]):
             found = Spans(in_memory=True).make_room(self.scanner.rows)
             self._match_window(columns, (order, in_order, None), found, read_order)
             del self._match, in_order
-            placed = {"slices": order}
+            kind, ends = columns["kind"], np.minimum(columns["finish"], wire.OPEN_END - 1)
+            np.copyto(ends, wire.OPEN_END, where=kind != wire.EVENT_DURATION_COMPLETE)
+            rows = {"slices": order, "ends": order[:0], "flows": order[:0]}
             if refs is not None:
-                kind, refs = columns["kind"][order], refs[order]
-                placed = {table: refs[mask[kind]] for table, mask in MASKS.items()}
+                ends, kind, refs = ends[MASKS["slices"][kind]], kind[order], refs[order]
+                rows = {table: refs[mask[kind]] for table, mask in MASKS.items()}
             self.spans.make_room(self.scanner.rows)
-            self.spans.place(found, placed)
+            self.spans.place(found, rows, ends)
             return
         for columns, order in self._sorted.windows():
             value = columns.pop("value")
@@ -317,20 +329,18 @@ class TracePass(FirstPass[TimedChunk]):
         if times is None:
             times = columns["time"][order]
         longest_first(order, times, columns)
-        in_time = {
-            name: arena.empty(order.size, columns[name].dtype)
-            for name in ("kind", "thread", "finish")
-        }
-
-        def gather(rows: slice) -> None:
-            # A column at a time: fewer of them compete for the cache.
-            for name, out in in_time.items():
-                np.take(columns[name], order[rows], out=out[rows], mode="clip")
-
-        in_halves(order.size, gather, order.nbytes)
         # Ties were put in order: what belongs to each event follows.
         refs = None if refs is None else refs[order]
-        self._run({**columns, **in_time, "time": times}, spans, order, refs)
+
+        def run(events: I64, known: Mapping[str, NDArray[Any]], refs: I64 | None) -> None:
+            some = {name: gathered(columns[name], events) for name in ("kind", "thread")}
+            self._run({**columns, **some, **known}, spans, events, refs)
+
+        with Behind(order.nbytes) as behind:
+            for at in range(0, order.size, BLOCK):
+                rows = slice(at, at + BLOCK)
+                known = {"time": times[rows], "finish": gathered(columns["finish"], order[rows])}
+                behind.do(run, order[rows], known, None if refs is None else refs[rows])
 
     def _find_step_back(self, offsets: I64, order: I64, read_order: Callable[[I64], I64]) -> None:
         """Find the first event that was read after one that comes behind it in time."""

@@ -503,6 +503,50 @@ class Match(Kernel):
         return 1
 
 
+class Placing(Kernel):
+    """Puts results of slices from ``first`` to ``stop``, in order of time, at their rows.
+
+    ``found`` and ``spans`` have `end`, `parent` and `depth`, by place in that order and by row.
+    Slices that nothing encloses are left as they are there.
+    """
+
+    rows: View[i64]
+    first: i64
+    stop: i64
+    found_end: View[i64]
+    found_parent: View[i64]
+    found_depth: View[i32]
+    end: Array[i64]
+    parent: Array[i64]
+    depth: Array[i32]
+
+    def __init__(
+        self, rows: Any, first: int, stop: int, found: Mapping[str, Any], spans: Mapping[str, Any]
+    ) -> None:
+        self.rows = memoryview(rows)
+        self.first = first
+        self.stop = stop
+        self.found_end = memoryview(found["end"])
+        self.found_parent = memoryview(found["parent"])
+        self.found_depth = memoryview(found["depth"])
+        self.end = memoryview(spans["end"])
+        self.parent = memoryview(spans["parent"])
+        self.depth = memoryview(spans["depth"])
+
+    def step(self) -> Fallible[i64]:
+        """Put them in place."""
+        place = self.first
+        while place < self.stop:
+            parent = self.found_parent[place]
+            if parent >= 0 or self.found_end[place] == INVALID_END:
+                row = self.rows[place]
+                self.end[row] = self.found_end[place]
+                self.parent[row] = self.rows[parent] if parent >= 0 else -1
+                self.depth[row] = self.found_depth[place]
+            place += 1
+        return 0
+
+
 @final
 class TiedRows(PassingRows):
     """Complete events that begin when others do, in order of time."""
@@ -513,13 +557,14 @@ class TiedRows(PassingRows):
 
 
 class Tied(Kernel):
-    """Finds complete events that begin at the time of another event, in an order by time.
+    """Puts complete events of a thread that begin at one time longest first, where that is easy.
 
-    ``order`` and ``times``, in that order, are int64 of shape (events,). ``found`` has their
-    places in the order, a number for each time and thread, and their ends.
+    ``order`` and ``times``, in that order, are int64 of shape (events,). Those of one time and
+    thread that are longest last are turned around. Of what is in another order, or between other
+    events, ``found`` has the places in the order, a number for each time and thread, and the ends.
     """
 
-    order: View[i64]
+    order: Array[i64]
     times: View[i64]
     kinds: Bytes
     threads: View[i32]
@@ -536,35 +581,60 @@ class Tied(Kernel):
 
     def step(self) -> Fallible[i64]:
         """Find them, one time after the other."""
-        count = len(self.times)
+        times = self.times
+        last = len(times) - 1
         group = 0
         row = 0
-        while row < count:
+        while row < last:
             after = row + 1
-            while after < count and self.times[after] == self.times[row]:
-                after += 1
-            if after > row + 1:
-                last = group
-                while row < after:
-                    last = max(last, self.add(row, group))
-                    row += 1
-                group = last + 1
+            if times[after] == times[row]:
+                while after <= last and times[after] == times[row]:
+                    after += 1
+                if not self.turned(row, after):
+                    group = self.add(row, after, group)
             row = after
         return group
 
-    def add(self, row: i64, group: i64) -> Fallible[i64]:
-        """Take in an event, if it is complete; return the number of its group."""
-        at = self.order[row]
-        if self.kinds[at] != EVENT_DURATION_COMPLETE:
-            return group
-        number = self.found.rows
-        if number == self.found.room:
-            self.found.widen()
-        self.found.place[number] = row
-        self.found.group[number] = group + self.threads[at]
-        self.found.end[number] = self.ends_of[at]
-        self.found.rows = number + 1
-        return group + self.threads[at]
+    def turned(self, first: i64, after: i64) -> flag:
+        """Return whether events are longest first now, as all of one thread that were reversed."""
+        at = self.order[first]
+        thread = self.threads[at]
+        end = self.ends_of[at]
+        longer = 0
+        place = first
+        while place < after:
+            at = self.order[place]
+            if self.kinds[at] != EVENT_DURATION_COMPLETE or self.threads[at] != thread:
+                return False
+            longer += self.ends_of[at] > end
+            end = self.ends_of[at]
+            place += 1
+        if longer and longer < after - first - 1:
+            return False
+        while longer and first < after:
+            after -= 1
+            at = self.order[first]
+            self.order[first] = self.order[after]
+            self.order[after] = at
+            first += 1
+        return True
+
+    def add(self, row: i64, after: i64, group: i64) -> Fallible[i64]:
+        """Take in the complete events of one time; return the number that is next."""
+        most = group
+        while row < after:
+            at = self.order[row]
+            if self.kinds[at] == EVENT_DURATION_COMPLETE:
+                number = self.found.rows
+                if number == self.found.room:
+                    self.found.widen()
+                self.found.place[number] = row
+                self.found.group[number] = group + self.threads[at]
+                self.found.end[number] = self.ends_of[at]
+                self.found.rows = number + 1
+                most = max(most, group + self.threads[at] + 1)
+            row += 1
+        return most
 
 
 class Durations(Kernel):
