@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import attrs
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from fx_log import format as wire
-from fx_log.read.capture import LogCapture, RingCapture, StreamCapture
-from fx_log.read.records import LegacyPacket
+from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
+from fx_log.read.records import Attribution, LegacyPacket
 from fx_log.write.convert import structured
 from fx_log.write.merge import open_merge, open_stream_merge
 from fxframework.errors import UsageError
@@ -55,8 +59,8 @@ FULL = log(
 
 
 def opened(data: bytes, form: str = "log") -> Capture:
-    by_form = {"log": LogCapture, "log-ring": RingCapture, "log-legacy-stream": StreamCapture}
-    return by_form[form](Source.open(data), REQUEST)
+    kinds = {kind.format: kind for kind in (LogCapture, RingCapture, StreamCapture, LegacyCapture)}
+    return kinds[form](Source.open(data), REQUEST)
 
 
 def merged(*captures: Capture, to: Any = open_merge, **options: Any) -> tuple[bytes, Any]:
@@ -123,7 +127,7 @@ def test_arguments_of_types_that_nobody_knows_keep_their_bytes(kind: int) -> Non
 
 
 def test_what_was_rolled_out_before_a_log_becomes_a_control_record() -> None:
-    after, dropped = merged(opened(IN_RECORD))
+    after, dropped = merged(opened(IN_RECORD), attribution="manifest")
     rows = [(r["message"], r["component"], r["url"], r["rolled_out"]) for r in said(after)]
     assert rows == [
         ("nobody", None, None, 0),
@@ -134,7 +138,7 @@ def test_what_was_rolled_out_before_a_log_becomes_a_control_record() -> None:
     ]
     assert dropped == {}
     controls = [r.tag_bits for r in decode(after)[0] if r.control]
-    assert controls == [wire.CONTROL | tag for tag in (1, 2, 2)]
+    assert controls == [wire.CONTROL | wire.CONTROL - 1 - n for n in (0, 1, 1)]
 
 
 def test_without_attribution_nobody_is_named_and_that_is_counted() -> None:
@@ -153,7 +157,140 @@ def test_tags_of_several_captures_are_kept_apart() -> None:
     after, _ = merged(opened(one), opened(two), opened(one))
     rows = [(row["message"], row["component"]) for row in said(after)]
     assert rows == [("a", "core/a"), ("b", "core/b"), ("?", "UNKNOWN"), ("a", "core/a")]
-    assert sum(record.control for record in decode(after)[0]) == 2
+    controls, logs = decode(after)[0][:3], decode(after)[0][3:]
+    assert [record.tag_bits for record in controls] == [
+        wire.CONTROL | tag for tag in (1, wire.CONTROL - 1, 1)
+    ]
+    assert [record.tag_bits for record in logs] == [1, wire.CONTROL - 1, 9, 1]
+
+
+WELL_KNOWN = [(name, kind.name.lower()) for name, kind in wire.WELL_KNOWN.items()]
+ARGUMENT = st.one_of(
+    st.sampled_from([*WELL_KNOWN, ("key", "uint64"), ("key", "string")]).flatmap(
+        lambda named: st.tuples(
+            *map(st.just, named),
+            st.text("ab", max_size=3) if named[1] == "string" else st.sampled_from([0, 1, 2**40]),
+        )
+    ),
+    st.just(("odd", 15, bytes(8))),
+    st.just(("$__moniker", "string", "core/own")),
+)
+TAGS = st.integers(0, 3)
+RECORD = st.one_of(
+    st.builds(lambda args, **more: log(*args, **more), st.lists(ARGUMENT, max_size=6),
+              time=st.integers(-2, 2), severity=st.integers(0, 255), tag_bits=TAGS),
+    st.builds(manifest, TAGS, st.sampled_from(["core/a", "core/b"]), st.just("url")),
+    st.builds(lambda tag, n: log(("rolled_out", "uint64", n), time=n, tag_bits=wire.CONTROL | tag),
+              TAGS, st.integers(0, 2)),
+)  # fmt: skip
+
+
+def as_ring(records: list[bytes]) -> bytes:
+    tags = [struct.unpack("<Q", record[:8])[0] >> 16 & 0x7FFFFFFF for record in records]
+    return ring(map(entry, records, tags), tail=wire.RING_MINIMUM - 64)
+
+
+FORMS = {
+    "log": b"".join,
+    "log-ring": as_ring,
+    "log-legacy-stream": stream,
+    "log-legacy": lambda packets: packets[0],
+}
+
+
+def is_manifest(record: Any) -> bool:
+    return getattr(record, "control", False) and record.args[-1].name == "url"
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(st.sampled_from(["log", "log-ring"]), st.lists(RECORD, min_size=1, max_size=8)),
+        min_size=1,
+        max_size=3,
+    )
+)
+@hypothesis.settings(max_examples=300, deadline=None)
+def test_every_record_is_kept_as_it_is_in_the_order_of_time(
+    captures: list[tuple[str, list[bytes]]],
+) -> None:
+    files = [(FORMS[form](records), form) for form, records in captures]
+    after, dropped = merged(*(opened(*file) for file in files))
+    assert dropped == {}
+    before = [decode(record)[0][0] for _, records in captures for record in records]
+    records = decode(after)[0]
+    if len(captures) > 1:
+        before.sort(key=lambda record: -99 if is_manifest(record) else record.timestamp)
+    assert [attrs.evolve(r, tag_bits=r.control << 31) for r in records] == [
+        attrs.evolve(r, tag_bits=r.control << 31) for r in before
+    ]
+    rows = [row for file in files for row in said(*file)]
+    if len(captures) > 1:
+        rows.sort(key=lambda row: row["ts"])
+    unnamed = {"UNKNOWN": None}
+    assert [
+        row
+        | {"component": unnamed.get(row["component"], row["component"]), "url": row["url"] or None}
+        for row in said(after)
+    ] == [
+        row
+        | {"component": unnamed.get(row["component"], row["component"]), "url": row["url"] or None}
+        for row in rows
+    ]
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["log-legacy-stream", "log-legacy"]),
+            st.lists(
+                st.builds(packet, st.text("ab"), st.text("t", min_size=1), time=st.integers(-2, 2),
+                          severity=st.integers(-(2**31), 2**31 - 1)).map(lambda p: p + b"\0"),
+                min_size=1, max_size=4,
+            ),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)  # fmt: skip
+def test_every_packet_is_kept_as_it_is_in_the_order_of_time(
+    captures: list[tuple[str, list[bytes]]],
+) -> None:
+    after, dropped = merged(
+        *(opened(FORMS[form](packets), form) for form, packets in captures), to=open_stream_merge
+    )
+    packets = [
+        each for form, some in captures for each in (some[:1] if form == "log-legacy" else some)
+    ]
+    if len(captures) > 1:
+        packets.sort(key=lambda data: struct.unpack_from("<q", data, 16))
+    assert (after, dropped) == (stream(packets), {})
+
+
+@pytest.mark.parametrize("form", ["log", "log-ring"])
+@pytest.mark.parametrize("attribution", ["keep", "in_record"])
+def test_a_part_of_a_capture_is_merged(form: str, attribution: str) -> None:
+    data = FORMS[form]([text_log(f"m{time}", time=time) for time in range(4)])
+    part = opened(data, form).between(1, 3)
+    after, dropped = merged(part, opened(text_log("m", time=2)), attribution=attribution)
+    assert [said_of(record) for record in decode(after)[0]] == ["m1", "m2", "m"]
+    assert dropped == {}
+
+
+def test_suffixes_become_manifests() -> None:
+    suffix = Attribution(moniker="core/a", url="url").pack()
+    request = OpenRequest(options={**REQUEST.options, "suffix": True})
+    capture = LogCapture(Source.open(text_log("a") + suffix), request)
+    after, dropped = merged(capture)
+    assert [(row["message"], row["component"]) for row in said(after)] == [("a", "core/a")]
+    assert dropped == {}
+
+
+def test_what_packets_leave_out_of_records_is_counted() -> None:
+    data = log(("message", "string", "a"), ("message", "string", "b"), ("line", "uint64", 1))
+    after, dropped = merged(opened(data), to=open_stream_merge)
+    assert [row["message"] for row in said(after, "log-legacy-stream")] == ["b"]
+    replaced = "arguments that a later one of the name replaces"
+    assert dropped == {replaced: 1, "lines without a file": 1}
 
 
 def test_packets_and_rings_become_records() -> None:
@@ -204,6 +341,7 @@ def foreign(args: list[Arg], **columns: Any) -> Foreign:
 def test_logs_of_other_formats() -> None:
     args = [
         Arg(name="tag", value="key"),
+        Arg(name="$__moniker", value="not me"),
         Arg(name="koid", value=7, type=8),
         Arg(name="small", value=1, type=1),
         Arg(name="blob", value=b"bytes", type=10),
@@ -214,11 +352,12 @@ def test_logs_of_other_formats() -> None:
     assert row["tags"] == ["a", "b"]
     assert row["args"] == [
         ("tag_", "string", "key"),
+        ("$__moniker_", "string", "not me"),
         ("koid", "uint64", 7),
         ("small", "int64", 1),
     ]
     assert dropped == {
-        "names of keys, which got an underscore": 1,
+        "names of keys, which got an underscore": 2,
         "values that are bytes": 1,
         "rows of instants": 2,
     }
@@ -301,9 +440,9 @@ def test_the_entries_of_a_ring_keep_their_tags_where_they_fit() -> None:
     )
     after, dropped = merged(opened(data, "log-ring"))
     tags = [(r.tag_bits, said_of(r)) for r in decode(after)[0] if not r.control]
-    assert tags == [(1, "a"), (0, "b"), (2, "a1"), (0, "c")]  # 2 would say that core/a logged it
+    assert tags == [(1, "a"), (0, "b"), (2, "a1"), (2, "c")]
     assert dropped == {
-        "tags of entries": 2,
+        "tags of entries": 1,
         "entries that hold no log": 1,
         "entries with bytes behind their records": 1,
     }
@@ -317,7 +456,9 @@ def test_the_entries_of_a_ring_keep_their_tags_where_they_fit() -> None:
     assert dropped["ids of components that nothing names"] == 2
     after, dropped = merged(opened(plain, "log-ring"), attribution="none")
     assert [r.tag_bits for r in decode(after)[0]] == [0, 0]
-    assert dropped["components"] == 2
+    assert dropped == {"components": 1, "tags of entries": 1} | {
+        "entries with bytes behind their records": 1
+    }
 
 
 @pytest.mark.parametrize("severity", [-10, -3, -2, 0, 3, 0x21, 0x2F, 0x30])
@@ -330,7 +471,7 @@ def test_verbosities_of_packets_become_severities_as_they_do_record_by_record(
     after, _ = merged(StreamCapture(Source.open(data), request))
     assert decode(after)[0] == [by_record]
     after, _ = merged(StreamCapture(Source.open(data), request), to=open_stream_merge)
-    assert decode(after, "log-legacy-stream")[0][1].severity == by_record.severity
+    assert after == data
 
 
 def test_legacy_packets_are_composed_with_what_they_have_no_place_for_counted() -> None:

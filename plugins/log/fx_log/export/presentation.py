@@ -162,8 +162,6 @@ class Head(NamedTuple):
     url: int
     tags: tuple[bytes, ...]
     """Tags, in order."""
-    tag: int = 0
-    """Tag bits of the record; for a ring, the entry's whole tag."""
 
     @classmethod
     def of(cls, key: tuple[Any, ...]) -> Head:
@@ -389,7 +387,6 @@ def _heads(table: Table, tags: list[tuple[bytes, ...]]) -> list[tuple[Any, ...]]
             table.array("component").tolist(),
             _column(table, "log_url", -1).tolist(),
             tags,
-            _column(table, "log_tag").tolist(),
             strict=True,
         )
     )

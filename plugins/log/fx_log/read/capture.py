@@ -31,6 +31,7 @@ __all__ = [
     "LogCapture",
     "RingCapture",
     "StreamCapture",
+    "frames_of",
 ]
 
 AnyFramer = LogFramer | RingFramer | PacketFramer
@@ -127,7 +128,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
 
     def _frames(self) -> Iterator[Mapping[str, NDArray[Any]]]:
         """Yield the frames of all records in batches, undecoded."""
-        return _frames(self.framer())
+        return frames_of(self.framer())
 
     def framer(self) -> AnyFramer:
         """Return a framer of the records, from the first one on."""
@@ -245,15 +246,11 @@ class StreamCapture(LegacyCapture):
         return end, self.source.read(0, wire.STREAM_HEADER)
 
 
-def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
+def frames_of(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
+    """Yield what a framer finds in batches: columns of ``FrameList``."""
     frames = FrameList(framer, FRAMES)
     while frames.run():
         yield {
-            name: np.array(np.asarray(column)[: frames.rows])
-            for name, column in (
-                ("begins", frames.begins),
-                ("ends", frames.ends),
-                ("tags", frames.tags),
-                ("suffixed", frames.suffixed),
-            )
+            name: np.array(np.asarray(getattr(frames, name))[: frames.rows])
+            for name in ("begins", "ends", "starts", "tags", "suffixed")
         }

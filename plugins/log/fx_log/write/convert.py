@@ -8,7 +8,8 @@ of the caller, by name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from fx_log import format as wire
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTRIBUTIONS",
     "AttributionConverter",
+    "component_of",
     "convert_attribution",
     "legacy",
     "only_rolled_out",
+    "rolled_out_of",
     "structured",
     "tag_of_entry",
     "to_legacy",
@@ -49,6 +52,7 @@ Lost = Counter[str]
 """Counts of what could not be converted, by name."""
 ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
 """Places of attribution; ``keep`` does not move it."""
+TAGS: Final = "tags of entries"
 BEHIND: Final = "entries with bytes behind their records"
 NO_LOG: Final = "entries that hold no log"
 """Losses of rings' entries."""
@@ -110,6 +114,8 @@ def to_legacy(
     where = "put into messages" if fold else "left out"
     if entry.file is not None:
         lost[f"files and lines ({where})"] += 1
+    elif entry.line is not None:
+        lost["lines without a file"] += 1
     if entry.args:
         lost[f"keys ({where})"] += len(entry.args)
     if fold:
@@ -167,7 +173,7 @@ def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
     bits = log.tag_bits
     if not log.control:
         bits = tag_of_entry(tag, lost)
-    elif _last(log.args, wire.CONTROL_ROLLED_OUT, "uint64") is not None:
+    elif rolled_out_of(log) is not None:
         bits = wire.CONTROL | tag_of_entry(tag, lost)
     return log if bits == log.tag_bits else log.edited(tag_bits=bits)
 
@@ -176,7 +182,7 @@ def tag_of_entry(tag: int, lost: Lost) -> int:
     """Return the tag for a record of a ring's entry; 0, counted as lost, beyond 31 bits."""
     if tag < wire.CONTROL:
         return tag
-    lost["tags of entries"] += 1
+    lost[TAGS] += 1
     return 0
 
 
@@ -186,21 +192,25 @@ def legacy(
     *,
     fold: bool = True,
     redactor: Redactor | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[LogFileRecord]:
     """Yield the logs of any format as a container of legacy packets: its header, then packets.
 
     Packets pass unchanged, except for redaction; other records pass through ``to_legacy``.
+    ``options`` are the reader's.
     """
     yield StreamHeader()
     meaning: Meaning | None = None
     for record in records:
+        if isinstance(record, StreamHeader):
+            continue
         if isinstance(record, LegacyPacket):
             kept = record if redactor is None else redactor.redact(record)
             if kept is not None:
                 yield kept
             continue
         if meaning is None:
-            meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", {})
+            meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", options)
         entry = meaning.entry(record)
         if entry is None:
             _leave(record, lost)
@@ -286,18 +296,16 @@ class AttributionConverter:
 
     def _control(self, record: LogRecord) -> list[LogFileRecord]:
         tag = record.tag_bits & wire.COMPONENT
-        rolled_out = _last(record.args, wire.CONTROL_ROLLED_OUT, "uint64")
-        moniker = _last(record.args, wire.MANIFEST_MONIKER, "string")
-        url = _last(record.args, wire.MANIFEST_URL, "string")
-        if rolled_out is None and moniker is not None and url is not None:
-            self._named[tag] = moniker, url
+        rolled_out, component = rolled_out_of(record), component_of(record)
+        if rolled_out is None and component is not None:
+            self._named[tag] = component
             mine = self._taken.pop(tag, None)
             if mine is not None:  # the input uses this tag: assign another to our component
                 del self._tags[mine]
         if self.to == "manifest":
             return [record]
         if rolled_out is None:
-            if moniker is None or url is None:
+            if component is None:
                 self.lost["control records"] += 1
             return []
         if self.to == "in_record" and tag in self._named:
@@ -431,6 +439,19 @@ def rolled_out_record(tag: int, count: int, time: int) -> LogRecord:
         tag_bits=wire.CONTROL | tag,
         args=(Argument(name=wire.CONTROL_ROLLED_OUT, type="uint64", value=count),),
     )
+
+
+def rolled_out_of(record: LogRecord) -> int | None:
+    """Return the count of lost logs of a control record; None for a manifest."""
+    count: int | None = _last(record.args, wire.CONTROL_ROLLED_OUT, "uint64")
+    return count
+
+
+def component_of(record: LogRecord) -> tuple[str, str] | None:
+    """Return moniker and url of a manifest; None if it lacks one."""
+    moniker = _last(record.args, wire.MANIFEST_MONIKER, "string")
+    url = _last(record.args, wire.MANIFEST_URL, "string")
+    return None if moniker is None or url is None else (moniker, url)
 
 
 def _last(args: Iterable[Argument], name: str, type: str) -> Any:

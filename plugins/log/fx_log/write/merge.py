@@ -1,26 +1,30 @@
-"""Merges the logs of several captures, of any format, into one file.
+"""Merges the logs of several captures, of any format, into one file, in the order of time.
 
-Each row of a table `logs` becomes a structured record, or a legacy packet; the captures follow one
-another. Memory is bounded: the tables are read in batches.
+Records that have the form of the output are copied as bytes: structured records, those of rings
+too, or legacy packets. Rows of `logs` of other captures are encoded into a temporary file. Memory
+holds the place, size, time and tag of each record. The records of a single capture keep their
+order.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.export.presentation import SIGNED, UNSIGNED, Head, left_out, walk
-from fx_log.format import ArgType, Argument
-from fx_log.read.decoder import RecordDecoder
-from fx_log.read.entries import Entry, split_attribution
-from fx_log.read.records import StreamHeader
-from fx_log.severity import LEVELS, Level
+from fx_log.format import ArgType, LegacyPacket, LogRecord
+from fx_log.read.capture import LogCapture, StreamCapture, frames_of
+from fx_log.read.decoder import STATE
+from fx_log.read.framing import PacketFramer
+from fx_log.read.records import Damaged, Padding, StreamHeader
+from fx_log.severity import Level
 from fx_log.write.arguments import (
     MAX_VALUE_WORDS,
     argument_bytes,
@@ -29,34 +33,49 @@ from fx_log.write.arguments import (
     shortened,
     text_argument,
 )
-from fx_log.write.convert import BEHIND, NO_LOG, only_rolled_out, tag_of_entry, to_legacy
+from fx_log.write.convert import (
+    ATTRIBUTIONS,
+    BEHIND,
+    NO_LOG,
+    TAGS,
+    component_of,
+    convert_attribution,
+    legacy,
+    manifest_record,
+    rolled_out_of,
+    structured,
+)
 from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
 from fx_log.write.sinks import verbose_severity
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
-from fxframework.model.capture import Capture
-from fxframework.model.strings import StringPool
+from fxframework.io.source import Source, spool_file
+from fxframework.io.words import WORD
+from fxframework.model.capture import Capture, OpenRequest, Window
+from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["Merger", "PacketMerger", "open_merge", "open_stream_merge"]
 
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
 BUFFER: Final = 1 << 20
 CACHED: Final = 1 << 16
 """Number of distinct arguments whose bytes are cached."""
-_KNOWN: Final = {name.encode(): int(kind) for name, kind in wire.WELL_KNOWN.items()}
+_ATTRIBUTION: Final = {
+    wire.MONIKER: ArgType.STRING, wire.URL: ArgType.STRING, wire.ROLLED_OUT: ArgType.UINT64,
+}  # fmt: skip
+_KNOWN: Final = {
+    name.encode(): int(kind) for name, kind in {**wire.WELL_KNOWN, **_ATTRIBUTION}.items()
+}
 SHORT: Final = 4096
 """Longest text that is cached, in bytes."""
+EARLIEST: Final = -(1 << 63)
 _MESSAGE: Final = name_head("message")
 _WORD: Final = struct.Struct("<Q").pack
-_LENGTH: Final = struct.Struct("<I").pack
 _INT64: Final = struct.Struct("<q").pack
-_UNKNOWN: Final = wire.UNKNOWN_COMPONENT.encode()
-_OF_RINGS: Final = {
-    rules.ENTRY_WITHOUT_RECORD.code: NO_LOG,
-    rules.ENTRY_TRAILING_BYTES.code: BEHIND,
-}
-"""Losses of a ring that rows do not show, by the finding that counts them."""
+TIME_AT: Final = LegacyPacket.layout.place("timestamp").offset
 
 
 class _Key(NamedTuple):
@@ -113,230 +132,118 @@ class _Shape(NamedTuple):
     place: bytes
     """file and line."""
     tags: bytes
-    who: tuple[bytes, bytes] | None
-    """Moniker and url."""
+    tag: int
+    """The tag of the component; 0 without one."""
 
 
-class _MergerBase:
-    """Base of both mergers."""
+def _whole(capture: Capture) -> Capture:
+    """Return the capture of which one shows a part, or itself."""
+    return capture.whole if isinstance(capture, Window) else capture
 
-    def __init__(self, sink: Sink, redactor: Redactor | None) -> None:
-        self._sink = sink
-        self._redactor = redactor
-        self._buffer = bytearray()
-        self._dropped: Counter[str] = Counter()
-        self._pool: StringPool
 
-    def write(self, capture: Capture) -> None:
-        """Write the logs of a capture."""
+def _is_legacy(capture: Capture) -> bool:
+    return capture.format.startswith("log-legacy")
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+class _LogRows:
+    """Encodes the rows of `logs` of a capture as structured records; manifests name components."""
+
+    def __init__(self, capture: Capture, dropped: Counter[str]) -> None:
+        self._capture = capture
         self._pool = capture.strings
-        self._begin(capture)
-        placeless: Counter[str] = Counter()
-        packets = capture.format.startswith("log-legacy")
-        for row in _rows(capture, placeless):
-            if packets and row.verbosity:  # of 2022: the packet's severity meant a verbosity
-                head = row.head._replace(severity=verbose_severity(row.verbosity))
-                self._row(row._replace(head=head, verbosity=0))
-            else:
-                self._row(row)
-            if len(self._buffer) >= BUFFER:
-                self._flush()
-        # They get new tags, or are counted when they do not.
-        placeless.pop("ids of components that nothing names", None)
-        self._dropped += placeless + left_out(capture)
-        if capture.format == "log-ring":
-            capture.scan()
-            for code, what in _OF_RINGS.items():
-                self._dropped[what] += capture.diagnostics.counts.get(code, 0)
-        if capture.utc_offset_ns is not None:
-            self._dropped["the offset from UTC"] += 1
-
-    def close(self) -> Mapping[str, int]:
-        """Write the held-back records. Return the counts of what could not be written, by name."""
-        self._end()
-        self._flush()
-        if self._redactor is not None:
-            for what, count in self._redactor.counts.items():
-                self._dropped[f"redacted: {what}"] += count
-            for key in self._redactor.absent:
-                self._dropped[f"to be redacted, but not there: {key}"] += 1
-        return +self._dropped
-
-    def _begin(self, capture: Capture) -> None: ...
-
-    def _end(self) -> None: ...
-
-    def _row(self, row: _Row) -> None:
-        raise NotImplementedError
-
-    def _flush(self) -> None:
-        self._sink.write(self._buffer)
-        self._buffer = bytearray()
-
-
-def _rows(capture: Capture, dropped: Counter[str]) -> Iterator[_Row]:
-    for batch in walk(capture, _keys, dropped):
-        heads = {head: Head.of(head) for head in set(batch.heads)}
-        yield from map(
-            _Row,
-            np.asarray(batch.ts).tolist(),
-            map(heads.__getitem__, batch.heads),
-            batch.messages.raw(),
-            batch.args,
-            batch.dropped,
-            batch.rolled_out,
-            batch.verbosity,
-        )
-
-
-def _is_bare(row: _Row) -> bool:
-    """Return whether a row is only a count of logs rolled out, from a control record."""
-    head = row.head
-    return bool(row.rolled_out) and not (head.given or row.keys or head.tags or head.file >= 0)
-
-
-def _severity(head: Head) -> int:
-    """Return the severity byte; INFO if the capture's format has no severities."""
-    return head.severity if head.level >= 0 else int(Level.INFO)
-
-
-# --- Structured records ---------------------------------------------------------------------------
-
-
-class Merger(_MergerBase):
-    """Writes logs as structured records (``fxframework.registry.ExportSession``).
-
-    ``attribution`` selects the place of attribution: ``manifest`` (a tag, named by a control record
-    before its first log), ``in_record`` (moniker and url at the end) or ``none``. Tags count up
-    from 1. Counts of logs rolled out become control records, or arguments of the log.
-    """
-
-    def __init__(
-        self, sink: Sink, *, attribution: str = "manifest", redactor: Redactor | None = None
-    ) -> None:
-        super().__init__(sink, redactor)
-        self._attribution = attribution
-        self._tags: dict[tuple[bytes, bytes], int] = {}
-        self._next = 1
-        self._given: set[int] = set()
-        self._used: set[int] = set()
-        """Tags of rings' entries, which are kept."""
-        self._decoder = RecordDecoder("log")
-        self._encoder = RecordEncoder("log")
+        self._dropped = dropped
+        self._components: dict[tuple[bytes, bytes], int] = {}
+        """Tags of components, by moniker and url."""
         self._texts: dict[int, bytes] = {}
         self._names: dict[int, tuple[int, bytes]] = {}
         self._arguments: dict[tuple[int, int], bytes] = {}
         self._shapes: dict[Head, _Shape] = {}
-        self._endings: dict[tuple[int, int], bool] = {}
-        self._own = False
-        self._rolled_out: Counter[tuple[bytes, bytes]] = Counter()
+        self._manifests = b""
+        """Those of components that are new in a row."""
 
-    def _begin(self, capture: Capture) -> None:
-        # Codes belong to one capture's pool.
-        self._texts, self._names, self._arguments, self._shapes = {}, {}, {}, {}
-        self._endings = {}
-        self._own = "log_tags" in capture.schemas
+    def pieces(self) -> Iterator[bytearray]:
+        """Yield the records, in pieces."""
+        packets = _is_legacy(self._capture)
+        buffer = bytearray()
+        for batch in walk(self._capture, _keys, self._dropped):
+            heads = {head: Head.of(head) for head in set(batch.heads)}
+            for row in map(
+                _Row,
+                np.asarray(batch.ts).tolist(),
+                map(heads.__getitem__, batch.heads),
+                batch.messages.raw(),
+                batch.args,
+                batch.dropped,
+                batch.rolled_out,
+                batch.verbosity,
+            ):
+                if packets and row.verbosity:  # of 2022: the packet's severity meant a verbosity
+                    head = row.head._replace(severity=verbose_severity(row.verbosity))
+                    buffer += self._record(row._replace(head=head, verbosity=0))
+                else:
+                    buffer += self._record(row)
+            if len(buffer) >= BUFFER:
+                yield buffer
+                buffer = bytearray()
+        yield buffer
 
-    def _end(self) -> None:
-        rest = sum(self._rolled_out.values())
-        if rest:
-            self._dropped["logs rolled out after which nothing was logged"] += rest
-
-    def _row(self, row: _Row) -> None:
+    def _record(self, row: _Row) -> bytes:
+        """Return the record of a row, with those that it needs before it."""
         shape = self._shapes.get(row.head)
         try:
             if shape is None:
                 shape = self._shape(row.head)
         except WriteRefusedError:
             self._dropped["logs"] += 1
-            return
-        who, kept = shape.who, row.head.tag if shape.who is None else 0
-        if self._attribution == "none" and (who is not None or kept):
-            self._dropped["components"] += 1
-            who, kept = None, 0
-        bare = bool(row.rolled_out) and _is_bare(row)
-        tag, tail, count = self._place(who, row, bare=bare)
-        if kept:
-            tag = self._kept(kept)
-        if count:
-            body = argument_bytes(wire.CONTROL_ROLLED_OUT, ArgType.UINT64, count)
-            self._put(shape.severity if bare else Level.INFO, row.ts, wire.CONTROL | tag, body)
-        if bare:
-            return
+            return b""
+        if row.rolled_out:
+            self._dropped["counts of logs rolled out"] += 1
+        before, self._manifests = self._manifests, b""
         message = row.message if row.head.has_message else None
         try:
-            body = self._body(row, shape, message, tail)
-            self._put(shape.severity, row.ts, tag, body)
+            return before + self._whole(row, shape, self._body(row, shape, message))
         except WriteRefusedError:  # logs of other formats may be larger than a record
-            self._cut(row, shape, tag, tail)
+            return before + self._cut(row, shape)
 
-    def _cut(self, row: _Row, shape: _Shape, tag: int, tail: bytes) -> None:
-        """Write a part of a log that is too large: cut its message, then leave out its keys."""
-        self._dropped["logs, in part"] += 1
+    @staticmethod
+    def _whole(row: _Row, shape: _Shape, body: bytes) -> bytes:
+        return record_bytes(shape.severity, row.ts, body, tag_bits=shape.tag)
+
+    def _cut(self, row: _Row, shape: _Shape) -> bytes:
+        """Return a part of a log that is too large: cut its message, then leave out its keys."""
         for kept in (row, row._replace(keys=())):
             try:
-                rest = len(self._body(kept, shape, b"", tail))
+                rest = len(self._body(kept, shape, b""))
             except WriteRefusedError:
                 continue
             room = 8 * MAX_VALUE_WORDS - rest
             if room < 0:
                 continue
+            self._dropped["logs, in part"] += 1
             if len(kept.keys) < len(row.keys):
                 self._dropped["keys"] += len(row.keys)
             message = shortened(row.message, min(room, wire.MAX_STRING))
-            self._put(shape.severity, row.ts, tag, self._body(kept, shape, message, tail))
-            return
+            return self._whole(row, shape, self._body(kept, shape, message))
         self._dropped["logs"] += 1
+        return b""
 
-    def _put(self, severity: int, time: int, tag_bits: int, body: bytes) -> None:
-        record = record_bytes(severity, time, body, tag_bits=tag_bits)
-        if self._redactor is not None:
-            for one in self._decoder.records(record):
-                kept = self._redactor.redact(one)
-                record = b"" if kept is None else self._encoder.encode(kept)
-        self._buffer += record
-
-    # --- attribution ---
-
-    def _place(
-        self, who: tuple[bytes, bytes] | None, row: _Row, *, bare: bool
-    ) -> tuple[int, bytes, int]:
-        """Return a record's tag, its trailing arguments, and the logs rolled out before it."""
-        if who is None:
-            return 0, b"", row.rolled_out
-        named = who != (_UNKNOWN, b"")
-        if self._attribution == "manifest" or not named:
-            tag = self._tags.get(who)
-            if tag is None:
-                while self._next in self._used:
-                    self._next += 1
-                tag = self._tags[who] = self._next
-                self._given.add(tag)
-                self._next += 1
-                if named:
-                    body = argument_bytes(wire.MANIFEST_MONIKER, ArgType.STRING, who[0])
-                    body += argument_bytes(wire.MANIFEST_URL, ArgType.STRING, who[1])
-                    self._put(Level.INFO, 0, wire.CONTROL | tag, body)
-            return tag, b"", row.rolled_out
-        count = row.rolled_out + self._rolled_out.pop(who, 0)
-        if bare:  # the component's next log carries the count
-            self._rolled_out[who] = count
-            return 0, b"", 0
-        tail = argument_bytes(wire.MONIKER, ArgType.STRING, who[0])
-        tail += argument_bytes(wire.URL, ArgType.STRING, who[1])
-        if count:
-            tail += argument_bytes(wire.ROLLED_OUT, ArgType.UINT64, count)
-        return 0, tail, 0
-
-    def _kept(self, tag: int) -> int:
-        """Return the tag of a ring's entry without a name; 0 if it would name another component."""
-        if tag in self._given:
-            self._dropped["tags of entries"] += 1
+    def _tag(self, head: Head) -> int:
+        """Return the tag of a component; that of a new one gets a manifest."""
+        if head.component < 0:
             return 0
-        tag = tag_of_entry(tag, self._dropped)
-        if tag:
-            self._used.add(tag)
-        return tag
+        who = self._text(head.component), self._text(head.url)
+        if who not in self._components:
+            tag = len(self._components) + 1
+            self._manifests += manifest_record(tag, *map(_decoded, who)).pack()
+            self._components[who] = tag
+        return self._components[who]
 
     # --- arguments ---
 
@@ -351,21 +258,18 @@ class Merger(_MergerBase):
             place += argument_bytes("file", ArgType.STRING, self._text(head.file))
         if head.line is not None:
             place += argument_bytes("line", ArgType.UINT64, head.line)
-        who = None
-        if head.component >= 0:
-            who = self._text(head.component), self._text(head.url)
         shape = _Shape(
-            severity=_severity(head),
+            severity=head.severity if head.level >= 0 else int(Level.INFO),
             start=start,
             place=place,
             tags=b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags),
-            who=who,
+            tag=self._tag(head),
         )
         if len(self._shapes) < CACHED:
             self._shapes[head] = shape
         return shape
 
-    def _body(self, row: _Row, shape: _Shape, message: bytes | None, tail: bytes) -> bytes:
+    def _body(self, row: _Row, shape: _Shape, message: bytes | None) -> bytes:
         """Return the arguments, in the order of the reference writer."""
         parts = [shape.start]
         if row.dropped:
@@ -375,15 +279,7 @@ class Merger(_MergerBase):
             parts.append(argument_bytes("verbosity", ArgType.INT64, row.verbosity))
         if message is not None:
             parts.append(text_argument(*_MESSAGE, message))
-        keys = [self._argument(key) for key in row.keys]
-        if not shape.tags and row.keys and self._names_a_component(row.keys[-1]):
-            parts = [*keys, *parts]  # at the end it would be read as attribution
-            if not any(parts[len(keys) :]):
-                self._dropped["keys"] += len(keys)
-                parts = []
-        else:
-            parts += keys
-        return b"".join((*parts, shape.tags, tail))
+        return b"".join((*parts, *map(self._argument, row.keys), shape.tags))
 
     def _text(self, code: int) -> bytes:
         text = self._texts.get(code)
@@ -412,131 +308,302 @@ class Merger(_MergerBase):
 
     def _made(self, name: bytes, kind: int, value: Any) -> bytes:
         if kind < 0:
-            data, kind = self._text(value), -1 - kind
-            if self._own:  # the words after the name, unchanged
-                text = name.decode(errors="surrogateescape")
-                return Argument(name=text, type=kind, value=data).pack()
             self._dropped["values that are bytes"] += 1
             return b""
-        if not self._own and _KNOWN.get(name) == kind:
+        if _KNOWN.get(name) == kind:
             self._dropped["names of keys, which got an underscore"] += 1
             name += b"_"
         return argument_bytes(name, kind, value)
 
-    def _names_a_component(self, key: _Key) -> bool:
-        if key.kind < 0:
-            return False
-        known = self._endings.get((key.name, key.kind))
-        if known is None:
-            name = self._text(key.name).decode(errors="surrogateescape")
-            argument = Argument(name=name, type=wire.ARG_NAMES[key.kind])
-            known = bool(split_attribution((argument,))[1])
-            self._endings[key.name, key.kind] = known
-        return known
+
+# --- Merging --------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """The records of a capture: bytes, and columns of where in them each lies and what it says."""
+
+    data: U8
+    columns: dict[str, I64]
+    """``starts``, ``lengths`` and ``ts``; of structured records also ``tags``, their tag bits, and
+    ``components``, the number of what a manifest names (of other records -1)."""
+
+
+class _MergerBase:
+    """Base of both mergers (``fxframework.registry.ExportSession``)."""
+
+    opening = b""
+    """The bytes before the first record."""
+    losses: ClassVar[Mapping[str, str]]
+    """What findings of a capture count that is left out."""
+
+    def __init__(self, sink: Sink, redactor: Redactor | None) -> None:
+        self._sink = sink
+        self._redactor = redactor
+        self._dropped: Counter[str] = Counter()
+        self._parts: list[_Part] = []
+
+    def write(self, capture: Capture) -> None:
+        """Add the logs of a capture, whose bytes ``close`` copies."""
+        self._parts.append(self._part(self._prepared(capture)))
+        self._dropped += left_out(capture)
+        capture.scan()
+        for code, what in self.losses.items():
+            self._dropped[what] += capture.diagnostics.counts.get(code, 0)
+        if capture.utc_offset_ns is not None:
+            self._dropped["the offset from UTC"] += 1
+
+    def close(self) -> Mapping[str, int]:
+        """Write the records. Return the counts of what could not be written, by name."""
+        self._sink.write(self.opening)
+        if self._parts:
+            self._write()
+        if self._redactor is not None:
+            for what, count in self._redactor.counts.items():
+                self._dropped[f"redacted: {what}"] += count
+            for key in self._redactor.absent:
+                self._dropped[f"to be redacted, but not there: {key}"] += 1
+        return +self._dropped
+
+    def _prepared(self, capture: Capture) -> Capture:
+        """Return a capture with the records to write for one."""
+        raise NotImplementedError
+
+    def _spooled(self, kind: type[LogCapture], pieces: Iterable[bytes | bytearray]) -> LogCapture:
+        """Return a capture of bytes, which are kept in a temporary file."""
+        name = self._sink.name
+        with spool_file() as spool:
+            sink = Sink(spool, name=name)
+            sink.budget = self._sink.budget
+            for piece in pieces:
+                sink.write(piece)
+            return kind(Source.spooled(spool, name=name), OpenRequest())
+
+    def _part(self, capture: Capture) -> _Part:
+        """Return the records of a capture."""
+        whole = _whole(capture)
+        assert isinstance(whole, LogCapture)  # noqa: S101 (`_prepared` sees to it)
+        framer = whole.framer()
+        data = framer.data if isinstance(framer, PacketFramer) else framer.words
+        batches = list(frames_of(framer))
+        frames = {
+            name: np.concatenate([np.zeros(0, np.int64), *(each[name] for each in batches)])
+            for name in ("begins", "ends", "starts", "tags")
+        }
+        if isinstance(capture, Window):
+            keep = ~np.isin(frames["begins"], capture.offsets_left_out())
+            frames = {name: column[keep] for name, column in frames.items()}
+        return self._placed(whole.format, np.asarray(data).view(np.uint8), frames)
+
+    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
+        """Return the records that some frames are."""
+        raise NotImplementedError
+
+    def _write(self) -> None:
+        """Write the records in the order of time; those of a single capture in their own."""
+        columns = {
+            name: np.concatenate([part.columns[name] for part in self._parts])
+            for name in self._parts[0].columns
+        }
+        ts = columns["ts"]
+        several = len(self._parts) > 1
+        order = np.argsort(ts, kind="stable") if several else np.arange(ts.size)
+        ends = np.cumsum(columns["lengths"][order])
+        cuts = np.arange(BUFFER, int(ends[-1]) if ends.size else 0, BUFFER)
+        for rows in np.split(order, np.searchsorted(ends, cuts)):
+            self._sink.write(self._gathered(rows, columns).data.data)
+
+    def _gathered(self, rows: I64, columns: Mapping[str, I64]) -> TextColumn:
+        """Return the bytes of the records of some rows, in this order."""
+        bounds = np.cumsum([part.columns["ts"].size for part in self._parts])
+        of_parts = np.searchsorted(bounds, rows, "right")
+        grouped = np.argsort(of_parts, kind="stable")
+        begins = rows - np.append(0, bounds)[of_parts]
+        lengths = columns["lengths"][rows]
+        pieces = []
+        for part, mine in zip(
+            self._parts,
+            np.split(grouped, np.searchsorted(of_parts[grouped], np.arange(1, bounds.size))),
+            strict=True,
+        ):
+            starts = part.columns["starts"][begins[mine]]
+            pieces.append(TextColumn.gather(part.data, starts, lengths[mine]).data)
+        places = np.empty_like(rows)
+        places[grouped] = np.cumsum(lengths[grouped]) - lengths[grouped]
+        return TextColumn.gather(np.concatenate(pieces), places, lengths)
+
+
+def _sound(capture: Capture) -> Iterator[Any]:
+    """Yield the records of a capture, without damage and padding."""
+    return (r for r in capture.checked_records() if not isinstance(r, Damaged | Padding))
+
+
+class Merger(_MergerBase):
+    """Merges logs into structured records.
+
+    ``attribution`` selects the place of attribution: ``manifest`` (a tag, named by a control
+    record), ``in_record`` (moniker and url at the end), ``none`` or ``keep``. A tag that captures
+    use for different components is changed in the later one. Manifests of several captures come
+    first.
+    """
+
+    losses: ClassVar[Mapping[str, str]] = {
+        rules.ENTRY_WITHOUT_RECORD.code: NO_LOG,
+        rules.ENTRY_TRAILING_BYTES.code: BEHIND,
+    }
+
+    def __init__(self, sink: Sink, *, attribution: str, redactor: Redactor | None) -> None:
+        super().__init__(sink, redactor)
+        self._attribution = attribution
+        self._components: dict[tuple[str, str], int] = {}
+        """Numbers of components, by moniker and url."""
+        self._owners: dict[int, int] = {0: ~0}
+        """The component of each tag: its number, or ~tag where nothing names it."""
+        self._moved: dict[int, int] = {}
+        """New tags of components."""
+        self._free = wire.CONTROL - 1
+
+    def _prepared(self, capture: Capture) -> Capture:
+        own = isinstance(_whole(capture), LogCapture) and not _is_legacy(capture)
+        if not own:
+            capture = self._spooled(LogCapture, _LogRows(capture, self._dropped).pieces())
+        to = self._attribution
+        if to == "keep" and own and capture.request.options.get("suffix"):
+            to = "manifest"
+        if to == ("keep" if own else "manifest") and self._redactor is None:
+            return capture
+        lost: Counter[str] = Counter()
+        records = _sound(capture)
+        if capture.format == "log-ring":
+            records = structured(records, lost)
+        if to != "keep":
+            records = convert_attribution(records, to, self._dropped)
+        if self._redactor is not None:
+            records = filter(None, map(self._redactor.redact, records))
+        made = self._spooled(LogCapture, map(RecordEncoder("log").encode, records))
+        self._dropped[TAGS] += lost[TAGS]
+        return made
+
+    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
+        words, starts = data.view(np.int64), frames["starts"]
+        heads, ts = words[starts], words[starts + 1]
+        lengths = WORD * wire.SIZE.get(heads)
+        tags = wire.HEADER_TAG.get(heads)
+        components = np.full(starts.size, -1)
+        named = np.zeros(starts.size, np.bool_)
+        for row in np.flatnonzero(tags & wire.CONTROL).tolist():
+            at = WORD * int(starts[row])
+            record, _ = LogRecord.unpack(data.data, at, at + int(lengths[row]), STATE)
+            if rolled_out_of(record) is None:
+                named[row] = True
+                component = component_of(record)
+                if component is not None:
+                    number = self._components.setdefault(component, len(self._components))
+                    components[row], ts[row] = number, EARLIEST
+        if form == "log-ring":
+            odd = ~named & (frames["tags"] >> wire.CONTROL.bit_length() - 1 != 0)
+            self._dropped[TAGS] += int(np.count_nonzero(odd))
+            of_entries = np.where(odd, 0, frames["tags"]) | tags & wire.CONTROL
+            tags = np.where(named, tags, of_entries)
+        columns = {"starts": WORD * starts, "lengths": lengths, "ts": ts, "tags": tags}
+        return _Part(data, columns | {"components": components})
+
+    def _write(self) -> None:
+        if len(self._parts) > 1:
+            for part in self._parts:
+                self._retag(part.columns)
+        super()._write()
+
+    def _gathered(self, rows: I64, columns: Mapping[str, I64]) -> TextColumn:
+        made = super()._gathered(rows, columns)
+        words, heads = made.data.view(np.int64), made.offsets[:-1] // WORD
+        words[heads] &= ~wire.HEADER_TAG.mask
+        words[heads] |= columns["tags"][rows] << wire.HEADER_TAG.low
+        return made
+
+    def _retag(self, columns: dict[str, I64]) -> None:
+        """Change tags of a part that are those of other components."""
+        tags, named = columns["tags"] & wire.COMPONENT, columns["components"]
+        # A manifest holds up to the next one of its tag.
+        order = np.argsort(tags, kind="stable")
+        begins = np.diff(tags[order], prepend=-1) != 0
+        holding = np.where(begins | (named[order] >= 0), np.arange(tags.size), 0)
+        components = np.empty_like(named)
+        components[order] = named[order][np.maximum.accumulate(holding)]
+        pairs, which = np.unique(components * wire.CONTROL + tags, return_inverse=True)
+        new = [self._tag(*divmod(pair, wire.CONTROL)) for pair in pairs.tolist()]
+        columns["tags"] += np.array(new, np.int64)[which] - tags
+
+    def _tag(self, component: int, tag: int) -> int:
+        """Return the tag of a component: its own, unless that is another's."""
+        owner = ~tag if component < 0 else component
+        if self._owners.setdefault(tag, owner) == owner:
+            return tag
+        if owner not in self._moved:
+            while self._free in self._owners:
+                self._free -= 1
+            self._owners[self._free] = owner
+            self._moved[owner] = self._free
+        return self._moved[owner]
 
 
 def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
     """Open a session that merges captures into structured records.
 
-    ``attribution`` selects the place of attribution, by default (``keep``) manifests;
-    ``redact_keys`` and ``redact_pattern`` select the data to remove. Raises UsageError for an
-    invalid value.
+    ``attribution`` selects the place of attribution, by default where it is (``keep``), or
+    manifests for other formats; ``redact_keys`` and ``redact_pattern`` select the data to remove.
+    Raises UsageError for an invalid value.
     """
     attribution = options.get("attribution") or "keep"
-    if attribution == "keep":
-        attribution = "manifest"
-    if attribution not in ("manifest", "in_record", "none"):
+    if attribution not in ATTRIBUTIONS:
         raise UsageError(
             f"invalid attribution {attribution!r}",
-            remedy="use keep, manifest, in_record or none",
+            remedy=f"use one of {', '.join(ATTRIBUTIONS)}",
         )
     return Merger(sink, attribution=attribution, redactor=Redactor.of(options))
 
 
-# --- Legacy packets -------------------------------------------------------------------------------
-
-
 class PacketMerger(_MergerBase):
-    """Writes logs as a container of legacy packets (``fxframework.registry.ExportSession``).
+    """Merges logs into a container of legacy packets."""
 
-    A packet cannot hold file, line and keys: with ``fold`` they go into the message.
-    """
+    opening = StreamHeader().pack()
+    losses: ClassVar[Mapping[str, str]] = {
+        rules.WELL_KNOWN_TWICE.code: "arguments that a later one of the name replaces",
+    }
 
-    def __init__(self, sink: Sink, *, fold: bool = True, redactor: Redactor | None = None) -> None:
+    def __init__(self, sink: Sink, *, fold: bool, redactor: Redactor | None) -> None:
         super().__init__(sink, redactor)
         self._fold = fold
-        self._buffer += StreamHeader().pack()
-        self._texts: list[str] = []
-        self._tags: dict[tuple[bytes, ...], list[str]] = {}
 
-    def _begin(self, capture: Capture) -> None:  # noqa: ARG002 (the interface of the base)
-        self._texts = []
-
-    def _row(self, row: _Row) -> None:
-        entry = self._entry(row)
-        if only_rolled_out(entry):
-            self._dropped["counts of logs rolled out"] += 1
-            return
-        packet = to_legacy(entry, self._dropped, fold=self._fold, redactor=self._redactor)
-        data = packet.pack()
-        self._buffer += _LENGTH(len(data)) + data
-
-    def _entry(self, row: _Row) -> Entry:
-        head = row.head
-        severity = _severity(head)
-        return Entry(
-            ts=row.ts,
-            severity=severity,
-            severity_name=LEVELS[severity].name,
-            tag=head.tag,
-            pid=head.pid,
-            tid=head.tid,
-            tags=self._tags_of(head.tags),
-            component=self._text(head.component),
-            url=self._text(head.url),
-            message=_decoded(row.message) if head.has_message else None,
-            file=self._text(head.file),
-            line=head.line,
-            dropped=row.dropped,
-            rolled_out=row.rolled_out,
-            verbosity=row.verbosity or None,
-            args=[self._argument(key) for key in row.keys],
+    def _prepared(self, capture: Capture) -> Capture:
+        if not isinstance(_whole(capture), LogCapture):
+            capture = self._spooled(LogCapture, _LogRows(capture, self._dropped).pieces())
+        elif _is_legacy(capture) and self._redactor is None:
+            return capture
+        packets = legacy(
+            _sound(capture),
+            self._dropped,
+            fold=self._fold,
+            redactor=self._redactor,
+            options=capture.request.options,
+        )
+        return self._spooled(
+            StreamCapture, map(RecordEncoder(StreamCapture.format).encode, packets)
         )
 
-    def _tags_of(self, tags: tuple[bytes, ...]) -> list[str]:
-        known = self._tags.get(tags)
-        if known is None:
-            known = [_decoded(tag) for tag in tags]
-            if len(self._tags) < CACHED:
-                self._tags[tags] = known
-        return known
-
-    def _text(self, code: int) -> str | None:
-        if code < 0:
-            return None
-        # The pool grows while its capture is read.
-        while len(self._texts) <= code:
-            self._texts.append(_decoded(self._pool.bytes_of(len(self._texts))))
-        return self._texts[code]
-
-    def _argument(self, key: _Key) -> Argument:
-        name = self._text(key.name) or ""
-        if key.kind == ArgType.STRING:
-            return Argument(name=name, type="string", value=self._text(key.value) or "")
-        if key.kind < 0:
-            value = self._pool.bytes_of(key.value)
-            return Argument(name=name, type=-1 - key.kind, value=value)
-        return Argument(name=name, type=wire.ARG_NAMES[key.kind], value=key.value)
+    def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
+        starts, ends = frames["begins"], frames["ends"]
+        times = TextColumn.gather(data, frames["starts"] + TIME_AT, np.full(starts.size, 8))
+        if form == "log-legacy":  # a container has the length of each
+            data = np.concatenate((np.array([data.size], "<u4").view(np.uint8), data))
+            ends = ends + wire.STREAM_LENGTH
+        ts = times.data.view(np.int64)
+        return _Part(data, {"starts": starts, "lengths": ends - starts, "ts": ts})
 
 
 def open_stream_merge(sink: Sink, options: Mapping[str, Any]) -> PacketMerger:
     """Open a session that merges captures into legacy packets.
 
-    ``fold`` puts file, line and keys into the message; ``redact_keys`` and ``redact_pattern``
-    select the data to remove.
+    ``fold`` puts file, line and keys of other logs into the message; ``redact_keys`` and
+    ``redact_pattern`` select the data to remove.
     """
     return PacketMerger(sink, fold=bool(options.get("fold", True)), redactor=Redactor.of(options))
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode(errors="surrogateescape")
