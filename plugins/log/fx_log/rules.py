@@ -250,10 +250,10 @@ EMPTY_NAME = Rule(
 WELL_KNOWN_OF_OTHER_TYPE = Rule(
     "FXL0201",
     INFO,
-    "a well-known argument of another type",
+    "a well-known argument of another type, or a line over 32 bits",
     "docs, Logs",
     "pid, tid, line, num_dropped and dropped_logs are uint64; message, file and tag are "
-    "strings; verbosity is int64.",
+    "strings; verbosity is int64. The column `line` has 32 bits.",
     detail="{value}",
     readers="An ordinary key; in 2022 an error: UnrecognizedValue or ExpectedInteger.",
     ours="An ordinary key.",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import fxframework as fxf
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning, render_printf
 from fx_log.rules import RULES
@@ -68,6 +69,21 @@ def test_attribution_in_the_middle_is_an_ordinary_key() -> None:
     assert made.component is None
     assert [each.name for each in made.args] == ["$__moniker", "last"]
     assert found == ["FXL0207"]
+
+
+@pytest.mark.parametrize("line", [0, 2**32 - 1, 2**32, 2**63, 2**64 - 1])
+def test_a_line_that_its_column_cannot_hold_is_a_key(line: int) -> None:
+    data = log(("line", "uint64", line))
+    (made,), found = entries(data)
+    with fxf.open(data, format="log") as capture:
+        rows = list(capture.table("logs").tuples("line", "log_given"))
+        args = capture.table("args")
+        keys = list(zip(args.texts("name"), args.array("uint").tolist(), strict=True))
+    assert keys == [(each.name, each.value) for each in made.args]
+    if line < 2**32:
+        assert (rows, keys, made.line, found) == ([(line, 8)], [], line, [])
+    else:
+        assert (rows, keys, found) == ([(0, 0)], [("line", line)], ["FXL0201"])
 
 
 def test_of_attribution_the_tail_alone_is_taken() -> None:

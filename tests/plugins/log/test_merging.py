@@ -287,8 +287,11 @@ def test_suffixes_become_manifests() -> None:
 
 def test_what_packets_leave_out_of_records_is_counted() -> None:
     data = log(("message", "string", "a"), ("message", "string", "b"), ("line", "uint64", 1))
+    data += log(("message", "string", "c"), ("line", "uint64", 2**40))
     after, dropped = merged(opened(data), to=open_stream_merge)
-    assert [row["message"] for row in said(after, "log-legacy-stream")] == ["b"]
+    messages = [row["message"] for row in said(after, "log-legacy-stream")]
+    assert messages == ["b", f"c line={2**40}"]
+    assert dropped.pop("keys (put into messages)") == 1
     replaced = "arguments that a later one of the name replaces"
     assert dropped == {replaced: 1, "lines without a file": 1}
 

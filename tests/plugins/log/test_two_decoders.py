@@ -124,7 +124,7 @@ def log_row(offset: int, entry: Entry) -> Row:
         offset, entry.ts, entry.severity, entry.severity_name.encode(), entry.pid or 0,
         entry.tid or 0, octets(",".join(entry.tags)) if entry.tags else None,
         optional(entry.component), octets(entry.message or ""), optional(entry.file),
-        min(entry.line or 0, (1 << 32) - 1), entry.dropped, optional(entry.url), entry.tag,
+        entry.line or 0, entry.dropped, optional(entry.url), entry.tag,
         entry.rolled_out, entry.verbosity or 0, given,
     )  # fmt: skip
 

@@ -219,7 +219,9 @@ class Meaning:
                 if name in _ATTRIBUTION:
                     find(rules.ATTRIBUTION_NOT_LAST, argument.offset, name)
                 entry.args.append(argument)
-            elif argument.type != _TYPES[name]:
+            elif argument.type != _TYPES[name] or (
+                name == "line" and argument.value > 0xFFFFFFFF  # type: ignore[operator]
+            ):
                 find(rules.WELL_KNOWN_OF_OTHER_TYPE, argument.offset, name)
                 entry.args.append(argument)
             else:

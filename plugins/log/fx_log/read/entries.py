@@ -22,6 +22,8 @@ __all__ = ["Entry", "Meaning", "render_printf", "split_attribution"]
 
 _ATTRIBUTION = {wire.MONIKER: "string", wire.URL: "string", wire.ROLLED_OUT: "uint64"}
 _TYPES = {name: type.name.lower() for name, type in wire.WELL_KNOWN.items()}
+MAX_LINE = (1 << 32) - 1
+"""Greatest line that the column of `logs` holds."""
 _DROPPED = ("num_dropped", "dropped_logs")
 
 
@@ -192,7 +194,9 @@ class Meaning:
             if record.control and _is(argument, wire.CONTROL_ROLLED_OUT, "uint64"):
                 assert isinstance(argument.value, int)  # noqa: S101 (follows from the type)
                 entry.rolled_out = argument.value
-            elif argument.type == _TYPES.get(name):
+            elif argument.type == _TYPES.get(name) and not (
+                name == "line" and int(argument.value) > MAX_LINE
+            ):
                 self._place(entry, name, argument.value)
             else:
                 entry.args.append(argument)

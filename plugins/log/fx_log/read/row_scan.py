@@ -118,7 +118,6 @@ class RowScan(Kernel):
     def row(self, ns: i64, tags: i64) -> status:
         """Add the row of the current record; ``tags`` is the code of its joined tags."""
         row = self.logs.add_row()
-        line = self.line
         self.logs.offset[row] = self.framer.offset
         self.logs.ns[row] = ns
         self.logs.start[row] = self.message_at
@@ -131,7 +130,7 @@ class RowScan(Kernel):
         self.logs.component[row] = self.moniker
         self.logs.url[row] = self.url
         self.logs.file[row] = self.file
-        self.logs.line[row] = line if 0 <= line <= tables.LOW32 else tables.LOW32
+        self.logs.line[row] = self.line
         self.logs.tag[row] = self.framer.tag
         self.totals.severities[self.severity] += 1
         if self.moniker >= 0:

@@ -394,7 +394,8 @@ class LogScan(RowScan):
         if name == tables.EMPTY:
             return self.key()
         if name <= tables.VERBOSITY:
-            if self.kind == self.wanted_kind(name):
+            fits = name != tables.LINE or 0 <= self.value <= tables.LOW32
+            if self.kind == self.wanted_kind(name) and fits:
                 return self.well_known(name)
             self.pend(rules.WELL_KNOWN_OF_OTHER_TYPE, self.here, name)
         elif name == tables.ROLLED_OUT:
