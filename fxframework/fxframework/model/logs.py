@@ -25,6 +25,8 @@ KERNEL = "klog"
 """The component or tag of kernel logs."""
 URL = "log_url"
 """The column with the component's URL, in formats that have it."""
+GIVEN = "log_given"
+"""The column that says which of pid (2) and tid (4) a log has, in formats that have it."""
 MESSAGES = 1 << 14
 """Messages searched together."""
 UNTESTED, NO, YES = range(3)
@@ -99,8 +101,10 @@ class LogFilter:
         keep = np.ones(len(logs), np.bool_)
         if selection.min_severity is not None:
             keep &= logs.array("severity") >= selection.min_severity
-        for name, numbers in (("pid", selection.pids), ("tid", selection.tids)):
+        for name, bit, numbers in (("pid", 2, selection.pids), ("tid", 4, selection.tids)):
             if numbers:
+                if GIVEN in logs:  # 0 also means that there is none
+                    keep &= logs.array(GIVEN) & bit != 0
                 known = [number for number in numbers if 0 <= number < 1 << 64]
                 keep &= np.isin(logs.array(name), np.array(known, np.uint64))
         if selection.tags:

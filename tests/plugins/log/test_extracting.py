@@ -104,3 +104,14 @@ def test_a_part_says_what_its_writer_reports() -> None:
         "logs without their component": 1,
         "keys to be redacted that were not there": 1,
     }
+
+
+@pytest.mark.parametrize("criterion", ["pids", "tids"])
+@pytest.mark.parametrize("form", ["log", "log-ring"])
+def test_the_number_0_chooses_logs_that_give_it(form: str, criterion: str) -> None:
+    given = log(("pid", "uint64", 0), ("tid", "uint64", 0), ("message", "string", "given"))
+    data = given + text_log("not given")
+    if form == "log-ring":
+        data = ring([entry(given), entry(text_log("not given"))])
+    out, left_out = part(data, Selection(**{criterion: (0,)}), form)
+    assert (messages(out, form), left_out) == (["given"], {"logs": 1})
