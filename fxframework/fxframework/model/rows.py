@@ -105,6 +105,7 @@ def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
     mask = np.zeros(max(ids, default=-1) + 1, np.bool_)
     mask[ids] = True
     labels = [str(name) for name in table.texts("name")]
+    names_of: list[tuple[str, ...]]
     if selection.threads:
         names_of = [
             (label,) if label.startswith(UNDECLARED) else (label, str(tid), f"{pid}/{tid}")
