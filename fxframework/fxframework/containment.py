@@ -17,6 +17,8 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, NoReturn, Self, TypeVar
 
+from fxframework.errors import one_line
+
 __all__ = [
     "PATIENCE",
     "EscapeError",
@@ -54,9 +56,7 @@ def contained() -> Iterator[None]:
 
 def escape(error: BaseException) -> EscapeError:
     """Return the error for an exception that would end the program, with its traceback."""
-    text = " ".join(str(error).split())
-    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return EscapeError(message).with_traceback(error.__traceback__)
+    return EscapeError(one_line(error)).with_traceback(error.__traceback__)
 
 
 def in_time(function: Callable[[], T]) -> T:

@@ -115,6 +115,12 @@ def _rebuilt(kind: type[FxError], args: tuple[object, ...], fields: dict[str, ob
     return error
 
 
+def one_line(error: BaseException) -> str:
+    """Format an exception in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def unexpected(error: BaseException) -> FxError:
     """Return the error to report for one of Python: too little memory, the system, or a bug."""
     if isinstance(error, MemoryError):

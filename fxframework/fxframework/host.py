@@ -40,6 +40,7 @@ from fxframework.errors import (
     WriteRefusedError,
     did_you_mean,
     look_up,
+    one_line,
 )
 from fxframework.hookspecs import API, PROJECT
 from fxframework.io.budget import Budget
@@ -185,7 +186,7 @@ class Host:
                 self._manager.register(plugin, name=name)
         except Exception as error:  # noqa: BLE001 (of several types; all are listed)
             self._manager.unregister(name=name)
-            self._fail(known, _line(error), fatal=True)
+            self._fail(known, one_line(error), fatal=True)
             return known
         hooks = self._check_hooks(plugin, known)
         for kind in _KINDS:
@@ -213,7 +214,7 @@ class Host:
                 plugin = load()
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
             if self._admit(known):
-                self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
+                self._fail(known, f"cannot be imported: {one_line(error)}", fatal=True)
             return known
         return self.register(
             plugin, name=known.name, distribution=known.distribution, version=known.version
@@ -291,7 +292,7 @@ class Host:
             with contained():
                 results = in_time(lambda: [_listed(kind, result) for result in caller()])
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
-            self._fail(known, f"{kind.hook} failed: {_line(error)}")
+            self._fail(known, f"{kind.hook} failed: {one_line(error)}")
             return
         if not results:
             self._fail(
@@ -451,7 +452,7 @@ class Host:
         if plugin is None or plugin.distribution == PROJECT:
             return None
         return PluginError(
-            f"{_line(error)}, raised by the plugin {plugin.origin} in {place}",
+            f"{one_line(error)}, raised by the plugin {plugin.origin} in {place}",
             remedy=f"report it to the author of {plugin.distribution}; -v prints the traceback",
         )
 
@@ -465,7 +466,7 @@ class Host:
             try:
                 catalogue = reader.rules()
             except Exception as error:  # noqa: BLE001 (code of plugins; listed)
-                self._fail(plugin, f"the rule catalogue cannot be loaded: {_line(error)}")
+                self._fail(plugin, f"the rule catalogue cannot be loaded: {one_line(error)}")
                 continue
             for rule in catalogue.values():
                 yield rule, reader.format
@@ -553,7 +554,7 @@ class Host:
             raise
         except Exception as error:
             raise UnreadableError(
-                f"a plugin failed to open it: {_line(error)}", path=uri
+                f"a plugin failed to open it: {one_line(error)}", path=uri
             ) from error
         if found is not None and not isinstance(found, Source):
             raise UnreadableError(f"a plugin returned {found!r}, not a Source", path=uri)
@@ -574,7 +575,7 @@ class Host:
             except FxError:
                 raise
             except Exception as error:
-                message = f"a plugin failed to open it: {_line(error)}"
+                message = f"a plugin failed to open it: {one_line(error)}"
                 raise WriteRefusedError(message, path=where) from error
             if isinstance(found, Sink):
                 return found
@@ -594,7 +595,7 @@ class Host:
         for failure in ranking.failures:
             self._fail_once(
                 self.owner(failure.reader),
-                f"the sniffer of {failure.reader.format} failed: {_line(failure.error)}",
+                f"the sniffer of {failure.reader.format} failed: {one_line(failure.error)}",
             )
         return detect.choose(
             ranking, attrs.evolve(probe, name=source.name), unpacked=source.unpacked
@@ -661,7 +662,7 @@ class Host:
                 self._call(hook, impl.plugin, **arguments)
             except Exception as error:  # noqa: BLE001 (code of plugins; listed)
                 self._silenced.add((name, hook))
-                self._fail(self._plugins[name], f"{hook} failed: {_line(error)}")
+                self._fail(self._plugins[name], f"{hook} failed: {one_line(error)}")
 
     def _fail_once(self, plugin: Plugin, error: str) -> None:
         failure = PluginFailure(plugin=plugin.name, distribution=plugin.distribution, error=error)
@@ -683,7 +684,7 @@ class Host:
             try:
                 self._call("fx_cli", impl.plugin, cli=cli)
             except Exception as error:  # noqa: BLE001 (code of plugins; listed)
-                self._fail(plugin, f"fx_cli failed: {_line(error)}")
+                self._fail(plugin, f"fx_cli failed: {one_line(error)}")
             for name, command in list(cli.commands.items()):
                 if before.get(name) is command:
                     continue
@@ -762,12 +763,6 @@ def _checkout() -> list[EntryPoint]:
 
 def _names(text: str) -> set[str]:
     return set(re.split(r"[,\s]+", text.strip())) - {""}
-
-
-def _line(error: BaseException) -> str:
-    """Format an exception in one line."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _same(kind: _Kind, one: Any, other: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fxframework.analysis import significance
 from fxframework.analysis.runs import Side
+from fxframework.kit.json_fields import finite
 
 __all__ = ["Move", "moved_counters", "moved_counts", "moved_entries", "moved_waits"]
 
@@ -51,7 +52,7 @@ def moved_counters(sides: tuple[Side, Side], threshold: float, rate: float) -> S
         shown = [
             {
                 "count": sum(each.count for each in side),
-                "level": _finite(float(np.mean([each.level for each in side]))),
+                "level": finite(float(np.mean([each.level for each in side]))),
                 "rate": _mean([each.rate for each in side if each.rate is not None]),
             }
             if side
@@ -114,7 +115,7 @@ def moved_entries(sides: tuple[Side, Side], threshold: float, rate: float) -> Se
             for side in values
         ]
         shown = [
-            {"value": side[-1], "mean": _finite(float(each.mean())) if each.size else None}
+            {"value": side[-1], "mean": finite(float(each.mean())) if each.size else None}
             if side
             else None
             for side, each in zip(values, numbers, strict=True)
@@ -167,12 +168,8 @@ def _same(values: list[list[Any]]) -> bool:
     return all(one == first for side in values for one in side)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _mean(values: list[float]) -> float | None:
-    return _finite(sum(values) / len(values)) if values else None
+    return finite(sum(values) / len(values)) if values else None
 
 
 def _difference_p(before: Any, after: Any) -> float | None:

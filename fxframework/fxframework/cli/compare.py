@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from fxframework.cli.session import Session, worst
 from fxframework.cli.settings import key_value
 from fxframework.cli.text import amount, fields
 from fxframework.errors import ExitCode, UsageError
+from fxframework.kit.json_fields import finite
 
 if TYPE_CHECKING:
     from fxframework.analysis.changes import Change, Measures
@@ -269,7 +269,7 @@ def document(found: Comparison, files: Sequence[Sequence[str]]) -> dict[str, Any
         "calls": map(_change_document, found.changes),
         "explained": [
             {"path": list(one.path), **fields(one, "reason change_ns"),
-             "share": _finite(one.share), **fields(one, "before after")}
+             "share": finite(one.share), **fields(one, "before after")}
             for one in found.explained
         ],
         **{
@@ -305,12 +305,8 @@ def _measures(each: Measures | None) -> dict[str, Any] | None:
 def _ratio(ratio: Any) -> dict[str, float | None] | None:
     if ratio is None:
         return None
-    return {name: _finite(value) for name, value in ratio._asdict().items()}
+    return {name: finite(value) for name, value in ratio._asdict().items()}
 
 
 def _move_document(one: Move) -> dict[str, Any]:
     return {**one.key, **fields(one, "before after p verdict")}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

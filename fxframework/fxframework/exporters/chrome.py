@@ -19,7 +19,7 @@ from fxframework.exporters.rows import ArgumentMembers, Bounds, json_arguments, 
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, quoted
 from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, STANDARD_TABLES
@@ -83,10 +83,6 @@ def _unknown(capture: Capture, table: str) -> list[str]:
     return [c.name for c in capture.schemas[table].all_columns if c.name not in known]
 
 
-def _json(text: str | None) -> str:
-    return orjson.dumps(text or "").decode()
-
-
 class _Events:
     """Renders rows of tables as events, each behind ``BETWEEN``."""
 
@@ -103,11 +99,11 @@ class _Events:
         def text(code: int) -> str:
             return pool[code] if code >= 0 else ""
 
-        self._names = numbered(lambda code: _json(text(code)))
+        self._names = numbered(lambda code: quoted(text(code)))
         self._categories = numbered(
-            lambda code: f'"cat":{_json(text(code))},' if text(code) else ""
+            lambda code: f'"cat":{quoted(text(code))},' if text(code) else ""
         )
-        self._series = numbered(lambda code: _json(text(code) or "value"))
+        self._series = numbered(lambda code: quoted(text(code) or "value"))
         self._who = numbered(lambda thread: '"pid":{},"tid":{}'.format(*who.get(thread, (0, 0))))
         self._scopes = numbered(lambda scope: SCOPES.get(scope, "t"))
 
@@ -184,10 +180,10 @@ def _names(capture: Capture) -> Iterator[str]:
             named.add(who.pid)
             yield (
                 f'{{"name":"process_name","ph":"M","pid":{who.pid},'
-                f'"args":{{"name":{_json(who.process)}}}}}'
+                f'"args":{{"name":{quoted(who.process)}}}}}'
             )
         if who.thread is not None:
             yield (
                 f'{{"name":"thread_name","ph":"M","pid":{who.pid},"tid":{who.tid},'
-                f'"args":{{"name":{_json(who.thread)}}}}}'
+                f'"args":{{"name":{quoted(who.thread)}}}}}'
             )

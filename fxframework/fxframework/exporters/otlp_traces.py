@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fxframework.analysis.spans import Spans, links
@@ -22,7 +21,7 @@ from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, HEX16, MEMBERS, MEMBERS_END, NATURAL, TEXT
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit import otlp
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, quoted
 from fxframework.kit.row_texts import (
     BLOB,
     BOOL,
@@ -84,7 +83,7 @@ class _Attributes:
         def blob(code: int) -> str:
             return f'"{base64.b64encode(pool.bytes_of(code)).decode()}"'
 
-        values = value_forms(templates, string=lambda code: _json(pool[code]), blob=blob)
+        values = value_forms(templates, string=lambda code: quoted(pool[code]), blob=blob)
 
         def typed(kind: int, name: str, quote: str = "") -> Form:
             return Form(values[kind].value, f'{{"{name}":{quote}', f"{quote}}}}}")
@@ -177,7 +176,7 @@ class _Spans:
         def category(code: int) -> str:
             return otlp.member("fuchsia.category", otlp.string(text(code))) if text(code) else ""
 
-        self._names = Numbered(self._templates, lambda code: _json(text(code)))
+        self._names = Numbered(self._templates, lambda code: quoted(text(code)))
         self._items = [self._with_and_without_comma(each) for each in (self._thread, category)]
         self._links: Bounds = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """Sources and targets of links, by target."""
@@ -323,8 +322,4 @@ def _resource(pid: int, name: str | None) -> str:
 
 def _opened(key: str) -> str:
     """Return an attribute up to its value."""
-    return f'{{"key":{_json(key)},"value":'
-
-
-def _json(text: str) -> str:
-    return orjson.dumps(text).decode()
+    return f'{{"key":{quoted(key)},"value":'

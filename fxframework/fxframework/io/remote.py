@@ -14,6 +14,7 @@ from fxframework.errors import (
     TemporaryFileError,
     UnreadableError,
     WriteRefusedError,
+    one_line,
 )
 from fxframework.io.limits import Limits
 from fxframework.io.packing import packing_of_name
@@ -112,7 +113,7 @@ def open_source(
         raise
     except Exception as error:
         raise UnreadableError(
-            f"cannot fetch it: {_line(error)}",
+            f"cannot fetch it: {one_line(error)}",
             path=uri,
             remedy="check the address, the network and your permissions",
         ) from error
@@ -182,7 +183,7 @@ class _RemoteSink(Sink):
             raise
         except Exception as error:
             raise WriteRefusedError(
-                f"cannot send it: {_line(error)}",
+                f"cannot send it: {one_line(error)}",
                 path=self.name,
                 remedy="check the address, the network and your permissions",
             ) from error
@@ -228,8 +229,3 @@ def _remove_leftovers(fs: Any, folder: str, prefix: str) -> None:
             )
             if old or is_left(name, prefix):
                 fs.rm_file(path)
-
-
-def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

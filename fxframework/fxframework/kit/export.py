@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 
-__all__ = ["NOT_UTF8", "Export", "decoded"]
+__all__ = ["NOT_UTF8", "Export", "decoded", "quoted"]
 
 NOT_UTF8 = "strings that are not UTF-8, in part"
 
@@ -42,6 +44,11 @@ class Export(abc.ABC):
         if self._used:
             raise WriteRefusedError(what, remedy="convert the inputs one by one")
         self._used = True
+
+
+def quoted(text: str | None) -> str:
+    """Return a text, which may be absent, as a JSON string."""
+    return orjson.dumps(text or "").decode()
 
 
 def decoded(data: bytes, dropped: Counter[str] | None) -> str:

@@ -77,6 +77,11 @@ def show_text(out: dict[str, Any], key: str, text: str) -> None:
             out[f"{key}_bytes_hex"] = text.encode(errors="surrogateescape").hex()
 
 
+def finite(value: float) -> float | None:
+    """Return a finite number unchanged, None for any other."""
+    return value if math.isfinite(value) else None
+
+
 def special_double(value: float) -> str:
     """Return the name of a double that JSON cannot hold; the empty string for other doubles."""
     if math.isfinite(value):

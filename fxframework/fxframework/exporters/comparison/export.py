@@ -18,6 +18,7 @@ from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError
 from fxframework.exporters.comparison.flame import picture, sums
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import finite
 from fxframework.kit.row_texts import in_pieces
 
 __all__ = ["OUTPUTS", "write"]
@@ -100,7 +101,7 @@ def _page(found: Comparison, widths: str, timelines: Sequence[Mapping[str, Any]]
         "notes": list(found.notes),
         "widths": widths,
         "explained": [
-            [one.change_ns, _finite(one.share), cause_text(one), " > ".join(one.path)[:LONGEST]]
+            [one.change_ns, finite(one.share), cause_text(one), " > ".join(one.path)[:LONGEST]]
             for one in found.explained
         ],
         "calls": [_call(one, found.runs) for one in shown],
@@ -127,10 +128,6 @@ def _page(found: Comparison, widths: str, timelines: Sequence[Mapping[str, Any]]
     return page("fxframework.exporters.comparison", "compare", data)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _plain(shown: Mapping[str, Any] | None) -> str:
     if shown is None:
         return "–"
@@ -152,8 +149,8 @@ def _call(one: Change, runs: tuple[int, int]) -> list[Any]:
         one.verdict,
         one.label[:LONGEST],
         None if ratio is None else ratio.estimate,
-        None if ratio is None else _finite(ratio.low),
-        None if ratio is None else _finite(ratio.high),
+        None if ratio is None else finite(ratio.low),
+        None if ratio is None else finite(ratio.high),
         one.change_ns(runs),
         *sides,
         where_text(one.where),

@@ -13,6 +13,7 @@ from fxframework.analysis.tree import call_tree
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
+from fxframework.kit.json_fields import finite
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, utc_text
 from fxframework.model.schema import ASYNC, LOG_LEVELS
@@ -293,7 +294,7 @@ class HtmlExport(Export):
                 {
                     "label": label[:LONGEST_TEXT],
                     "start": times[rows].tolist(),
-                    "value": [_number(value) for value in values[rows].tolist()],
+                    "value": [finite(value) for value in values[rows].tolist()],
                 }
             )
 
@@ -400,8 +401,3 @@ def _findings(capture: Capture) -> dict[str, Any]:
         for finding in found[: MOST["findings"]]
     ]
     return {"findings": shown, "counts": dict(capture.diagnostics.counts)}
-
-
-def _number(value: float) -> float | None:
-    """Return a finite value unchanged, and None for any other."""
-    return value if np.isfinite(value) else None

@@ -14,12 +14,12 @@ from fx_inspect.export.presentation import (
     Shown,
     Texts,
     numbers,
-    quoted,
     string_list,
 )
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.walk import Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
+from fxframework.kit.export import quoted
 from fxframework.kit.json_fields import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table

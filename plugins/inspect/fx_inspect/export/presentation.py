@@ -22,7 +22,6 @@ __all__ = [
     "escape",
     "numbers",
     "plain",
-    "quoted",
     "rust_double",
     "string_list",
 ]
@@ -54,11 +53,6 @@ def debugged(text: str) -> str:
     """Return the text quoted as by Rust's Debug."""
     inner = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain(inner)}"'
-
-
-def quoted(text: str) -> str:
-    """Return the text as a JSON string."""
-    return orjson.dumps(text).decode()
 
 
 def rust_double(value: float) -> str:

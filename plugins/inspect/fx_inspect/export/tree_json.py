@@ -12,7 +12,6 @@ from fx_inspect.export.presentation import (
     Shown,
     Texts,
     numbers,
-    quoted,
     string_list,
 )
 from fx_inspect.format import ARRAY_FORMATS
@@ -20,7 +19,7 @@ from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.tables import BYTES, DOUBLE, STRING, STRING_ARRAY, TYPES
 from fx_inspect.read.walk import ARRAYS, EXPANDED, Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
-from fxframework.kit.export import NOT_UTF8
+from fxframework.kit.export import NOT_UTF8, quoted
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table

@@ -19,6 +19,7 @@ from fx_log.export.presentation import (
 from fx_log.format import UNKNOWN_COMPONENT
 from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
+from fxframework.kit.export import quoted
 from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo
 from fxframework.kit.row_texts import in_pieces
@@ -29,11 +30,6 @@ __all__ = ["JsonExport"]
 
 
 SAME_NAME: Final = "arguments of a name that another of the same log has"
-
-
-def quoted(text: str) -> str:
-    """Return the text as a JSON string."""
-    return orjson.dumps(text).decode()
 
 
 def unquoted(text: str) -> str:
