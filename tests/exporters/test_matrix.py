@@ -259,7 +259,7 @@ class Expected:
             not part.filters or any(holds(text) for text in part.filters),
             not any(map(holds, part.excludes)),
             not part.kernel or component == "klog" or "klog" in tags,
-            not part.pids or row["pid"] in part.pids,
+            not part.pids or (row["pid"] in part.pids and row.get("log_given", 2) & 2),
             not part.components or any(c.lower() in component for c in part.components),
             not part.tags or any(tag.lower() in tags for tag in part.tags),
             not any(tag.lower() in tags for tag in part.exclude_tags),
