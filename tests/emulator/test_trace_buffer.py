@@ -69,7 +69,7 @@ def opened(image: bytes) -> list[bytes]:
 
 
 def dropped(image: bytes) -> int:
-    return BufferHeader.unpack(image[:128]).num_records_dropped
+    return BufferHeader.of(image[:128]).num_records_dropped
 
 
 def split(data: bytes) -> list[bytes]:
@@ -295,7 +295,7 @@ def test_a_crash_leaves_what_was_committed(
 def test_the_header_is_that_of_the_notes(mode: Mode, size: int) -> None:
     memory = Memory.anonymous(size)
     TraceEngine(memory, mode)
-    header = BufferHeader.unpack(memory.read(0, 128))
+    header = BufferHeader.of(memory.read(0, 128))
     assert header == BufferHeader.for_size(size, mode)
     assert header.check(size) == []
     assert isinstance(memory, MemoryProtocol)
@@ -361,14 +361,14 @@ def test_the_wrapped_count_has_30_bits() -> None:
     for number in range(3):
         engine.put(blob(number, 116))
     assert engine.wrapped_count == 0
-    assert BufferHeader.unpack(memory.read(0, 128)).wrapped_count == 0
+    assert BufferHeader.of(memory.read(0, 128)).wrapped_count == 0
 
 
 @pytest.mark.parametrize("policy", ["stop", "pad"])
 def test_a_full_durable_buffer_ends_tracing(policy: Any) -> None:
     memory = littered(1 << 20)
     engine = TraceEngine(memory, "circular", durable_full=policy)
-    room = BufferHeader.unpack(memory.read(0, 128)).durable_buffer_size
+    room = BufferHeader.of(memory.read(0, 128)).durable_buffer_size
     assert engine.put(blob(0, 3))
     fills = [blob(number, room // 32) for number in range(1, 5)]
     assert all(engine.put(record, durable=True) for record in fills[:3])

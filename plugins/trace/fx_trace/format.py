@@ -12,7 +12,6 @@ from fx_trace import records as r
 from fx_trace.indexed import string_ref
 from fx_trace.kinds import *  # noqa: F403 (they are the format's, too)
 from fx_trace.kinds import (
-    BUFFER_MAGIC,
     THREAD_STATES,
     ArgType,
     BlobType,
@@ -113,49 +112,6 @@ MAX_DURABLE_BYTES = 1 << 20
 DURABLE_SHARE = 16
 """The durable buffer is so much of what is behind the header: one part of 16."""
 MODE_NAMES = names(BufferingMode)
-
-
-def _buffer_word(name: str, doc: str) -> WordLayout:
-    """Return a word of the buffer's header that is one number."""
-    return WordLayout(f"{name} word", "Trace buffer", (Bits(name, 0, 63, doc),))
-
-
-BUFFER_HEADER = (
-    WordLayout(
-        "magic word",
-        "Trace buffer",
-        (Bits("magic", 0, 63, "magic number", values={BUFFER_MAGIC: "trace buffer"}),),
-    ),
-    WordLayout(
-        "mode word",
-        "Trace buffer",
-        (
-            Bits("version", 0, 15, "version"),
-            Bits("buffering_mode", 16, 23, "buffering mode", values=MODE_NAMES),
-            Bits("reserved", 24, 31, "should be zero", reserved=True),
-            Bits("wrapped_count", 32, 63, "how often the rolling buffers were switched"),
-        ),
-    ),
-    _buffer_word("total_size", "bytes of the whole buffer, this header included"),
-    _buffer_word("durable_buffer_size", "bytes of the durable buffer; 0 in oneshot mode"),
-    _buffer_word("rolling_buffer_size", "bytes of each rolling buffer"),
-    _buffer_word("durable_data_end", "bytes of records in the durable buffer; 0 not recorded"),
-    _buffer_word("rolling_data_end_0", "bytes of records in rolling buffer 0; 0 not recorded"),
-    _buffer_word("rolling_data_end_1", "bytes of records in rolling buffer 1; 0 not recorded"),
-    _buffer_word("num_records_dropped", "records for which there was no room"),
-    *[WordLayout("reserved word", "Trace buffer", (Bits("reserved", 0, 63, reserved=True),))] * 7,
-)
-"""The 16 words of the header, in order; little-endian."""
-
-
-def buffer_field_offset(name: str) -> int:
-    """Return the byte of the buffer's header at which a field begins."""
-    return next(
-        8 * number + field.low // 8
-        for number, word in enumerate(BUFFER_HEADER)
-        for field in word.fields
-        if field.name == name
-    )
 
 
 # --- Framing -----------------------------------------------------------------------------------

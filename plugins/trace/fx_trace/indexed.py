@@ -55,7 +55,7 @@ class HexBits(Bits):
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the number into record JSON."""
-        out[self.name] = f"0x{value:08x}"
+        out[self.name] = f"0x{value:0{self.nbits // 4}x}"
 
     def parse(self, form: JsonFields) -> Any:
         """Return the number."""

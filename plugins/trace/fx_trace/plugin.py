@@ -67,7 +67,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
         return Confidence.LIKELY
     from fx_trace.read.buffer import BufferHeader  # loads what will read the file in any case
 
-    faults = BufferHeader.unpack(probe.head).check(probe.size)
+    faults = BufferHeader.of(probe.head).check(probe.size)
     return Confidence.LIKELY if faults else Confidence.CERTAIN
 
 

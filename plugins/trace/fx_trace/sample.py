@@ -97,7 +97,7 @@ def buffer_sample(nbytes: int) -> bytes:
     grain = wire.BUFFER_GRAIN
     total = -(-(wire.BUFFER_HEADER_BYTES + len(records)) // grain) * grain
     header = BufferHeader.for_size(total, wire.BufferingMode.ONESHOT)
-    header = attrs.evolve(header, rolling_data_end=(len(records), 0))
+    header = attrs.evolve(header, rolling_data_end_0=len(records))
     return (header.pack() + records).ljust(total, b"\0")
 
 

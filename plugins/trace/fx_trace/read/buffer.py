@@ -10,9 +10,8 @@ reads and writes files of it.
 from __future__ import annotations
 
 import functools
-import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -20,38 +19,33 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace.format import BUFFER_HEADER_BYTES, MODE_NAMES, BufferingMode
+from fx_trace.indexed import HexBits
 from fx_trace.read.framing import RecordBounds
+from fx_trace.records import TraceRecord
 from fxframework.errors import Rule, refusal
 from fxframework.io.words import WORD
 from fxframework.kit.json_fields import JsonFields
+from fxframework.kit.lossless import record_of_json
+from fxframework.wire import declarations as declare
+from fxframework.wire.fields import Bits, Values
+from fxframework.wire.state import State
 
-__all__ = ["BufferHeader", "Fault", "Image", "Region", "Stretch", "reading_plan"]
+__all__ = [
+    "END_AT",
+    "BufferHeader",
+    "Fault",
+    "Image",
+    "Region",
+    "Stretch",
+    "header_offset",
+    "reading_plan",
+]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
-HEADER_WORDS = struct.Struct(f"<{len(BUFFER_HEADER)}Q")
-_RESERVED = tuple(word.reserved_mask for word in BUFFER_HEADER)
-_MODE_NUMBERS = {name: number for number, name in wire.MODE_NAMES.items()}
-MAGIC_AT = buffer_field_offset("magic")
-MODE_WORD_AT = buffer_field_offset("version")
-DURABLE_END_AT = buffer_field_offset("durable_data_end")
-ROLLING_END_AT = tuple(buffer_field_offset(f"rolling_data_end_{half}") for half in (0, 1))
-END_FIELDS = {
-    "durable": "durable_data_end",
-    "rolling 0": "rolling_data_end_0",
-    "rolling 1": "rolling_data_end_1",
-}
-"""The field that says a buffer's data end, by the buffer's name."""
-DROPPED_AT = buffer_field_offset("num_records_dropped")
-MODE_WORD = BUFFER_HEADER[MODE_WORD_AT // WORD]
-LIMIT_32 = 0xFFFFFFFF
-_NUMBERS = (
-    "version", "wrapped_count", "total_size", "durable_buffer_size", "rolling_buffer_size",
-    "durable_data_end", "num_records_dropped",
-)  # fmt: skip
-"""Fields of the header that JSON shows as they are."""
+ONESHOT = MODE_NAMES[BufferingMode.ONESHOT]
 FOUND = 1 << 12
 """Metadata records that are looked for at a time."""
 
@@ -70,30 +64,55 @@ class Fault:
         return self.message
 
 
-@attrs.frozen(kw_only=True)
-class BufferHeader:
-    """The header of a trace buffer. Sizes and ends are in bytes.
+class RollingEnd(Bits):
+    """The data end of one of the rolling buffers; JSON has both in a list."""
+
+    def show(self, value: Any, out: dict[str, Any]) -> None:
+        """Put the number into record JSON."""
+        out.setdefault("rolling_data_end", []).append(value)
+
+    def parse_of(self, form: JsonFields, values: Values) -> None:
+        """Put the number, from record JSON, beside those of the fields before it."""
+        ends = form.need("rolling_data_end")
+        if not isinstance(ends, list | tuple) or [type(end) for end in ends] != [int, int]:
+            raise form.wrong("rolling_data_end", "two whole numbers")
+        values[self.name] = ends[int(self.name[-1])]
+
+
+def word(doc: str = "", kind: type[Bits] = Bits, **options: Any) -> Any:
+    """Return a word of the header that is one number."""
+    return kind(0, 63, WORD, doc=doc, **options)
+
+
+class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"):
+    """The header of a trace buffer, the first record of an image. Sizes and ends are in bytes.
 
     Data ends count from the beginning of their buffer; 0 where the engine did not record them.
-    It is the first record of an image as well (``to_json``).
+    ``raw`` is there where reserved bits are set.
     """
 
-    record: ClassVar[str] = "buffer_header"
-    offset: ClassVar[int] = 0
-    nbytes: ClassVar[int] = BUFFER_HEADER_BYTES
+    magic: int = word("trace buffer", HexBits)
+    version: int = declare.bits(0, 15, of=WORD, doc="version")
+    mode: int | str = declare.bits(16, 23, label="buffering_mode", values=MODE_NAMES)
+    _reserved = declare.bits(24, 31, doc="should be zero")
+    wrapped_count: int = declare.bits(32, 63, doc="how often the rolling buffers were switched")
+    total_size: int = word("bytes of the whole buffer, this header included")
+    durable_buffer_size: int = word("bytes of the durable buffer; 0 in oneshot mode")
+    rolling_buffer_size: int = word("bytes of each rolling buffer")
+    durable_data_end: int = word("bytes of records in the durable buffer; 0 not recorded")
+    rolling_data_end_0: int = word(
+        "bytes of records in rolling buffer 0; 0 not recorded", RollingEnd
+    )
+    rolling_data_end_1: int = word(
+        "bytes of records in rolling buffer 1; 0 not recorded", RollingEnd
+    )
+    num_records_dropped: int = word("records for which there was no room")
+    _9, _10, _11, _12, _13, _14, _15 = (word(label="reserved") for _ in range(7))
 
-    magic: int = wire.BUFFER_MAGIC
-    version: int = wire.BUFFER_VERSION
-    buffering_mode: int
-    wrapped_count: int = 0
-    total_size: int
-    durable_buffer_size: int
-    rolling_buffer_size: int
-    durable_data_end: int = 0
-    rolling_data_end: tuple[int, int] = (0, 0)
-    num_records_dropped: int = 0
-    reserved: tuple[int, ...] = (0,) * len(BUFFER_HEADER)
-    """The reserved bits of each of the 16 words, in place."""
+    @classmethod
+    def of(cls, data: Any) -> Self:
+        """Return the header in the first 128 bytes; whatever they say is taken."""
+        return cls.unpack(memoryview(data), 0, BUFFER_HEADER_BYTES, State())[0]
 
     @classmethod
     def for_size(cls, total_size: int, mode: BufferingMode | int | str) -> Self:
@@ -102,9 +121,9 @@ class BufferHeader:
         Raises WriteRefusedError (BUFFER_TOO_SMALL) for a size that the engine refuses,
         INVALID_BUFFER_HEADER for a mode that there is not.
         """
-        number = _MODE_NUMBERS.get(mode) if isinstance(mode, str) else int(mode)
-        if number not in wire.MODE_NAMES:
-            known = ", ".join(_MODE_NUMBERS)
+        name = mode if isinstance(mode, str) else MODE_NAMES.get(mode)
+        if name not in MODE_NAMES.values():
+            known = ", ".join(MODE_NAMES.values())
             raise refusal(
                 rules.INVALID_BUFFER_HEADER, f"no buffering mode {mode!r}; there are {known}"
             )
@@ -117,52 +136,18 @@ class BufferHeader:
         available = total_size - BUFFER_HEADER_BYTES
         durable = 0
         rolling = available
-        if number != BufferingMode.ONESHOT:
+        if name != ONESHOT:
             durable = min(available // wire.DURABLE_SHARE, wire.MAX_DURABLE_BYTES)
             durable += (available - durable) % (2 * WORD)
             rolling = (available - durable) // 2
-        return cls(
-            buffering_mode=number,
+        return cls.of(bytes(BUFFER_HEADER_BYTES)).edited(
+            magic=wire.BUFFER_MAGIC,
+            version=wire.BUFFER_VERSION,
+            mode=name,
             total_size=total_size,
             durable_buffer_size=durable,
             rolling_buffer_size=rolling,
         )
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Self:
-        """Return the header in the first 128 bytes; whatever they say is taken."""
-        words = HEADER_WORDS.unpack_from(data)
-        fields: dict[str, Any] = {}
-        for word, bits in zip(words, BUFFER_HEADER, strict=True):
-            fields |= bits.unpack(word)
-        ends = (fields.pop("rolling_data_end_0"), fields.pop("rolling_data_end_1"))
-        reserved = tuple(word & mask for word, mask in zip(words, _RESERVED, strict=True))
-        return cls(**{**fields, "rolling_data_end": ends, "reserved": reserved})
-
-    def pack(self) -> bytes:
-        """Return the 128 bytes.
-
-        Raises WriteRefusedError (OUT_OF_RANGE) where a number does not fit.
-        """
-        fields = {
-            name: getattr(self, name)
-            for name in (field.name for field in attrs.fields(BufferHeader))
-            if name not in ("rolling_data_end", "reserved")
-        }
-        fields["rolling_data_end_0"], fields["rolling_data_end_1"] = self.rolling_data_end
-        words = []
-        for bits, reserved in zip(BUFFER_HEADER, self.reserved, strict=True):
-            own = {field.name: fields[field.name] for field in bits.fields if not field.reserved}
-            try:
-                words.append(bits.pack(**own) | reserved)
-            except ValueError as error:
-                raise refusal(rules.OUT_OF_RANGE, f"buffer_header: {error}") from None
-        return HEADER_WORDS.pack(*words)
-
-    @property
-    def mode(self) -> str:
-        """The mode's name, or its number where there is no such mode."""
-        return wire.MODE_NAMES.get(self.buffering_mode, str(self.buffering_mode))
 
     def check(self, actual_size: int) -> list[Fault]:
         """What is wrong with it, for an image of so many bytes, in the order of the header."""
@@ -175,23 +160,23 @@ class BufferHeader:
 
         def expect(sound: object, message: str, field: str) -> None:
             if not sound:
-                faults.append(Fault(message, buffer_field_offset(field)))
+                faults.append(Fault(message, header_offset(field)))
 
         if self.magic != wire.BUFFER_MAGIC:
             # What the other fields say means nothing then.
-            return [Fault(f"bad magic {self.magic:#018x}", MAGIC_AT)]
+            return [Fault(f"bad magic {self.magic:#018x}", header_offset("magic"))]
         supported = self.version == wire.BUFFER_VERSION
         expect(supported, f"unsupported version {self.version}", "version")
         whole = actual_size % WORD == 0
         expect(whole, f"{actual_size} bytes are not a whole number of words", "total_size")
-        known = self.buffering_mode in wire.MODE_NAMES
-        expect(known, f"unknown buffering mode {self.buffering_mode}", "buffering_mode")
+        known = self.mode in MODE_NAMES.values()
+        expect(known, f"unknown buffering mode {self.mode}", "mode")
         same = total == actual_size
         expect(same, f"total size {total} is not the file's, {actual_size}", "total_size")
         expect(total <= wire.MAX_BUFFER_BYTES, f"total size {total} is too large", "total_size")
         for field in ("durable_buffer_size", "rolling_buffer_size"):
             expect(getattr(self, field) % WORD == 0, f"{field} is not a multiple of 8", field)
-        if self.buffering_mode == BufferingMode.ONESHOT:
+        if self.mode == ONESHOT:
             expect(not durable, "a oneshot buffer has no durable part", "durable_buffer_size")
             fits = rolling == total - BUFFER_HEADER_BYTES
             expect(fits, "buffer sizes don't add up", "rolling_buffer_size")
@@ -201,11 +186,12 @@ class BufferHeader:
             fits = BUFFER_HEADER_BYTES + durable + 2 * rolling == total
             expect(fits, "buffer sizes don't add up", "durable_buffer_size")
         ends = (
-            ("durable_data_end", self.durable_data_end, durable),
-            ("rolling_data_end_0", self.rolling_data_end[0], rolling),
-            ("rolling_data_end_1", self.rolling_data_end[1], rolling),
+            ("durable_data_end", durable),
+            ("rolling_data_end_0", rolling),
+            ("rolling_data_end_1", rolling),
         )
-        for field, end, size in ends:
+        for field, size in ends:
+            end = getattr(self, field)
             expect(end <= size, f"{field} is beyond its buffer", field)
             expect(end % WORD == 0, f"{field} is not a multiple of 8", field)
         return faults
@@ -214,8 +200,8 @@ class BufferHeader:
         """The buffers in the order of the file: name, file offset, size, recorded data end."""
         start = BUFFER_HEADER_BYTES
         size = self.rolling_buffer_size
-        first, second = self.rolling_data_end
-        if self.buffering_mode == BufferingMode.ONESHOT:
+        first, second = self.rolling_data_end_0, self.rolling_data_end_1
+        if self.mode == ONESHOT:
             return (("rolling 0", start, size, first),)
         durable = self.durable_buffer_size
         return (
@@ -224,62 +210,44 @@ class BufferHeader:
             ("rolling 1", start + durable + size, size, second),
         )
 
-    # --- as a record ---
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the header as record JSON; ``raw`` where reserved bits are set."""
-        out = {
-            "record": self.record,
-            "offset": 0,
-            "nbytes": BUFFER_HEADER_BYTES,
-            "magic": f"{self.magic:#018x}",
-            "version": self.version,
-            "mode": wire.MODE_NAMES.get(self.buffering_mode, self.buffering_mode),
-            "wrapped_count": self.wrapped_count,
-            "total_size": self.total_size,
-            "durable_buffer_size": self.durable_buffer_size,
-            "rolling_buffer_size": self.rolling_buffer_size,
-            "durable_data_end": self.durable_data_end,
-            "rolling_data_end": list(self.rolling_data_end),
-            "num_records_dropped": self.num_records_dropped,
-        }
-        if any(self.reserved):
-            out["raw"] = self.pack().hex()
-        return out
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """Return the fields, from JSON."""
+        mode = form.need("mode")
+        if type(mode) is not int and mode not in MODE_NAMES.values():
+            raise form.wrong("mode", f"one of {', '.join(MODE_NAMES.values())}")
+        return super().parse(form)
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """Return the header that a JSON object says.
 
-        Reserved bits are those of ``raw``, if it fits.
-
         Raises WriteRefusedError: INVALID_FIELDS for a field that is missing or unknown, WRONG_TYPE
         and OUT_OF_RANGE for a value of the wrong kind or size.
         """
-        form = JsonFields(cls.record, given, rules.REFUSALS)
-        form.used |= {"record", "offset", "nbytes"}
-        mode = form.need("mode")
-        if type(mode) is not int and not (isinstance(mode, str) and mode in _MODE_NUMBERS):
-            raise form.wrong("mode", f"one of {', '.join(_MODE_NUMBERS)}")
-        ends = form.need("rolling_data_end")
-        if not isinstance(ends, list | tuple) or [type(end) for end in ends] != [int, int]:
-            raise form.wrong("rolling_data_end", "two whole numbers")
-        numbers: dict[str, Any] = {name: form.number(name) for name in _NUMBERS}
-        header = cls(
-            magic=form.hex_number("magic"),
-            buffering_mode=_MODE_NUMBERS[mode] if isinstance(mode, str) else mode,
-            rolling_data_end=(ends[0], ends[1]),
-            **numbers,
-        )
-        raw = form.octets("raw") if "raw" in form else b""
-        form.finish()
+        header = record_of_json(given, {cls.record: cls}, "a trace buffer", rules.REFUSALS)
         header.pack()
-        if len(raw) == BUFFER_HEADER_BYTES:
-            meant = cls.unpack(raw)
-            if attrs.evolve(meant, reserved=header.reserved) == header:
-                return meant
         return header
 
+    def encode(self) -> bytes:
+        """Return its bytes: ``raw`` if that has the same fields."""
+        raw = bytes(self.raw or b"")
+        whole = len(raw) == BUFFER_HEADER_BYTES
+        return raw if whole and self.of(raw).edited() == self.edited() else self.pack()
+
+
+def header_offset(field: str) -> int:
+    """Return the byte of the header at which a field begins."""
+    place = BufferHeader.layout.place(field)
+    return place.offset + place.shift // 8
+
+
+END_AT = {
+    "durable": header_offset("durable_data_end"),
+    "rolling 0": header_offset("rolling_data_end_0"),
+    "rolling 1": header_offset("rolling_data_end_1"),
+}
+"""By the name of a buffer, the byte of the header at which its data end is."""
 
 # --- Where the records are ---------------------------------------------------------------------
 
@@ -311,14 +279,14 @@ def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
     whole = data.size // WORD * WORD
     words = data[:whole].view("<i8")
     buffers = header.buffers()
-    if header.buffering_mode != BufferingMode.ONESHOT:
+    if header.mode != ONESHOT:
         rolling = buffers[1:]
         current = header.wrapped_count % 2
         older = (rolling[1 - current],) if header.wrapped_count else ()
         buffers = (buffers[0], *older, rolling[current])
     for name, offset, size, end in buffers:
         there = max(0, min(size, data.size - offset))
-        scanned = header.buffering_mode == BufferingMode.ONESHOT or not end
+        scanned = header.mode == ONESHOT or not end
         used = min(end, there // WORD * WORD)
         if scanned:
             limit = (offset + there) // WORD
@@ -373,7 +341,7 @@ class Image:
         if size < BUFFER_HEADER_BYTES:
             self.faults = [Fault(f"{size} bytes, too few for a header", 0)]
             return
-        header = BufferHeader.unpack(data[:BUFFER_HEADER_BYTES].tobytes())
+        header = BufferHeader.of(data)
         # An image of another length than it says can be read all the same, as far as it goes.
         self.faults = header.check(header.total_size)
         if not self.faults:

@@ -26,11 +26,12 @@ from fx_trace.read.cursor import Tables, TraceCursor
 from fx_trace.read.decoder import Frame, Framer
 from fx_trace.records import Argument, class_of
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, explain_stretch, padding
+from fxframework.io.words import WORD, FieldView, explain_stretch, padding, view_of
 from fxframework.kit.explain import Explainer, check_offset
 from fxframework.wire.choices import Choice
 from fxframework.wire.cursor import ShortError, order_of
 from fxframework.wire.fields import Bits, Span
+from fxframework.wire.state import State
 
 __all__ = ["explain", "explain_buffer"]
 
@@ -58,19 +59,15 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
 
     Of the header all fields are given; unused space and damage as ``explain`` gives them.
     """
-    from fx_trace.format import BUFFER_HEADER
-    from fx_trace.read.buffer import HEADER, PADDING, RECORDS, Image
+    from fx_trace.read.buffer import HEADER, PADDING, RECORDS, BufferHeader, Image
 
     check_offset(source, offset)
     explainer = _Explainer(source.data, offset, big_endian=False)
     part = Image(source.data).at(offset)
     if part.kind == HEADER:
-        words = source.words()[: len(BUFFER_HEADER)].tolist()
-        return [
-            view
-            for number, (word, bits) in enumerate(zip(words, BUFFER_HEADER, strict=True))
-            for view in bits.explain(word, number * WORD)
-        ]
+        views: list[FieldView] = []
+        BufferHeader.unpack(view_of(source.data), 0, part.end, State(), views)
+        return views
     if part.kind == RECORDS:
         records = source.data[part.start : part.end]
         at, end, header, rule = _frame(records, offset - part.start, big_endian=False)

@@ -7,6 +7,7 @@ its records (docs/formats/trace-buffer.md).
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, cast
@@ -17,16 +18,17 @@ from numpy.typing import NDArray
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import BufferingMode, buffer_field_offset
 from fx_trace.read.buffer import (
     DAMAGED,
-    DROPPED_AT,
+    END_AT,
     HEADER,
+    ONESHOT,
     PADDING,
     RECORDS,
     BufferHeader,
     Image,
     Stretch,
+    header_offset,
 )
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import Tables
@@ -352,7 +354,7 @@ class BufferCapture(TraceCapture):
             "rolling_buffer_size": header.rolling_buffer_size,
             "wrapped_count": header.wrapped_count,
             "durable_data_end": header.durable_data_end,
-            "rolling_data_end": list(header.rolling_data_end),
+            "rolling_data_end": [header.rolling_data_end_0, header.rolling_data_end_1],
             "num_records_dropped": header.num_records_dropped,
             "buffers": buffers,
         }
@@ -374,12 +376,14 @@ class BufferCapture(TraceCapture):
             return
         size, total = self.source.size, header.total_size
         if size < total:
-            add(rules.IMAGE_TRUNCATED, buffer_field_offset("total_size"), 0, size, total=total)
-        if any(header.reserved):
-            number = next(number for number, bits in enumerate(header.reserved) if bits)
-            add(rules.RESERVED_HEADER_BITS, WORD * number, 0)
+            add(rules.IMAGE_TRUNCATED, header_offset("total_size"), 0, size, total=total)
+        if header.raw is not None:
+            both = zip(header.raw, header.pack(), strict=True)
+            at = next(at for at, (given, usual) in enumerate(both) if given != usual)
+            add(rules.RESERVED_HEADER_BITS, at // WORD * WORD, 0)
         if header.num_records_dropped:
-            add(rules.RECORDS_DROPPED, DROPPED_AT, 0, header.num_records_dropped)
+            at, dropped = header_offset("num_records_dropped"), header.num_records_dropped
+            add(rules.RECORDS_DROPPED, at, 0, dropped)
         for region in self.image.regions:
             about: dict[str, Any] = {
                 "buffer": region.name,
@@ -570,15 +574,11 @@ class BufferWriter:
         if header is None:
             self._sink.write(self._loose)
             return
-        oneshot = header.buffering_mode == BufferingMode.ONESHOT
-        ends = {b.name: b.settle(scanned=oneshot or not b.end) for b in self.buffers}
-        _, second = header.rolling_data_end
-        header = attrs.evolve(
-            header,
-            durable_data_end=ends.get("durable", header.durable_data_end),
-            rolling_data_end=(ends["rolling 0"], ends.get("rolling 1", second)),
-        )
-        self._sink.write(header.pack())
+        head = bytearray(header.encode())
+        for buffer in self.buffers:
+            end = buffer.settle(scanned=header.mode == ONESHOT or not buffer.end)
+            struct.pack_into("<Q", head, END_AT[buffer.name], end)
+        self._sink.write(head)
         for buffer in self.buffers:
             self._sink.write(buffer.used)
             for at in range(0, buffer.gap, CHUNK):

@@ -10,20 +10,8 @@ import numpy as np
 
 from fx_trace import format as wire
 from fx_trace import rules
-from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
-from fx_trace.read.buffer import (
-    DROPPED_AT,
-    DURABLE_END_AT,
-    END_FIELDS,
-    HEADER_WORDS,
-    LIMIT_32,
-    MAGIC_AT,
-    MODE_WORD,
-    MODE_WORD_AT,
-    ROLLING_END_AT,
-    BufferHeader,
-    Image,
-)
+from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
+from fx_trace.read.buffer import END_AT, BufferHeader, Image, header_offset
 from fxframework.errors import refusal
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
@@ -31,6 +19,9 @@ from fxframework.model.target import Memory
 __all__ = ["TraceBuffer"]
 
 _U64 = struct.Struct("<Q")
+MAGIC_AT = header_offset("magic")
+MODE_WORD_AT = header_offset("version")
+WRAPPED_COUNT = BufferHeader.layout.bits("wrapped_count")
 
 
 class TraceBuffer:
@@ -65,11 +56,11 @@ class TraceBuffer:
         self._durable_used = 0
         self._offset = 0
         header = BufferHeader.for_size(memory.size, mode)
+        self.mode = BufferingMode[str(header.mode).upper()]
         if format:
             self._format(header)
         else:
-            header = self._resume(header.buffering_mode)
-        self.mode = BufferingMode(header.buffering_mode)
+            header = self._resume(header)
         self._wrapped = header.wrapped_count
         self._durable_size = header.durable_buffer_size
         self._rolling_size = header.rolling_buffer_size
@@ -78,7 +69,7 @@ class TraceBuffer:
     @property
     def header(self) -> BufferHeader:
         """The header in the memory."""
-        return BufferHeader.unpack(self.memory.read(0, BUFFER_HEADER_BYTES))
+        return BufferHeader.of(self.memory.read(0, BUFFER_HEADER_BYTES))
 
     @property
     def keeps_order(self) -> bool:
@@ -131,7 +122,7 @@ class TraceBuffer:
         self._commit(f"rolling {self._wrapped % 2}", self._offset, record, size)
         self._offset += nbytes
         if switched and self.mode == BufferingMode.STREAMING and self.on_full is not None:
-            self.on_full((self._wrapped - 1) & LIMIT_32, self._durable_used)
+            self.on_full((self._wrapped - 1) & WRAPPED_COUNT.limit, self._durable_used)
         return True
 
     def saved(self, wrapped_count: int, durable_data_end: int) -> None:
@@ -140,7 +131,7 @@ class TraceBuffer:
         The manager calls it, with the bytes saved of the durable buffer, which stay. Values that do
         not fit a waiting half are ignored, as in the engine.
         """
-        waiting = (wrapped_count + 1) & LIMIT_32 == self._wrapped
+        waiting = (wrapped_count + 1) & WRAPPED_COUNT.limit == self._wrapped
         if waiting and durable_data_end <= self._durable_used:
             self._filled[wrapped_count % 2] = False
 
@@ -150,10 +141,10 @@ class TraceBuffer:
             return
         self.stopped = True
         store = self.memory.store_u64
-        store(DURABLE_END_AT, self._durable_used)
-        store(ROLLING_END_AT[self._wrapped % 2], self._offset)
+        store(END_AT["durable"], self._durable_used)
+        store(END_AT[f"rolling {self._wrapped % 2}"], self._offset)
         self._store_wrapped()
-        store(DROPPED_AT, self.dropped)
+        store(header_offset("num_records_dropped"), self.dropped)
 
     # --- stores ---
 
@@ -163,17 +154,17 @@ class TraceBuffer:
         store(MAGIC_AT, 0)
         for _, start, _, _ in header.buffers():
             store(start, 0)
-        words = HEADER_WORDS.unpack(header.pack())
-        for number, word in enumerate(words):
-            if number != MAGIC_AT // WORD:
-                store(WORD * number, word)
-        store(MAGIC_AT, words[MAGIC_AT // WORD])
+        data = header.pack()
+        for at in range(0, len(data), WORD):
+            if at != MAGIC_AT:
+                store(at, _U64.unpack_from(data, at)[0])
+        store(MAGIC_AT, header.magic)
 
-    def _resume(self, mode: int) -> BufferHeader:
+    def _resume(self, new: BufferHeader) -> BufferHeader:
         """Continue an existing buffer after its last record."""
         image = Image(np.frombuffer(self.memory.read(0, self.memory.size), np.uint8))
         header = image.header
-        if header is None or header.total_size != self.memory.size or header.buffering_mode != mode:
+        if header is None or (header.total_size, header.mode) != (new.total_size, new.mode):
             why = image.faults[0] if image.faults else "another size or mode"
             raise refusal(
                 rules.INVALID_BUFFER_HEADER, f"the memory does not hold such a trace buffer: {why}"
@@ -189,9 +180,9 @@ class TraceBuffer:
                 # Until the buffer is stopped, readers find its end by scanning.
                 if region.used < region.size:
                     self.memory.store_u64(region.offset + region.used, 0)
-                self.memory.store_u64(buffer_field_offset(END_FIELDS[region.name]), 0)
+                self.memory.store_u64(END_AT[region.name], 0)
             else:
-                self._filled[int(region.name[-1])] = mode == BufferingMode.STREAMING
+                self._filled[int(region.name[-1])] = self.mode == BufferingMode.STREAMING
         return header
 
     def _check(self, record: bytes) -> None:
@@ -234,16 +225,15 @@ class TraceBuffer:
         """
         before = self._wrapped % 2
         after = 1 - before
-        self.memory.store_u64(ROLLING_END_AT[after], 0)
+        self.memory.store_u64(END_AT[f"rolling {after}"], 0)
         self.memory.store_u64(self._starts[f"rolling {after}"], 0)
-        self.memory.store_u64(ROLLING_END_AT[before], self._offset)
-        self._wrapped = (self._wrapped + 1) & LIMIT_32
+        self.memory.store_u64(END_AT[f"rolling {before}"], self._offset)
+        self._wrapped = (self._wrapped + 1) & WRAPPED_COUNT.limit
         self._store_wrapped()
         self._offset = 0
         self._filled[before] = self.mode == BufferingMode.STREAMING
 
     def _store_wrapped(self) -> None:
         # Version and mode are in the same word, and must not change even briefly.
-        word = self.memory.load_u64(MODE_WORD_AT)
-        fields = {**MODE_WORD.unpack(word), "wrapped_count": self._wrapped}
-        self.memory.store_u64(MODE_WORD_AT, MODE_WORD.pack(**fields))
+        word = self.memory.load_u64(MODE_WORD_AT) & ~WRAPPED_COUNT.mask
+        self.memory.store_u64(MODE_WORD_AT, word | WRAPPED_COUNT.put(self._wrapped))

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from fx_trace import rules
-from fx_trace.format import BUFFER_HEADER, MAGIC, MAGIC_BYTES
+from fx_trace.format import MAGIC, MAGIC_BYTES
 from fx_trace.indexed import Thread, string_marker
 from fx_trace.read.buffer import RECORDS, BufferHeader
 from fx_trace.read.capture import TraceCapture
@@ -397,7 +397,7 @@ class _ImageSalvage:
         if missing > 0:
             message = f"{missing} bytes of the image are missing; written as unused space"
             yield Loss(size, 0, header.record, message, rules.IMAGE_TRUNCATED.code)
-        if any(header.reserved):
+        if header.raw is not None:
             yield Loss(
                 0,
                 0,
@@ -408,7 +408,7 @@ class _ImageSalvage:
         for finding in self._capture.diagnostics:
             if finding.code == rules.RECORDS_BEHIND_DATA_END.code:
                 yield Loss(0, 0, header.record, f"{finding.message}; corrected", finding.code)
-        self._writer.write(attrs.evolve(header, reserved=(0,) * len(BUFFER_HEADER)))
+        self._writer.write(header.edited())
 
     def _write_record(self, record: TraceRecord) -> Iterator[Loss]:
         """Write a record, or the registrations that it lacks, if its buffer has the room."""
@@ -437,6 +437,8 @@ class _ImageSalvage:
         for one in _Walk(self._capture, copies=True).run():
             if isinstance(one, range):
                 room[self._writer.buffer_at(one.start).name] -= len(one)
-            elif isinstance(one, TraceRecord) and not isinstance(one, Padding | Damaged):
+            elif isinstance(one, TraceRecord) and not isinstance(
+                one, Padding | Damaged | BufferHeader
+            ):
                 room[self._writer.buffer_at(one.offset).name] -= one.nbytes
         return room
