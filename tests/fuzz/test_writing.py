@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fx_trace.read.capture import TraceCapture, open_trace
-from fx_trace.read.image import open_buffer
+from fx_trace.read.capture import TraceCapture
+from fx_trace.read.image import BufferCapture
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import OPEN_SLICES, extract
 from fx_trace.write.merge import open_merge
@@ -50,10 +50,10 @@ HUGE = 1 << 62
 
 def try_writing(data: bytes, chance: random.Random) -> None:
     """Write parts and tables of a trace. Anything but a result or an FxError is a bug."""
-    for make in (open_trace, open_buffer):
+    for make in (TraceCapture, BufferCapture):
         source = Source.open(data, limits=LIMITS)
         opened = functools.partial(make, source, OpenRequest(limits=LIMITS))
-        if make is open_trace:
+        if make is TraceCapture:
             some = selections(opened(), chance)
             for selection in some:
                 for how in OPEN_SLICES:
@@ -107,7 +107,7 @@ def try_cut(capture: TraceCapture, selection: Selection, how: str) -> None:
         return
     size = capture.source.size
     assert len(once) <= size + 8
-    again = open_trace(Source.open(once), OpenRequest(limits=LIMITS))
+    again = TraceCapture(Source.open(once), OpenRequest(limits=LIMITS))
     whole = part(again, Selection(), "keep")
     # Strings of large records of other categories are kept, and are not needed any more.
     assert whole == once or (selection.categories and len(whole) < len(once))
@@ -147,7 +147,7 @@ def try_merge(captures: list[Capture], chance: random.Random) -> None:
 
 def sound(data: bytes, *, damaged: bool = True) -> None:
     """Read it: no padding, no damage."""
-    capture = open_trace(Source.open(data), OpenRequest())
+    capture = TraceCapture(Source.open(data), OpenRequest())
     kinds = {record.record for record in capture.records()}
     assert not damaged or not kinds & {"damaged", "padding"}
 

@@ -128,7 +128,7 @@ def fx_readers() -> Iterable[Reader]:
             title="Fuchsia Inspect VMO",
             suffixes=SUFFIXES,
             sniff=sniff,
-            open=lazy("fx_inspect.read.capture:open_inspect"),
+            open=lazy("fx_inspect.read.capture:InspectCapture"),
             options=READER_OPTIONS,
             rules=_rules,
             explain=lazy("fx_inspect.read.explain:explain"),

@@ -48,12 +48,12 @@ SHAPES: dict[str, bytes] = {shape: make(1 << 16) for shape, make in shapes.SHAPE
 def read(data: bytes, **limits: int) -> dict[str, Any]:
     """All that is read of some bytes, as plain objects and arrays."""
     # These are other modules within `plain_kernels`.
-    from fx_inspect.read.capture import open_inspect
+    from fx_inspect.read.capture import InspectCapture
     from fxframework.io.limits import Limits
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
 
-    capture = open_inspect(Source.open(data), OpenRequest(limits=Limits(**limits)))
+    capture = InspectCapture(Source.open(data), OpenRequest(limits=Limits(**limits)))
     capture.scan()
     found: dict[str, Any] = {
         "summary": attrs.asdict(capture.summary()),

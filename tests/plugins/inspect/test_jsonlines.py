@@ -63,7 +63,7 @@ def agree(reader: ModuleType, data: bytes, **limits: int) -> int:
 
     def opened(module: ModuleType) -> compiled_reader.InspectCapture:
         request = OpenRequest(limits=Limits(**limits))
-        capture: compiled_reader.InspectCapture = module.open_inspect(Source.open(data), request)
+        capture: compiled_reader.InspectCapture = module.InspectCapture(Source.open(data), request)
         return capture
 
     by_records = opened(compiled_reader)
@@ -159,7 +159,7 @@ def test_plain_blocks_are_not_decoded_one_by_one(
     reader: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "PIECE", 2000)
-    capture = reader.open_inspect(Source.open(sample(50_000)), OpenRequest())
+    capture = reader.InspectCapture(Source.open(sample(50_000)), OpenRequest())
     decoded: list[int] = []
     single = Walk.record
 

@@ -10,7 +10,7 @@ import pytest
 
 from fx_inspect import plugin
 from fx_inspect.export.presentation import REPEATED
-from fx_inspect.read.capture import InspectCapture, open_inspect
+from fx_inspect.read.capture import InspectCapture
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -24,7 +24,7 @@ SPARE = 1 << 16
 
 
 def opened(data: bytes) -> InspectCapture:
-    return open_inspect(Source.open(data), OpenRequest())
+    return InspectCapture(Source.open(data), OpenRequest())
 
 
 class Counted(Sink):

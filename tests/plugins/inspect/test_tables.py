@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fx_inspect.format import ARRAY_EXPONENTIAL, FROZEN_GENERATION, UNIT
-from fx_inspect.read.capture import InspectCapture, open_inspect
+from fx_inspect.read.capture import InspectCapture
 from fx_inspect.sample import NODES, PROPERTIES, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
@@ -39,7 +39,7 @@ class Vmo(trees.Vmo):
 
 
 def opened(data: bytes | bytearray, **options: Any) -> InspectCapture:
-    return open_inspect(Source.open(bytes(data)), OpenRequest(options=options))
+    return InspectCapture(Source.open(bytes(data)), OpenRequest(options=options))
 
 
 def rows(capture: InspectCapture, name: str = "properties") -> list[Row]:
@@ -444,7 +444,7 @@ def test_entries_say_the_same_wherever_blocks_stand() -> None:
 
 
 def limited(data: bytes, **limits: int) -> InspectCapture:
-    return open_inspect(Source.open(data), OpenRequest(limits=Limits(**limits)))
+    return InspectCapture(Source.open(data), OpenRequest(limits=Limits(**limits)))
 
 
 def test_findings_are_listed_up_to_a_limit_and_all_counted() -> None:
@@ -459,7 +459,7 @@ def test_findings_are_listed_up_to_a_limit_and_all_counted() -> None:
 
 def test_strict_reading_stops_at_the_first_loss() -> None:
     request = OpenRequest(strict=True)
-    capture = open_inspect(Source.open(image(FILES["cpp_InvalidNameParsing"])), request)
+    capture = InspectCapture(Source.open(image(FILES["cpp_InvalidNameParsing"])), request)
     with pytest.raises(StrictError) as caught:
         capture.table("nodes")
     assert (caught.value.code, caught.value.offset) == ("FXI0201", UNIT)

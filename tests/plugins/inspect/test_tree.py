@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fx_inspect.read.capture import open_inspect
+from fx_inspect.read.capture import InspectCapture
 from fx_inspect.rules import RULES
 from fxframework.errors import Severity
 from fxframework.io.source import Source
@@ -400,7 +400,7 @@ def test_findings_say_what_is_wrong() -> None:
     vmo.put(link, 1, vmo.word(link, 1) | 1 << 30)
     found = {}
     for data in (vmo.data, array(entry=7), array(count=3)):
-        with open_inspect(Source.open(bytes(data)), OpenRequest()) as capture:
+        with InspectCapture(Source.open(bytes(data)), OpenRequest()) as capture:
             capture.scan()
             found |= {each.code: each.message for each in capture.diagnostics}
     assert found["FXI0203"].endswith(": 500 bytes")

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_inspect.format import ARRAY_FORMATS
-from fx_inspect.read.capture import InspectCapture, open_inspect
+from fx_inspect.read.capture import InspectCapture
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.tables import TYPES
 from fx_inspect.rules import RULES
@@ -45,7 +45,7 @@ MANY = hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 
 
 def opened(data: bytes, **limits: int) -> InspectCapture:
-    return open_inspect(Source.open(data), OpenRequest(limits=Limits(**limits)))
+    return InspectCapture(Source.open(data), OpenRequest(limits=Limits(**limits)))
 
 
 def octets(text: str) -> bytes:

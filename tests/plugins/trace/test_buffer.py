@@ -22,7 +22,7 @@ from fx_trace.export.text import TextExport
 from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import BufferHeader, Image
 from fx_trace.read.decoder import RecordEncoder, frames
-from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer
+from fx_trace.read.image import BufferCapture, BufferWriter
 from fx_trace.sample import buffer_sample
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.salvage import salvage_image
@@ -51,7 +51,7 @@ def vector(name: str) -> bytes:
 
 
 def opened(data: bytes, **request: Any) -> BufferCapture:
-    return open_buffer(Source.open(data), OpenRequest(**request))
+    return BufferCapture(Source.open(data), OpenRequest(**request))
 
 
 def shown(data: bytes) -> list[Json]:
@@ -918,11 +918,11 @@ def test_damaged_images_are_covered_and_both_decoders_agree(data: bytes) -> None
 )
 def test_compiled_and_plain_agree(data: bytes) -> None:
     def decoded() -> list[Any]:
-        from fx_trace.read.image import open_buffer
+        from fx_trace.read.image import BufferCapture
         from fxframework.io.source import Source
         from fxframework.model.capture import OpenRequest
 
-        with open_buffer(Source.open(data), OpenRequest()) as capture:
+        with BufferCapture(Source.open(data), OpenRequest()) as capture:
             summary = capture.summary()
             offsets = [capture.table(name)["offset"].tolist() for name in capture.schemas]
             findings = [(found.code, found.offset) for found in capture.diagnostics]

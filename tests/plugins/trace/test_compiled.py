@@ -45,11 +45,11 @@ INPUTS = {
 
 def decoded(data: bytes, *, whole: bool) -> dict[str, Any]:
     """Everything that a capture says, as plain values; imported anew, for one kind of kernels."""
-    from fx_trace.read.capture import open_trace
+    from fx_trace.read.capture import TraceCapture
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
 
-    with open_trace(Source.open(data), OpenRequest()) as capture:
+    with TraceCapture(Source.open(data), OpenRequest()) as capture:
         out: dict[str, Any] = {}
         for name in capture.schemas:
             tables = [capture.table(name)] if whole else list(capture.batches(name, 1000))

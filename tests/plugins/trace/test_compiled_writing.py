@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read.capture import open_trace
+from fx_trace.read.capture import TraceCapture
 from fx_trace.sample import sample
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -42,7 +42,7 @@ def damaged() -> bytes:
 
 def outcomes(data: bytes) -> list[Any]:
     """What parts, and the tables written, give; imported anew, for one kind of kernels."""
-    from fx_trace.read.capture import TraceCapture, open_trace
+    from fx_trace.read.capture import TraceCapture
     from fx_trace.write.bulk import NAMES, TABLES, Bulk
     from fx_trace.write.extract import OPEN_SLICES, extract
     from fxframework.errors import FxError
@@ -53,7 +53,7 @@ def outcomes(data: bytes) -> list[Any]:
     from fxframework.model.selection import Selection
 
     def opened() -> TraceCapture:
-        return open_trace(Source.open(data), OpenRequest())
+        return TraceCapture(Source.open(data), OpenRequest())
 
     # All, the middle half of the time, and a thread and a category of it.
     capture = opened()
@@ -154,6 +154,6 @@ def test_times_at_the_very_beginning() -> None:
         4 | 2 << 4 | 1 << 24, 0, 4 | 2 << 4 | 1 << 24, 5,
     ]  # fmt: skip
     data = b"".join(word.to_bytes(8, "little") for word in words)
-    with open_trace(Source.open(data), OpenRequest()) as capture:
+    with TraceCapture(Source.open(data), OpenRequest()) as capture:
         assert capture.table("instants")["ts"].tolist() == [NS_MIN, NS_MIN]
     check(data)

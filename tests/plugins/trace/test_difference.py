@@ -7,7 +7,7 @@ import hypothesis
 import orjson
 
 from fx_trace import format as wire
-from fx_trace.read.capture import TraceCapture, open_trace
+from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.records import Argument, Damaged, Event, StringRecord, ThreadRecord, TraceRecord
 from fxframework.io.source import Source
@@ -19,7 +19,7 @@ from .streams import damaged, fxt_streams
 
 
 def opened(data: bytes) -> TraceCapture:
-    return open_trace(Source.open(data), OpenRequest())
+    return TraceCapture(Source.open(data), OpenRequest())
 
 
 def packed(*records: TraceRecord) -> bytes:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from fx_trace import format as wire
 from fx_trace.read import record_lines
-from fx_trace.read.capture import TraceCapture, open_trace
+from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import RecordEncoder, Walk, frames
-from fx_trace.read.image import BufferCapture, open_buffer
+from fx_trace.read.image import BufferCapture
 from fx_trace.write.buffer import TraceBuffer
 from fxframework.io.limits import Limits
 from fxframework.io.memory import BytesMemory
@@ -34,11 +34,11 @@ Opener = Callable[[bytes], TraceCapture]
 
 
 def opened(data: bytes) -> TraceCapture:
-    return open_trace(Source.open(data), OpenRequest())
+    return TraceCapture(Source.open(data), OpenRequest())
 
 
 def opened_image(data: bytes) -> BufferCapture:
-    return open_buffer(Source.open(data), OpenRequest())
+    return BufferCapture(Source.open(data), OpenRequest())
 
 
 def image(stream: bytes, mode: wire.BufferingMode) -> bytes:
@@ -83,7 +83,7 @@ def test_findings_are_those_of_the_records(data: bytes, most: int, records_first
     request = OpenRequest(limits=Limits(max_findings=most))
     found = []
     for in_turns in (False, True):
-        capture = open_trace(Source.open(2 * data), request)
+        capture = TraceCapture(Source.open(2 * data), request)
         readings = [capture.records_json, capture.records]
         readings = readings[::-1] if records_first else readings
         for reading in readings if in_turns else [capture.records]:

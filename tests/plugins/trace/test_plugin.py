@@ -103,7 +103,7 @@ def test_it_is_registered_whole() -> None:
 def test_every_lazy_function_is_there() -> None:
     import importlib
 
-    for name in ("read.capture:open_trace", "read.explain:explain", "write.rewriter:open_writer",
+    for name in ("read.capture:TraceCapture", "read.explain:explain", "write.rewriter:open_writer",
                  "export.text:TextExport", "export.blobs:BlobExport",
                  "export.chrome_json:JsonExport"):  # fmt: skip
         module, _, attribute = name.partition(":")

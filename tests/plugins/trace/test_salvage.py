@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read.capture import TraceCapture, open_trace
+from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import Walk
 from fx_trace.records import (
     Argument,
@@ -42,7 +42,7 @@ EVENT = {"event": "instant", "timestamp": 5, "thread": (1, 2), "category": "c", 
 
 
 def opened(data: bytes) -> TraceCapture:
-    return open_trace(Source.open(data), OpenRequest())
+    return TraceCapture(Source.open(data), OpenRequest())
 
 
 def salvaged(data: bytes) -> tuple[bytes, list[Loss]]:

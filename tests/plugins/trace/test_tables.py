@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fx_trace.format import MAGIC_BYTES
-from fx_trace.read.capture import TraceCapture, open_trace
+from fx_trace.read.capture import TraceCapture
 from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.tables import OBJECTS
 from fx_trace.sample import sample
@@ -61,7 +61,7 @@ def opened(*records: dict[str, Any], **limits: int) -> TraceCapture:
 
 
 def over(data: bytes, *, strict: bool = False, **limits: int) -> TraceCapture:
-    return open_trace(Source.open(data), OpenRequest(limits=Limits(**limits), strict=strict))
+    return TraceCapture(Source.open(data), OpenRequest(limits=Limits(**limits), strict=strict))
 
 
 def rows(capture: TraceCapture, table: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -869,7 +869,7 @@ def test_what_plain_events_refer_to_is_reported_in_the_order_it_is_met() -> None
 def test_a_limit_of_records_holds_for_tables_and_objects_alike(most: int) -> None:
     data = sample(20_000)
     request = OpenRequest(limits=Limits(max_record=most))
-    tables, objects = (open_trace(Source.open(data), request) for _ in range(2))
+    tables, objects = (TraceCapture(Source.open(data), request) for _ in range(2))
     tables.scan()
     damaged = [record for record in objects.records() if record.to_json()["record"] == "damaged"]
     assert tables.diagnostics.counts.get("FXT0008", 0) == len(damaged)

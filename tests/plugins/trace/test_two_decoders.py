@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
-from fx_trace.read.capture import TraceCapture, open_trace
+from fx_trace.read.capture import TraceCapture
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import STANDARD_TABLES
@@ -38,7 +38,7 @@ NUMERIC = {"int32", "uint32", "int64", "uint64", "double"}
 
 
 def opened(data: bytes) -> TraceCapture:
-    return open_trace(Source.open(data), OpenRequest())
+    return TraceCapture(Source.open(data), OpenRequest())
 
 
 def number_of(value: Any) -> Any:

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from fx_trace.read.capture import open_trace
+from fx_trace.read.capture import TraceCapture
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -36,6 +36,6 @@ def test_the_first_clock_that_says_it(
 ) -> None:
     """Time 0 of a capture is the base of its clock, so that the wall time there is the offset."""
     request = OpenRequest(limits=Limits(max_memory=memory))
-    with open_trace(Source.open(MAGIC + b"".join(records)), request) as capture:
+    with TraceCapture(Source.open(MAGIC + b"".join(records)), request) as capture:
         assert capture.utc_offset_ns == offset
         assert capture.between(0, 1).utc_offset_ns == offset

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fx_trace import format as wire
 from fx_trace import records as r
 from fx_trace.read.buffer import BufferHeader
-from fx_trace.read.image import open_buffer
+from fx_trace.read.image import BufferCapture
 from fx_trace.write.arguments import Koid, Pointer
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.writer import TraceWriter
@@ -117,7 +117,7 @@ class Run:
         """The image's records, but for those that only register something."""
         image = self.memory.read(0, self.memory.size)
         found = []
-        with open_buffer(Source.open(image), OpenRequest()) as capture:
+        with BufferCapture(Source.open(image), OpenRequest()) as capture:
             for record in capture.records():
                 if isinstance(record, BufferHeader) or record.record in REGISTERS | {"padding"}:
                     continue

@@ -29,7 +29,7 @@ from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
 from fxframework.model.table import Table
 
-__all__ = ["InspectCapture", "open_inspect"]
+__all__ = ["InspectCapture"]
 
 LISTED = 10
 """Most names in a summary."""
@@ -38,11 +38,6 @@ LONGEST_LISTED = 256
 STATISTICS = b"fuchsia.inspect.Stats"
 """The node with a component's statistics of its VMO."""
 FAILURES = "failed_allocations"
-
-
-def open_inspect(source: Source, request: OpenRequest) -> InspectCapture:
-    """Open a VMO. Reads nothing yet."""
-    return InspectCapture(source, request)
 
 
 def _check_links(options: Mapping[str, Any], path: str) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fx_trace.read.cursor import Tables
     from fx_trace.read.decoder import RecordDecoder, Walk
 
-__all__ = ["TraceCapture", "open_trace"]
+__all__ = ["TraceCapture"]
 
 I64 = NDArray[np.int64]
 CHUNK_EVENTS = 1 << 16
@@ -40,11 +40,6 @@ LISTED = 1000
 UNLIMITED_DEPTH = 1 << 30
 RATE_GIVEN = 1
 """An initialization record gave the provider's rate (``providers``)."""
-
-
-def open_trace(source: Source, request: OpenRequest) -> TraceCapture:
-    """Open a trace archive. Nothing is read yet but its first word."""
-    return TraceCapture(source, request)
 
 
 class TraceCapture(ScannedCapture[TracePass, TimedChunk]):

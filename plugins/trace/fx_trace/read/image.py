@@ -57,7 +57,6 @@ from fxframework.model.strings import StringPool
 __all__ = [
     "BufferCapture",
     "BufferWriter",
-    "open_buffer",
     "open_buffer_writer",
 ]
 
@@ -188,20 +187,13 @@ class _ImageWalk(Walk):
         return record
 
 
-def open_buffer(source: Source, request: OpenRequest) -> BufferCapture:
-    """Open an image. Nothing is read yet but its header.
-
-    An image whose header is inconsistent opens too: BUFFER_HEADER says what is wrong with it,
-    tables are empty, and its bytes are one damaged record.
-    """
-    return BufferCapture(source, request)
-
-
 class BufferCapture(TraceCapture):
     """An image of a trace buffer: the tables are those of a trace.
 
     Rows are in reading order; ``offset`` is the place in the image, so that offsets of a buffer
-    that wrapped may go down once (``read_order`` puts them in order).
+    that wrapped may go down once (``read_order`` puts them in order). An image whose header is
+    inconsistent opens too: BUFFER_HEADER says what is wrong with it, tables are empty, and its
+    bytes are one damaged record.
     """
 
     format = "trace-buffer"

@@ -11,6 +11,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import ARGUMENT, FileHeader
+from fx_xray.format import ARGUMENT, FORMS, FileHeader
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.events import Events
 from fx_xray.read.header import asked_order
@@ -344,22 +345,13 @@ def _listing(names: Mapping[int, bytes]) -> bytes:
     return out.getvalue().encode(errors="surrogateescape")
 
 
-def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """Open a session that merges captures into a trace of the flight data recorder.
+def open_any_merge(form: str, sink: Sink, options: Mapping[str, Any]) -> Merger:
+    """Open a session that merges captures into a trace of a format.
 
     The options ``version``, ``buffer_size`` and ``write_byte_order`` select the form of the file,
     ``names`` a file for the names of functions. Raises UsageError or WriteRefusedError for invalid
     values.
     """
-    return _open(sink, "xray", options)
-
-
-def open_merge_basic(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """Open a session that merges captures into a trace of basic mode, with the same options."""
-    return _open(sink, "xray-basic", options)
-
-
-def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Merger:
     names = str(options.get("names") or "")
     if names and Path(names).exists():
         raise WriteRefusedError("the file already exists", path=names, remedy="choose another name")
@@ -371,3 +363,6 @@ def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Merger:
         byte_order=asked_order(options, WRITTEN_ORDER),
         names=names,
     )
+
+
+open_merge, open_merge_basic = (partial(open_any_merge, form) for form in FORMS)

@@ -7,8 +7,10 @@ of buffers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from fx_xray.format import FORMS
 from fx_xray.write.encoder import RecordEncoder
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
@@ -18,29 +20,17 @@ from fxframework.model.diagnostics import Diagnostics
 __all__ = ["open_basic_writer", "open_writer"]
 
 
-def open_writer(
+def open_any_writer(
+    form: str,
     sink: Sink,
     options: Mapping[str, Any],
     diagnostics: Diagnostics,  # noqa: ARG001 (this writer raises errors instead)
 ) -> RecordRewriter:
-    """Open a writer of the flight data recorder's records.
+    """Open a writer of the records of a format.
 
     The option ``write_byte_order`` replaces the byte order of the header. Raises UsageError for an
     unknown one, and for options that do not apply to records.
     """
-    return _open(sink, "xray", options)
-
-
-def open_basic_writer(
-    sink: Sink,
-    options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001 (as above)
-) -> RecordRewriter:
-    """Open a writer of basic mode's records, with the options of ``open_writer``."""
-    return _open(sink, "xray-basic", options)
-
-
-def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> RecordRewriter:
     for name in ("version", "buffer_size", "names"):
         if options.get(name):
             raise UsageError(
@@ -51,3 +41,6 @@ def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> RecordRewriter:
             )
     order = str(options.get("write_byte_order") or "")
     return RecordRewriter(sink, RecordEncoder(form, byte_order=order))
+
+
+open_writer, open_basic_writer = (partial(open_any_writer, form) for form in FORMS)
