@@ -646,9 +646,7 @@ class BasicPack(Kernel):
         self.out[at] = BASIC_ARGUMENT
         self.out[at + 1] = self.events.function[row]
         self.out[at + 2] = self.numbers[thread] & LOW32
-        self.out[at + 3] = (
-            self.processes[thread] & LOW32 if self.version >= BASIC_PID_VERSION else 0
-        )
+        self.out[at + 3] = self.process(thread)
         self.out[at + 4] = value & LOW32
         self.out[at + 5] = HIGH_HALF.get(value)
         self.out[at + 6] = 0
@@ -680,9 +678,7 @@ class BasicPack(Kernel):
         self.out[at + 2] = tsc & LOW32
         self.out[at + 3] = HIGH_HALF.get(tsc)
         self.out[at + 4] = self.numbers[thread] & LOW32
-        self.out[at + 5] = (
-            self.processes[thread] & LOW32 if self.version >= BASIC_PID_VERSION else 0
-        )
+        self.out[at + 5] = self.process(thread)
         self.out[at + 6] = 0
         self.out[at + 7] = 0
         self.last_thread = thread

@@ -42,17 +42,58 @@ def _columns(events: Events, payloads: U8) -> EventColumns:
     )
 
 
-def _dropped(counts: Any) -> dict[str, int]:
-    """Return the counts of what a version cannot hold, by name."""
-    counted = zip(DROPPED, np.asarray(counts).tolist(), strict=True)
-    return {name: count for name, count in counted if count}
+class Packer:
+    """The threads of a trace, and the loop that hands its events to a kernel."""
 
-
-class RecorderPacker:
-    """Writes the flight data recorder's traces, versions 1 to 5."""
+    _pack: FdrPack | BasicPack
 
     def __init__(self, sink: Sink, header: FileHeader) -> None:
         self._sink = sink
+        self._processes = self._numbers = np.zeros(0, np.int64)
+        sink.write(bytes(header.raw or header.pack()))
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Counts of what a version could not hold so far, by name."""
+        counted = zip(DROPPED, np.asarray(self._pack.counts).tolist(), strict=True)
+        return {name: count for name, count in counted if count}
+
+    def add_threads(self, processes: I64, numbers: I64) -> None:
+        """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
+        self._processes = np.append(self._processes, processes.astype(np.int64))
+        self._numbers = np.append(self._numbers, numbers.astype(np.int64))
+
+    def write(self, events: Events, payloads: U8) -> None:
+        """Write events, whose ``thread`` is the number of an added thread.
+
+        The events of each thread are in program order, with arguments after their calls.
+        """
+        self._pack.events, self._pack.row = _columns(events, payloads), 0
+        while why := self._pack.run():
+            self._go_on(why)
+
+    def close(self) -> Mapping[str, int]:
+        """Write the held-back records. Return the counts of what could not be written, by name."""
+        self._flush()
+        return self.dropped
+
+    def _go_on(self, why: int) -> None:
+        """Let the kernel go on after it stopped: with an empty output."""
+        assert why == FLUSH  # noqa: S101 (other reasons are a packer's own)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write what the kernel has put out."""
+        raise NotImplementedError
+
+
+class RecorderPacker(Packer):
+    """Writes the flight data recorder's traces, versions 1 to 5."""
+
+    _pack: FdrPack
+
+    def __init__(self, sink: Sink, header: FileHeader) -> None:
+        super().__init__(sink, header)
         version = header.version
         size = header.buffer_size
         if not wire.SMALLEST_BUFFER <= size < 1 << 62:  # an implausible size
@@ -66,7 +107,6 @@ class RecorderPacker:
             preamble=(4 if version >= wire.PID_VERSION else 3) * wire.METADATA_BYTES,
             wrap=wire.WRAP_TICKS[version],
         )
-        self._processes = self._numbers = np.zeros(0, np.int64)
         self._arena = np.empty(0, np.uint32)
         self._used = 0
         self._free: dict[int, list[int]] = {}
@@ -76,49 +116,30 @@ class RecorderPacker:
         self._walls = np.empty(OUT // wire.SMALLEST_BUFFER, np.int64)
         self._pack.out = self._out.data
         self._pack.places, self._pack.walls = self._places.data, self._walls.data
-        sink.write(bytes(header.raw or header.pack()))
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Counts of what could not be written so far, by name."""
-        return _dropped(self._pack.counts)
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
-        """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
+        """Add threads, each without a buffer."""
         before, known = self._pack.buffers, self._processes.size
-        self._processes = np.append(self._processes, processes.astype(np.int64))
-        self._numbers = np.append(self._numbers, numbers.astype(np.int64))
+        super().add_threads(processes, numbers)
         buffers = ThreadBuffers(self._processes.data, self._numbers.data)
         for name in ("start", "room", "fill", "base", "cpu", "call", "wall", "rank"):
             np.asarray(getattr(buffers, name))[:known] = np.asarray(getattr(before, name))
         self._pack.buffers = buffers
 
-    def write(self, events: Events, payloads: U8) -> None:
-        """Write events, whose ``thread`` is the number of an added thread.
-
-        The events of each thread are in program order, with arguments after their calls.
-        """
-        pack = self._pack
-        pack.events, pack.row = _columns(events, payloads), 0
-        while why := pack.run():
-            self._go_on(why)
-
     def close(self) -> Mapping[str, int]:
-        """Write the held-back records. Return the counts of what could not be written, by name."""
+        """Write the buffers of all threads. Return the counts of what could not be written."""
         # Threads in the order of reading, so that extracting twice gives the same bytes.
         rank = np.asarray(self._pack.buffers.rank)
         for thread in np.argsort(np.where(rank > 0, rank, LATEST), kind="stable").tolist():
             while why := self._pack.end_thread(thread):
                 self._go_on(why)
-        self._flush()
-        return self.dropped
+        return super().close()
 
     def _go_on(self, why: int) -> None:
         if why == GROW:
             self._grow(self._pack.thread, self._pack.needed)
             return
-        assert why == FLUSH  # noqa: S101 (the only other reason)
-        self._flush()
+        super()._go_on(why)
         if self._pack.needed > len(self._out):
             self._out = np.empty(self._pack.needed, np.uint8)
             self._pack.out = self._out.data
@@ -173,41 +194,21 @@ class RecorderPacker:
         self._out[(places + 1)[:, None] + np.arange(12)] = fields
 
 
-class BasicPacker:
+class BasicPacker(Packer):
     """Writes traces of basic mode, versions 1 to 3, with events in the given order."""
 
+    _pack: BasicPack
+
     def __init__(self, sink: Sink, header: FileHeader) -> None:
-        self._sink = sink
+        super().__init__(sink, header)
         self._out = np.empty(OUT // 4, np.uint32)
         self._pack = BasicPack(self._out.data, version=header.version)
-        self._processes = self._numbers = np.zeros(0, np.int64)
-        sink.write(bytes(header.raw or header.pack()))
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Counts of what could not be written so far, by name."""
-        return _dropped(self._pack.counts)
 
     def add_threads(self, processes: I64, numbers: I64) -> None:
-        """Add threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
-        self._processes = np.append(self._processes, processes.astype(np.int64))
-        self._numbers = np.append(self._numbers, numbers.astype(np.int64))
+        """Add threads, whose numbers the records have."""
+        super().add_threads(processes, numbers)
         self._pack.processes = self._processes.data
         self._pack.numbers = self._numbers.data
-
-    def write(self, events: Events, payloads: U8) -> None:
-        """Write events, whose ``thread`` is the number of an added thread.
-
-        The events of each thread are in program order, with arguments after their calls.
-        """
-        self._pack.events, self._pack.row = _columns(events, payloads), 0
-        while self._pack.run():
-            self._flush()
-
-    def close(self) -> Mapping[str, int]:
-        """Write the held-back records. Return the counts of what could not be written, by name."""
-        self._flush()
-        return self.dropped
 
     def _flush(self) -> None:
         self._sink.write(self._out[: self._pack.written].view(np.uint8).data)
