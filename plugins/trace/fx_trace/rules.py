@@ -633,7 +633,8 @@ BUFFER_HEADER = Rule(
     detail="{value}",
     readers="The trace manager refuses the buffer.",
     ours="Nothing of it is read; as records, the whole file is `damaged`.",
-    remedy="Fetch the image again, whole; `fxf cat --records` and `fxf convert` keep the bytes.",
+    remedy="Fetch the image again, whole, or try `fxf salvage -f trace-buffer`; "
+    "`fxf cat --records` and `fxf convert` keep the bytes.",
 )
 IMAGE_TRUNCATED = Rule(
     "FXT0502",

@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
+from fx_trace import rules
 from fx_trace.export import windows
 from fx_trace.export.chrome_json import JsonExport
 from fx_trace.export.text import TextExport
 from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
-from fx_trace.read.buffer import BufferHeader, Image
+from fx_trace.read.buffer import DATA_ENDS, BufferHeader, Image, header_offset
 from fx_trace.read.decoder import RecordEncoder, frames
 from fx_trace.read.image import BufferCapture, BufferWriter
 from fx_trace.sample import buffer_sample
@@ -1013,3 +1014,31 @@ def test_bytes_are_a_memory() -> None:
     ):
         with pytest.raises(ValueError, match=r"cannot access|invalid memory size 3"):
             misuse()
+
+
+# --- A damaged header ---------------------------------------------------------------------------
+
+HEADER_FIELDS = ("magic", "version", "mode", "total_size", "durable_buffer_size",
+                 "rolling_buffer_size", *DATA_ENDS)  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("field", HEADER_FIELDS)
+def test_salvage_mends_a_field_of_the_header(mode: str, field: str) -> None:
+    memory = BytesMemory(8192)
+    buffer = TraceBuffer(memory, mode)
+    for number in range(3):
+        buffer.put(blob(number, 4), durable=number == 0)
+    buffer.stop()
+    whole = bytes(memory.read(0, memory.size))
+    damaged = bytearray(whole)
+    damaged[header_offset(field)] ^= 0xA5
+    with opened(bytes(damaged)) as capture:
+        assert capture.header is None or field in DATA_ENDS
+        sink = Sink.memory()
+        losses = [loss.code for loss in salvage_image(capture, sink, {})]
+    out = sink.getvalue()
+    assert held(out) == held(whole)
+    found = {rules.END_BY_SCANNING.code} if field in DATA_ENDS else set()
+    assert codes(whole) <= codes(out) <= codes(whole) | found
+    assert capture.header is not None or set(losses) == {rules.BUFFER_HEADER.code}

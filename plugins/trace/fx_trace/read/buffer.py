@@ -10,6 +10,7 @@ reads and writes files of it.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ from fxframework.wire.fields import Bits, Values
 from fxframework.wire.state import State
 
 __all__ = [
+    "DATA_ENDS",
     "END_AT",
     "BufferHeader",
     "Fault",
@@ -39,6 +41,7 @@ __all__ = [
     "Region",
     "Stretch",
     "header_offset",
+    "mended",
     "reading_plan",
 ]
 
@@ -185,12 +188,7 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
             expect(durable < rolling, "durable buffer too large", "durable_buffer_size")
             fits = BUFFER_HEADER_BYTES + durable + 2 * rolling == total
             expect(fits, "buffer sizes don't add up", "durable_buffer_size")
-        ends = (
-            ("durable_data_end", durable),
-            ("rolling_data_end_0", rolling),
-            ("rolling_data_end_1", rolling),
-        )
-        for field, size in ends:
+        for field, size in zip(DATA_ENDS, (durable, rolling, rolling), strict=True):
             end = getattr(self, field)
             expect(end <= size, f"{field} is beyond its buffer", field)
             expect(end % WORD == 0, f"{field} is not a multiple of 8", field)
@@ -242,12 +240,46 @@ def header_offset(field: str) -> int:
     return place.offset + place.shift // 8
 
 
-END_AT = {
-    "durable": header_offset("durable_data_end"),
-    "rolling 0": header_offset("rolling_data_end_0"),
-    "rolling 1": header_offset("rolling_data_end_1"),
-}
+DATA_ENDS = ("durable_data_end", "rolling_data_end_0", "rolling_data_end_1")
+END_AT = dict(
+    zip(("durable", "rolling 0", "rolling 1"), map(header_offset, DATA_ENDS), strict=True)
+)
 """By the name of a buffer, the byte of the header at which its data end is."""
+
+
+def mended(header: BufferHeader, size: int) -> BufferHeader | None:
+    """Return a sound header for an image of ``size`` bytes, of one that is not; None if it is open.
+
+    Magic number and version are known. Mode and sizes are those of the header as far as they add
+    up, or those of the engine for so many bytes. A data end that is out of bounds becomes 0, so
+    that scanning finds it.
+    """
+    known = header.edited(magic=wire.BUFFER_MAGIC, version=wire.BUFFER_VERSION)
+    modes = [header.mode, *MODE_NAMES.values()]
+    sizes = [known, known.edited(total_size=size)]
+    if size and size % wire.BUFFER_GRAIN == 0 and size <= wire.MAX_BUFFER_BYTES:
+        made = [BufferHeader.for_size(size, mode) for mode in MODE_NAMES.values()]
+        sizes += [
+            one
+            for one in made
+            if one.durable_buffer_size == header.durable_buffer_size
+            or one.rolling_buffer_size == header.rolling_buffer_size
+        ]
+    for one, mode in itertools.product(sizes, modes):
+        durable, rolling = one.durable_buffer_size, one.rolling_buffer_size
+        found = known.edited(
+            mode=mode,
+            total_size=one.total_size,
+            durable_buffer_size=durable,
+            rolling_buffer_size=rolling,
+        )
+        for field, most in zip(DATA_ENDS, (durable, rolling, rolling), strict=True):
+            if getattr(found, field) > most or getattr(found, field) % WORD:
+                found = found.edited(**{field: 0})
+        if not found.check(found.total_size):
+            return found
+    return None
+
 
 # --- Where the records are ---------------------------------------------------------------------
 
@@ -326,7 +358,8 @@ def _unused(data: U8, start: int, end: int, rule: Rule) -> Iterator[Stretch]:
 class Image:
     """An image as its bytes show it: the header, the plan, and all stretches in reading order.
 
-    With ``recorded``, for salvage, records go on behind damage, to the ends that the header says.
+    With ``recorded``, for salvage, records go on behind damage, to the ends that the header says,
+    and a damaged header is the one that it must have been, if that is known.
     """
 
     def __init__(self, data: U8, *, recorded: bool = False) -> None:
@@ -334,7 +367,7 @@ class Image:
         self._recorded = recorded
         self.header: BufferHeader | None = None
         self.faults: list[Fault] = []
-        """Why there is no header."""
+        """What is wrong with the header; without ``recorded`` there is none then."""
         size = int(data.size)
         if not size:
             return
@@ -346,6 +379,8 @@ class Image:
         self.faults = header.check(header.total_size)
         if not self.faults:
             self.header = header
+        elif recorded:
+            self.header = mended(header, size)
 
     @functools.cached_property
     def regions(self) -> tuple[Region, ...]:

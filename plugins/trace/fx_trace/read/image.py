@@ -281,8 +281,11 @@ class BufferCapture(TraceCapture):
         return places
 
     def to_recorded_ends(self) -> BufferCapture:
-        """Return the same with all records up to the data ends of the header, behind damage too."""
-        if not any(map(self.image.lost, self.image.regions)):
+        """Return the same with all records up to the data ends of the header, behind damage too.
+
+        A damaged header is mended, where the rest of it and the size of the image say how.
+        """
+        if self.header is not None and not any(map(self.image.lost, self.image.regions)):
             return self
         request = attrs.evolve(self.request, observer=None, strict=False)
         found = BufferCapture(self.source, request)
@@ -319,9 +322,14 @@ class BufferCapture(TraceCapture):
         self._report_image(self.diagnostics)
 
     def record_counts(self) -> Mapping[str, int]:
-        """Return the number of records of each kind, from a pass that keeps no columns."""
-        header = {} if self.header is None else {BufferHeader.record: 1}
-        return {**header, **super().record_counts()}
+        """Return the number of records of each kind, from a pass that keeps no columns.
+
+        Of an image whose header is damaged they are those that salvage finds.
+        """
+        if self.header is None:
+            found = self.to_recorded_ends()
+            return super().record_counts() if found.header is None else found.record_counts()
+        return {BufferHeader.record: 1, **super().record_counts()}
 
     def summary(self) -> Summary:
         """Counts and times, from one pass over the whole capture."""

@@ -397,6 +397,9 @@ class _ImageSalvage:
         if missing > 0:
             message = f"{missing} bytes of the image are missing; written as unused space"
             yield Loss(size, 0, header.record, message, rules.IMAGE_TRUNCATED.code)
+        for fault in self._capture.image.faults:
+            message = f"{fault.message}; mended by what else is known of the image"
+            yield Loss(fault.offset, 0, header.record, message, rules.BUFFER_HEADER.code)
         if header.raw is not None:
             yield Loss(
                 0,
