@@ -24,7 +24,8 @@ CONFIRMED = 3
 SEVERAL = 256
 """Most records that ``several`` finds."""
 BEYOND = -(1 << 62)
-"""A size that is larger than the file."""
+"""A size that is larger than the file, or than LARGEST if that is growing."""
+LARGEST = 1 << 40
 LOW64 = 0xFFFFFFFFFFFFFFFF
 MOST64 = 0x7FFFFFFFFFFFFFFF
 
@@ -43,6 +44,10 @@ class Framing:
 
     ``steady`` (int64) has the size of each entry whose records ``several`` finds, for little-endian
     stretches, then for big-endian ones; 0 for other entries.
+
+    If the file is ``growing`` (1), more may follow: what may be the beginning of a record of a known
+    kind, or of padding, is CUT, and damage that a record at the end of the data would end reaches
+    to this end.
     """
 
     data: Bytes
@@ -61,6 +66,7 @@ class Framing:
     size: i64
     big: i64
     searching: i64
+    growing: i64
 
     def __init__(
         self, data: memoryview, words: memoryview, numbers: memoryview, kinds: memoryview
@@ -74,6 +80,7 @@ class Framing:
         self.size = 0
         self.big = 0
         self.searching = 0
+        self.growing = 0
         self.kind = 0
         self.end = 0
         self.mixed = 0
@@ -138,25 +145,26 @@ class Framing:
         if self.numbers[MARK_BYTES] and kind == self.numbers[MARK_KIND]:
             big = self.order(at)
             if big < 0:
-                return ops.NO_ORDER
+                cut = at + self.numbers[MARK_AT] + self.numbers[MARK_BYTES] > self.total
+                return ops.CUT if cut and self.growing else ops.NO_ORDER
             self.big = big
         entry = self.entry(at, kind, big)
         size = self.numbers[FIXED]
         if self.numbers[SIZE_BYTES]:
             size = self.announced(at, big)
-            if size == BEYOND:
+            if size == BEYOND and self.growing == 0:
                 return self.not_framed(at, ops.CUT)
             if not self.possible(entry, size):
                 return self.not_framed(at, ops.BAD_SIZE)
         elif not size and entry >= 0:
             size = self.kinds[ENTRY * entry + 2]
         if size > rest:
-            return self.not_framed(at, ops.CUT)
+            return self.not_framed(at, ops.BAD_SIZE if self.growing and entry < 0 else ops.CUT)
         self.size = size
         if entry >= 0:
             return entry
         if size:
-            return ops.UNKNOWN if not self.padded(at) else ops.PADDING
+            return self.not_framed(at, ops.UNKNOWN)
         return self.not_framed(at, ops.NO_KIND)
 
     def several(self, at: i64, most: i64) -> i64:
@@ -217,10 +225,10 @@ class Framing:
         return most == 0 or size <= most
 
     def announced(self, at: i64, big: i64) -> i64:
-        """Return the size in the header of a record; BEYOND if it is larger than the file."""
+        """Return the size in the header of a record; BEYOND if it is larger than any may be."""
         size = self.load(at + self.numbers[SIZE_AT], self.numbers[SIZE_BYTES], big)
         size = (size >> self.numbers[SIZE_SHIFT]) & self.numbers[SIZE_MASK]
-        if size < 0 or size > self.total:
+        if size < 0 or size > (LARGEST if self.growing else self.total):
             return BEYOND
         return size * self.numbers[UNIT] + self.numbers[PLUS]
 
@@ -255,7 +263,9 @@ class Framing:
 
     def not_framed(self, at: i64, why: i64) -> i64:
         """Return why there is no record, which may be that there is padding."""
-        return ops.PADDING if self.padded(at) else why
+        if not self.padded(at):
+            return why
+        return ops.CUT if self.growing and at + self.size == self.total else ops.PADDING
 
     def padded(self, at: i64) -> flag:
         """Whether padding begins at a byte; ``size`` is then that of all of it."""
@@ -282,11 +292,12 @@ class Framing:
         big = self.big
         unit = self.numbers[ALIGN]
         self.searching = 1
+        self.end = 0
         while at < self.total:
             self.big = big
             if self.follow(at, CONFIRMED if (at - origin) & (unit - 1) else 2):
                 break
-            at += 1
+            at = max(at + 1, self.end)
         self.searching = 0
         self.big = big
         return at
@@ -297,11 +308,15 @@ class Framing:
         It cannot where the data ends, and behind a record whose fields say how long it is.
         """
         count = 0
-        while self.frame(at) >= 0:
+        found = self.frame(at)
+        while found >= 0:
             count += 1
             if count == wanted:
                 return True
             at += self.size
-            if self.size == 0 or at == self.total:
+            if self.size == 0 or (at == self.total and self.growing == 0):
                 return count + 1 == wanted
+            found = self.frame(at)
+        if self.growing and count and found == ops.CUT:
+            self.end = self.total
         return False

@@ -545,6 +545,7 @@ class DeclaredCapture(ScannedCapture[DeclaredPass, dict[str, tuple[int, Cells]]]
         if any(rows.record in support for rows in format.tables):
             return None
         run = Run(self, compile_copy(format, support), 1)
+        run.program.framing.growing = run.walk.framing.growing = 1
         parts: list[bytes] = []
         for batch in run.batches(lasting=False):
             places, sizes = (batch[COPIES][name].tolist() for name in ("offset", "nbytes"))

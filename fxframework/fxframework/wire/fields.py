@@ -676,7 +676,7 @@ class Span(Field):
             rest = bytes(c.data[c.at : c.limit])
             length = rest.find(self.until)
             if length < 0:
-                raise ShortError
+                raise c.short(len(rest) + 1)
             data = rest[:length]
             c.at += length + 1
         else:

@@ -23,6 +23,8 @@ from fxframework.wire.state import State
 __all__ = ["Walk", "explain"]
 
 CUT_OFF, UNKNOWN_KIND, BAD_SIZE = 102, 103, 104
+MORE = 64
+"""Zero bytes behind the end of a growing file that show whether its last record takes more."""
 
 
 class Walk:
@@ -82,6 +84,10 @@ class Walk:
         raw = self.data[at : self.at]
         return Damaged(code=code, raw=raw, offset=at, nbytes=nbytes), [(number, at, nbytes)]
 
+    def unfinished(self) -> tuple[LosslessRecord, list[Note]]:
+        """Return all that is left as a damaged stretch: a record of which more may follow."""
+        return self.damaged(self.source.size - self.at, CUT_OFF)
+
     def lost(self, number: int) -> tuple[LosslessRecord, list[Note]]:
         """Return the bytes up to the next place where a record fits as a damaged stretch."""
         place, fits = self.at, self.format.base.fits
@@ -101,6 +107,8 @@ class Walk:
         if entry == status.PADDING:
             self.at += size
             return Padding(offset=at, nbytes=size), []
+        if entry == status.CUT and framing.growing:
+            return self.unfinished()
         if entry < status.UNKNOWN:
             reasons = {status.CUT: CUT_OFF, status.NO_ORDER: 101}
             return self.lost(reasons.get(entry, BAD_SIZE))
@@ -122,16 +130,22 @@ class Walk:
             return record, [(UNKNOWN_KIND, at, kind)]
         try:
             return self._unpacked(cls, at, at + size if size else self.source.size)
-        except ShortError:
+        except ShortError as problem:
             state.big = bool(before)
             if size:
                 return self.damaged(size, BAD_SIZE)
+            if framing.growing and problem.needed > self.source.size:
+                return self.unfinished()
             return self.lost(CUT_OFF)
 
     def _unpacked(self, cls: Any, at: int, end: int) -> tuple[LosslessRecord, list[Note]]:
         record, c = cls.unpack(self.data, at, end, self.state, self.views)
         if not 0 < record.nbytes <= self.longest:
             raise ShortError
+        if self.framing.growing and at + record.nbytes == self.source.size:
+            more = memoryview(bytes(self.data[at:]) + bytes(MORE))
+            if cls.unpack(more, 0, len(more), self.state)[0].nbytes > record.nbytes:
+                return self.unfinished()
         self.last = c
         self.state.apply(c.sets, c.effects)
         self.at = at + record.nbytes
