@@ -272,6 +272,25 @@ def test_reserved_bits_of_a_signed_field_are_shown_as_they_are() -> None:
     assert [each.message for each in capture.diagnostics] == ["reserved bits are set: 0x4"]
 
 
+@pytest.mark.parametrize("high", [62, 63])
+def test_hidden_bits_that_end_a_word_are_shown_without_a_sign(high: int) -> None:
+    class Wide(wire.Record):
+        """A hit."""
+
+        _kind = wire.kind(wire.bits(0, 1))
+        _spare = wire.bits(2, high)
+
+    class Wider(Wide, kind=1):
+        """A wider one."""
+
+        value: int = wire.u8()
+
+    format = wire.Format("made", "Made", Wide, codes="MADE")
+    _, capture = check(format, (1 | 1 << high).to_bytes(8, "little") + b"\0")
+    wanted = f"reserved bits are set: {1 << high - 2:#x}"
+    assert [each.message for each in capture.diagnostics] == [wanted]
+
+
 @pytest.mark.parametrize(("order", "magic"), [("little", b"\x01\x02\0"), ("big", b"\x02\x01\0")])
 def test_the_constants_of_a_header_are_its_magic(order: str, magic: bytes) -> None:
     class Head(wire.Record):

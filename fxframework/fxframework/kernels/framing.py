@@ -45,9 +45,9 @@ class Framing:
     ``steady`` (int64) has the size of each entry whose records ``several`` finds, for little-endian
     stretches, then for big-endian ones; 0 for other entries.
 
-    If the file is ``growing`` (1), more may follow: what may be the beginning of a record of a known
-    kind, or of padding, is CUT, and damage that a record at the end of the data would end reaches
-    to this end.
+    If the file is ``growing`` (1), more may follow: what may be the beginning of a record of a
+    known kind, or of padding, is CUT, and damage that a record at the end of the data would end
+    reaches to this end.
     """
 
     data: Bytes

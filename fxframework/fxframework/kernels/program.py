@@ -451,7 +451,7 @@ class Program(Kernel):
             elif code == ops.RESERVED:
                 if w & a:
                     raw = 1
-                    self.note(RESERVED_BITS, at - c, (w & a) >> b)
+                    self.note(RESERVED_BITS, at - c, ((w & a) >> b) & d)
             elif code == ops.SPAN:
                 length = a
                 if b >= 0:

@@ -299,7 +299,7 @@ class Compiler(RowCompiler):
             self.word = field
             if reserved:
                 wrong = mirror(reserved, nbytes) if self.mirrored else reserved
-                out.op(ops.RESERVED, wrong, 0, nbytes)
+                out.op(ops.RESERVED, wrong, 0, nbytes, -1)
             places = [n for n, f in enumerate(layout.fields) if layout.word_of.get(f) is field]
             if places[-1] - places[0] >= len(places):  # other fields lie between
                 self.saved[field] = out.new()
@@ -324,7 +324,7 @@ class Compiler(RowCompiler):
                 if field in layout.word_of
                 else field.nbits // 8
             )
-            out.op(ops.RESERVED, mask << shift if mask > 0 else -1, shift, nbytes)
+            out.op(ops.RESERVED, mask << shift if mask > 0 else -1, shift, nbytes, mask)
         by_slot = (
             field in self.needed
             or field.equals is not None
