@@ -39,12 +39,16 @@ class ShortError(Exception):
 
 
 class RefusalError(Exception):
-    """A value that cannot be written: the number of a rule, and a message without the record."""
+    """A value that cannot be written: the number of a rule, and a message without the record.
 
-    def __init__(self, number: int, message: str) -> None:
+    ``remedy`` replaces that of the rule.
+    """
+
+    def __init__(self, number: int, message: str, remedy: str = "") -> None:
         super().__init__(message)
         self.number = number
         self.message = message
+        self.remedy = remedy
 
 
 class Cursor:

@@ -15,7 +15,7 @@ from fxframework.model.selection import Selection
 from fxframework.model.strings import TextColumn
 from fxframework.registry import no_parts
 from fxframework.wire.capture import DeclaredCapture, Run
-from fxframework.wire.cursor import ShortError
+from fxframework.wire.cursor import RefusalError, ShortError
 from fxframework.wire.format import Format, Unknown
 from fxframework.wire.programs import COPIES, compile_copy
 from fxframework.wire.records import Record
@@ -84,10 +84,13 @@ class Encoder:
         """Take in what a record that was written says about later ones."""
         state = self._state_for(cls, data)
         try:
+            cls.layout.family.check(cls, memoryview(data), state, state.big)
             _, c = cls.unpack(memoryview(data), 0, len(data), state)
+        except RefusalError as problem:
+            raise self.format.refused(cls.record, problem) from None
         except ShortError:
-            problem = "the fields do not agree with each other"
-            raise self.format.refuse(404, f"{cls.record}: {problem}") from None
+            what = f"{cls.record}: the fields do not agree with each other"
+            raise self.format.refuse(404, what) from None
         state.apply(c.sets, c.effects)
 
     def alone(self) -> Alone | None:

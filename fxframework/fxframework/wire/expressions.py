@@ -23,6 +23,7 @@ __all__ = [
     "Expression",
     "Named",
     "Register",
+    "condition_text",
     "expression",
     "wrapped",
 ]  # fmt: skip
@@ -245,6 +246,13 @@ class Calculation(Expression):
 
     def __repr__(self) -> str:
         return f"({self.left!r} {self.symbol} {self.right!r})"
+
+
+def condition_text(when: Expression, known: Mapping[Any, int]) -> str:
+    """Return a condition that does not hold as a text, with the numbers that decide it."""
+    numbers = [each for each in when.leaves() if not isinstance(each, Constant)]
+    values = dict.fromkeys(f"{each!r} is {each.value(known)}" for each in numbers if each in known)
+    return f"{when!r} does not hold" + (f": {', '.join(values)}" if values else "")
 
 
 def expression(value: Any) -> Expression:

@@ -8,8 +8,10 @@ from typing import Any
 import attrs
 
 from fxframework.errors import PluginError
-from fxframework.wire.cursor import order_of
+from fxframework.wire.cursor import RefusalError, order_of
+from fxframework.wire.expressions import condition_text
 from fxframework.wire.fields import Field, Number
+from fxframework.wire.state import State
 
 __all__ = ["OTHER", "Family", "Fields", "Place", "declaration_error"]
 
@@ -92,6 +94,8 @@ class Family:
         self.head = 0
         """Bytes up to the end of the last kind or size field."""
         self.members: list[Any] = []
+        self.versioned = False
+        """Whether the state chooses among its classes."""
         self.other: Any = None
 
     def take_fields(self, layout: Any) -> None:
@@ -136,6 +140,7 @@ class Family:
                 most = other.layout.most
                 raise declaration_error(cls, None, f"says not the most={most} of its kind")
         self.members.append(cls)
+        self.versioned |= layout.when is not None
 
     def choose(self, numbers: list[int], known: Mapping[Any, int]) -> Any:
         """Return the class for the numbers of a kind; None if there is none."""
@@ -146,6 +151,20 @@ class Family:
             if layout.fits(known):
                 return cls
         return self.other
+
+    def check(self, cls: Any, data: memoryview, state: State | None, big: bool) -> None:
+        """Raise RefusalError if bytes of a class would be read as those of another one."""
+        if state is None or not (self.versioned or cls is self.other):
+            return
+        found = self.choose(self.numbers(data, 0, big, state.mirrored), state.registers)
+        if found is cls:
+            return
+        name = "unknown" if found is None else found.record
+        why, remedy = f"it would be read as {name!r}", f"write {name!r} here"
+        if cls.layout.when is not None:
+            why += f", because {condition_text(cls.layout.when, state.registers)}"
+            remedy = f"write what makes {cls.layout.when!r} true before it"
+        raise RefusalError(404, why, remedy)
 
     def numbers(self, data: memoryview, at: int, big: bool, mirrored: bool = False) -> list[int]:
         """Return the numbers of the kind of the record at a place."""

@@ -159,11 +159,14 @@ class Field(Expression):
 
     def missing(self) -> RefusalError:
         """Return the refusal of a record without it, whose other fields say that it has one."""
-        return RefusalError(402, f"{self.name} is missing")
+        return RefusalError(402, f"{self.name} is missing, which is there when {self.when!r}")
 
     def unwanted(self) -> RefusalError:
         """Return the refusal of a value, where other fields say that there is none."""
-        return RefusalError(404, f"{self.name} is given, but the record has none by its fields")
+        return RefusalError(
+            404, f"{self.name} is given, but it is there only when {self.when!r}",
+            f"leave {self.name} out, or make the condition true",
+        )  # fmt: skip
 
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put its value into record JSON."""

@@ -109,8 +109,6 @@ class Format:
                 raise declaration_error(cls, None, "has a tail, but no size says where it is")
             if not cls.layout.least and not sized:
                 raise declaration_error(cls, None, "may have no bytes at all")
-        self.versioned = any(cls.layout.when is not None for cls in self.classes)
-        """Whether the state chooses among its classes."""
         self.kinds: dict[str, type[LosslessRecord]] = {}
         for cls in [*self.classes, *([header] if header else [])]:
             same: Any = self.kinds.get(cls.record)
@@ -234,7 +232,7 @@ class Format:
         Of classes of one name, the one is taken that can follow in a state.
         """
         kinds = self.kinds
-        if self.versioned:
+        if self.family.versioned:
             known = (state or self.state()).registers
             kinds = kinds | {cls.record: cls for cls in self.classes if cls.layout.fits(known)}
         record = record_of_json(given, kinds, self.name, self.refusals)
@@ -258,7 +256,7 @@ class Format:
         try:
             return record.pack(state)
         except RefusalError as problem:
-            raise self.refuse(problem.number, f"{record.record}: {problem.message}") from None
+            raise self.refused(record.record, problem) from None
 
     def document(self) -> str:
         """Return the fields of all records as Markdown, for a README or docs."""
@@ -273,6 +271,11 @@ class Format:
     def refuse(self, number: int, message: str) -> WriteRefusedError:
         """Return the error for what cannot be written, by the number of its rule."""
         return refusal(self.rules.numbered(number), message)
+
+    def refused(self, name: str, problem: RefusalError) -> WriteRefusedError:
+        """Return the error for a record with this name, which has a problem."""
+        rule = self.rules.numbered(problem.number)
+        return refusal(rule, f"{name}: {problem.message}", problem.remedy)
 
 
 def every_layout(layouts: Iterable[Layout]) -> Iterator[Layout]:

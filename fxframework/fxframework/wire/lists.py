@@ -70,11 +70,13 @@ class Listed(Field):
                 if isinstance(self.item, Integer):
                     self._write_integer(b, each)
                 else:
+                    at = len(b.out)
                     self._checked(each).put(b)
+                    self.item.layout.family.check(type(each), memoryview(b.out)[at:], state, big)
                     b.align(self.item.layout.family.pad)
             except RefusalError as problem:
                 message = f"{self.name}[{number}]: {problem.message}"
-                raise RefusalError(problem.number, message) from None
+                raise RefusalError(problem.number, message, problem.remedy) from None
         return bytes(b.out)
 
     def _write_integer(self, b: Builder, value: Any) -> None:

@@ -167,6 +167,13 @@ class Layout:
         )
 
     @property
+    def changed(self) -> list[Expression]:
+        """The registers that records of the class change."""
+        numbers = [field for field in self.fields if isinstance(field, Number)]
+        found = [*self.sets, *(each for field in numbers for each in (field.sets, field.adds))]
+        return [each for each in found if each is not None]
+
+    @property
     def fixed(self) -> int:
         """The size of all records of the class; 0 if sizes differ."""
         return self.size or self.family.nbytes
@@ -327,6 +334,15 @@ class Layout:
             return True
         equals = isinstance(field, Number) and field.equals is not None
         return bool(field.role) or field in self.implied or equals
+
+    def numbers_in(self, values: Mapping[str, Any]) -> dict[Field, int]:
+        """Return the numbers of those fields whose values are given by name."""
+        return {
+            field: field.numbered(values[field.name])
+            for field in self.public
+            if isinstance(field, Number) and not isinstance(field, Mark) and field.refers is None
+            and values.get(field.name) is not None
+        }  # fmt: skip
 
     def is_reserved(self, field: Field) -> bool:
         """Return whether a number has no meaning, and must be zero."""

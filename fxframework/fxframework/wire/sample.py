@@ -46,13 +46,24 @@ def sample(format: Format, nbytes: int) -> bytes:
         parts.append(_encoded(encoder, format.header, 0))
     main = [rows.record for rows in format.tables] or format.classes
     classes = sorted(format.classes, key=lambda cls: (cls is not format.marked, cls in main))
-    for cls in classes:
-        if cls.layout.fits(encoder.state.registers):
-            often = 1 if cls is format.marked else len(WORDS)
-            parts += [_encoded(encoder, cls, number) for number in range(often)]
-    begin = b"".join(parts)
     known = encoder.state.registers
-    main = [cls for cls in main if cls is not format.marked and cls.layout.fits(known)]
+    for cls in classes:
+        often, fits = 1 if cls is format.marked else len(WORDS), cls.layout.fits
+        parts += (_encoded(encoder, cls, number) for number in range(often) if fits(known))
+    begin = b"".join(parts)
+    deciding = {
+        leaf
+        for layout in format.layouts()
+        for each in (layout.when, *(field.when for field in layout.fields))
+        for leaf in (() if each is None else each.leaves())
+    }
+    main = [
+        cls
+        for cls in main
+        if cls is not format.marked
+        and cls.layout.fits(known)
+        and deciding.isdisjoint(cls.layout.changed)
+    ]
     block = [_encoded(encoder, cls, len(WORDS) + n) for n in range(DISTINCT) for cls in main]
     more = b"".join(block)
     rest = max(0, nbytes - len(begin))
@@ -75,11 +86,12 @@ def values_for(layout: Layout, state: State, number: int) -> dict[str, Any]:
     """Return values for the fields of a record, different for each ``number``."""
     values: dict[str, Any] = {}
     for field in layout.public:
-        presence = layout.presence_of(field)
-        there = field.when is None
-        if presence is not None:
-            numbers, known = presence
-            there = bool(known(*(values[each.name] for each in numbers)))
+        known: dict[Any, int] = {**state.registers, **layout.numbers_in(values)}
+        there = field.when is None or (
+            not field.by_room
+            and all(isinstance(each, Constant) or each in known for each in field.when.leaves())
+            and bool(field.when.value(known))
+        )
         if there and not layout.derives(field):
             chosen = field.chosen(values) if isinstance(field, Choice) else field
             values[field.name] = None if chosen is None else _value(chosen, state, number)
@@ -133,5 +145,6 @@ def _items(field: Listed, state: State, number: int) -> list[Any]:
     if isinstance(field.item, Integer):
         return [min(field.item.range[1], number + n) for n in range(2)]
     family = field.item.layout.family
-    classes = family.members or [field.item]
+    members = [cls for cls in family.members if cls.layout.fits(state.registers)]
+    classes = members or [field.item]
     return [cls(**values_for(cls.layout, state, number)) for cls in classes[:2]]

@@ -72,7 +72,7 @@ def values(layout: Layout, state: State) -> SearchStrategy[dict[str, Any]]:
             elif _is_free(layout, field):
                 found[field.name] = value if draw(st.booleans()) else None
             else:
-                there = field.when.value({**state.registers, **_known(layout, found)})
+                there = field.when.value({**state.registers, **layout.numbers_in(found)})
                 found[field.name] = value if there else None
         return found
 
@@ -82,14 +82,6 @@ def values(layout: Layout, state: State) -> SearchStrategy[dict[str, Any]]:
 def _is_free(layout: Layout, field: Field) -> bool:
     """Return whether the presence of an optional field implies its condition."""
     return any(each[1] is field for given in layout.implied.values() for each in given)
-
-
-def _known(layout: Layout, found: dict[str, Any]) -> dict[Any, int]:
-    return {
-        field: int(found[field.name])
-        for field in layout.public
-        if isinstance(field, Number) and isinstance(found.get(field.name), int)
-    }
 
 
 def _value(layout: Layout, field: Field, state: State) -> SearchStrategy[Any]:
