@@ -46,6 +46,7 @@ BAD_SIZE = 104
 RESERVED_BITS = 105
 NOT_UTF8 = 107
 UNDECLARED = 108
+TIME_BEYOND = 109
 EXPONENT = 0x7FF0000000000000
 HALF_EXPONENT = 0x7F800000
 HALF_SIGN = 0x80000000
@@ -251,6 +252,7 @@ class Program(Kernel):
         big = self.framing.big
         entry = self.framing.frame(self.pos)
         self.waiting = 0
+        self.vectors.beyond = 0
         if entry >= 0:
             ip = self.entries[entry + self.by_kinds * self.framing.big]
             if ip < 0:
@@ -674,6 +676,8 @@ class Program(Kernel):
                 else:
                     self.out.literal(L_END)
             elif code == ops.END:
+                if self.vectors.beyond:
+                    self.note(TIME_BEYOND, pos, 0)
                 if self.waiting > PENDING:
                     return ops.HANDED_OVER
                 if self.framing.growing and at == self.total and self.framing.size == 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import final
 
 from fxframework.kernels import ops
-from fxframework.kernels.annotations import Array, View, i64, public, u64
+from fxframework.kernels.annotations import Array, View, flag, i64, public, u64
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.framing import Framing
 from fxframework.kernels.texts import Texts
@@ -26,6 +26,8 @@ LONGEST = 1024
 """Most records that are read one by one before it is tried again to read many."""
 HEAD = 3
 """Numbers per entry of ``heads``: the first operation, the class, and the table (-1: none)."""
+UNSIGNED = 14
+"""The operation ``u|`` of ``wire.expressions``."""
 LOW64 = 0xFFFFFFFFFFFFFFFF
 MOST64 = 0x7FFFFFFFFFFFFFFF
 
@@ -56,6 +58,7 @@ class Vectors:
     unaligned: i64
     idle: i64
     pause: i64
+    beyond: i64
 
     def __init__(
         self, framing: Framing, texts: Texts, utf8: Utf8, arrays: list[memoryview], vectors: int
@@ -78,6 +81,7 @@ class Vectors:
         self.most = MOST
         self.unaligned = 0
         self.idle = 0
+        self.beyond = 0
         self.pause = 1
 
     @public
@@ -250,7 +254,7 @@ class Vectors:
             elif code == ops.VECTOR_PLACE:
                 self.place(a, b, begin, end)
             elif code == ops.VECTOR_CALC:
-                self.calc(a, b, c, d, begin, end)
+                end = self.calc(a, b, c, d, begin, end)
             elif code == ops.VECTOR_SPAN:
                 self.place(ops.STARTS, a, begin, end)
                 self.fill(ops.LENGTHS, b, begin, end)
@@ -391,17 +395,25 @@ class Vectors:
         return 0
 
     def calc(self, vector: i64, operation: i64, left: i64, right: i64, begin: i64, end: i64) -> i64:
-        """Compute a vector of two others."""
+        """Compute a vector of two others; end before a number that saturates."""
         lane = begin
+        if operation == UNSIGNED:
+            while lane < end and self.lanes[left * MOST + lane] >= 0:
+                self.lanes[vector * MOST + lane] = self.lanes[left * MOST + lane]
+                lane += 1
+            return lane
         while lane < end:
             self.lanes[vector * MOST + lane] = self.calculated(
                 operation, self.lanes[left * MOST + lane], self.lanes[right * MOST + lane]
             )
+            if self.beyond:
+                self.beyond = 0
+                return lane
             lane += 1
-        return 0
+        return end
 
     def calculated(self, operation: i64, left: i64, right: i64) -> i64:
-        """Return the result of an operation (``wire.expressions.OPERATIONS``), which wraps."""
+        """Return the result of an operation of ``wire.expressions``, which wraps or saturates."""
         if operation == 0:
             return self.wrapped((left + right) & LOW64)
         if operation == 1:
@@ -422,7 +434,30 @@ class Vectors:
             return 1 if left != right else 0
         if operation == 9:
             return 1 if left < right else 0
-        return 1 if left <= right else 0
+        if operation == 10:
+            return 1 if left <= right else 0
+        if operation == 11:
+            value = self.wrapped((left + right) & LOW64)
+            fits = (left < 0) != (right < 0) or (left < 0) == (value < 0)
+            return value if fits else self.saturated(left < 0)
+        if operation == 12 or (operation == 13 and right == -1):
+            if operation == 13:
+                right = left
+                left = 0
+            value = self.wrapped((left - right) & LOW64)
+            fits = (left < 0) == (right < 0) or (left < 0) == (value < 0)
+            return value if fits else self.saturated(left < 0)
+        if operation == 13:
+            value = self.wrapped((left * right) & LOW64)
+            fits = right == 0 or (value // right == left and value % right == 0)
+            return value if fits else self.saturated((left < 0) != (right < 0))
+        return left if left >= 0 else self.saturated(False)
+
+    def saturated(self, negative: flag) -> i64:
+        """Return the least or the greatest number, and remember that another one is beyond it."""
+        self.beyond = 1
+        value: i64 = MOST64
+        return -value - 1 if negative else value
 
     def wrapped(self, value: u64) -> i64:
         """Return 64 bits as a signed number."""

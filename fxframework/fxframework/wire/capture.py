@@ -43,6 +43,8 @@ Numbers = Mapping[Any, int]
 Spans = Mapping[Any, tuple[int, int]]
 Cells = dict[str, Any]
 """Columns of a table by name, of the types of the schema."""
+TIME_BEYOND = 109
+"""The number of the rule for times that saturate."""
 LINES = ("/lines",)
 """The key of the program for record JSON; those for rows have the names of their tables."""
 ROWS = 1 << 14
@@ -161,6 +163,7 @@ class Run:
             if type(record) in self.compiled.copied:
                 yield COPIES, [record.offset, record.nbytes]
             return
+        beyond = False
         for rows in self.compiled.format.tables:
             if rows.table in self.compiled.columns and type(record) is rows.record:
                 c = walk.last
@@ -168,6 +171,9 @@ class Run:
                 for item, own, spans in rows.items_of(record, c):
                     numbers, places = {**known, **own}, {**c.spans, **spans}
                     yield rows.table, self._cells_of(rows, record, item, numbers, places)
+                    beyond = beyond or rows.beyond(numbers)
+        if beyond:
+            self.notes.add(TIME_BEYOND, record.offset, self.program.records - 1, 0)
 
     def _cells_of(
         self, rows: Rows, record: LosslessRecord, item: Any, known: Numbers, spans: Spans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -12,7 +12,15 @@ from fxframework.errors import PluginError, did_you_mean
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.wire.beside import Computed, Spare
 from fxframework.wire.cursor import Cursor
-from fxframework.wire.expressions import Calculation, Constant, Expression, Named, expression
+from fxframework.wire.expressions import (
+    Calculation,
+    Constant,
+    Expression,
+    Named,
+    Saturating,
+    expression,
+    saturating,
+)
 from fxframework.wire.families import Fields
 from fxframework.wire.fields import Field, Float, Integer, Number, Octets, Span, Text
 from fxframework.wire.lists import Listed
@@ -21,6 +29,10 @@ __all__ = ["WHICH", "Always", "Rows", "bind_all", "differing"]
 
 WHICH = "/rows"
 """The cell that tells which rows of a table these are, where columns differ in meaning."""
+
+
+NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+"""Nanoseconds in a unit of time."""
 
 
 class Always:
@@ -133,7 +145,8 @@ class Rows:
                         f"{where}: {name} is of kind {kind!r}, which {source!r} isn't",
                         remedy="name another field, or a column of the format's own",
                     )
-                self.sources[name] = source
+                nanoseconds = known[name].unit == "ns" and kind == "i8"
+                self.sources[name] = in_nanoseconds(source, where, name) if nanoseconds else source
         time = self.sources.get("ts")
         if time is not None and not any(leaf in self.inside for leaf in expression(time).leaves()):
             self.time = expression(time)
@@ -155,6 +168,11 @@ class Rows:
             numbers = getattr(record, self.items.name) or ()
             return ((number, {self.items.item: number}, {}) for number in numbers)
         return c.items.get(self.items, ())
+
+    def beyond(self, known: Mapping[Any, int]) -> bool:
+        """Return whether a time of a row saturates, given the numbers of fields and registers."""
+        times = (each for each in self.sources.values() if isinstance(each, Saturating))
+        return any(each.beyond(known) for each in times)
 
     def default(self, name: str) -> int:
         """Return the number in a column that the record does not fill."""
@@ -183,6 +201,23 @@ class Rows:
             base = TableSchema(self.table, doc, ())
         have = {column.name for column in base.all_columns}
         return base.extended(*(each for name, each in self.known.items() if name not in have))
+
+
+def in_nanoseconds(source: Any, where: str, column: str) -> Any:
+    """Return what a time is computed from. Raises PluginError for a unit that is not of time.
+
+    A field counts its own unit, and an expression nanoseconds.
+    """
+    unit = getattr(source, "unit", "") or "ns"
+    if unit not in NANOSECONDS:
+        raise PluginError(
+            f"{where}: {column} is in nanoseconds, and {source!r} in {unit}",
+            remedy=f"declare it with one of the units {', '.join(NANOSECONDS)}, or give an "
+            f"expression that computes nanoseconds",
+        )
+    if NANOSECONDS[unit] > 1:
+        return saturating(Calculation("*", source, NANOSECONDS[unit]))
+    return saturating(source) if column == "ts" else source
 
 
 def bind_all(tables: Sequence[Rows], format: Any) -> None:

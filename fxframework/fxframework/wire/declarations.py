@@ -302,6 +302,8 @@ def rows(
     A column may also be an expression of fields and registers, a number, or ``always("a text")``.
     ``"samples.level"`` is a field of the items of a list, and each item is a row of its own; so is
     each number of a list of numbers.
+    Times are in nanoseconds: a field with another ``unit`` of time (us, ms, s) is converted, and
+    what does not fit 64 bits is the nearest time, and a finding.
     Columns that the standard table does not have begin with a prefix of the format; ``own``
     describes those that are not fields. ``doc`` says what a row of an own table is.
     """

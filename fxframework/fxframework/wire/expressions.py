@@ -23,8 +23,10 @@ __all__ = [
     "Expression",
     "Named",
     "Register",
+    "Saturating",
     "condition_text",
     "expression",
+    "saturating",
     "wrapped",
 ]  # fmt: skip
 
@@ -40,8 +42,12 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne,
     "<": operator.lt,
     "<=": operator.le,
+    "+|": operator.add,
+    "-|": operator.sub,
+    "*|": operator.mul,
+    "u|": lambda number, _: number % (1 << 64),
 }
-"""By symbol; their order is that of the operations of a program."""
+"""By symbol; their order is that of the operations of a program. The last ones saturate."""
 
 
 CHECKSUMS: Mapping[str, Callable[[Any], int]] = {
@@ -246,6 +252,37 @@ class Calculation(Expression):
 
     def __repr__(self) -> str:
         return f"({self.left!r} {self.symbol} {self.right!r})"
+
+
+class Saturating(Calculation):
+    """An operation whose result is the nearest number of 64 bits with a sign."""
+
+    def value(self, known: Mapping[Any, int]) -> int:
+        """Return the result, or the nearest number."""
+        return max(-1 << 63, min(self.exact(known), (1 << 63) - 1))
+
+    def exact(self, known: Mapping[Any, int]) -> int:
+        """Return the result, whatever its size."""
+        left, right = self.left.value(known), self.right.value(known)
+        return int(OPERATIONS[self.symbol](wrapped(left), wrapped(right)))
+
+    def beyond(self, known: Mapping[Any, int]) -> bool:
+        """Return whether the result, or a number that it is made of, does not fit."""
+        inner = (each for each in (self.left, self.right) if isinstance(each, Saturating))
+        return self.exact(known) != self.value(known) or any(each.beyond(known) for each in inner)
+
+
+def saturating(value: Any) -> Expression:
+    """Return an expression whose sums and products saturate, and so do its unsigned numbers."""
+    if isinstance(value, Calculation):
+        symbol, left, right = value.symbol, value.left, value.right
+        if symbol == "<<" and isinstance(right, Constant) and 0 <= right.number < 63:
+            symbol, right = "*", Constant(1 << right.number)
+        if symbol in ("+", "-", "*"):
+            return Saturating(f"{symbol}|", saturating(left), saturating(right))
+    elif getattr(value, "nbits", 0) == 64 and not value.signed:
+        return Saturating("u|", value, 0)
+    return expression(value)
 
 
 def condition_text(when: Expression, known: Mapping[Any, int]) -> str:

@@ -75,6 +75,14 @@ READING: tuple[tuple[int, Severity, str, str, str, str], ...] = (
         "{value}",
         "The number is shown instead.",
     ),
+    (
+        109,
+        DATA_LOSS,
+        "a time that 64 bits of nanoseconds cannot hold",
+        "Times are from -2^63 to 2^63 - 1 nanoseconds.",
+        "",
+        "The row is kept with the nearest time.",
+    ),
 )
 """Number, severity, title, rule, detail, and what the reader does."""
 WRITING = (
