@@ -263,6 +263,16 @@ WRITER = [
           "layout.pack(*(shown[field] for field in fields))",
           "layout.pack(*(shown[f] % (1 << 16) if f != 'time' else shown[f] for f in fields))",
           "differ|accepted, but"),
+    *(Fault(f"one field takes {what}", "writer", "writer.py",
+            "    if any(type(shown[field])",
+            f"    value = shown.get('value', 0)\n    shown = {{**shown, 'value': {taken}}} "
+            "if 'value' in shown else shown\n    if any(type(shown[field])",
+            "accepted, but", by="test_wrong_values_are_refused_or_take_effect", examples=1)
+      for what, taken in (
+          ("fractions", "int(value) if isinstance(value, float) else value"),
+          ("digits", "int(value) if isinstance(value, str) else value"),
+          ("what is above its most", "min(value, (1 << 63) - 1)"),
+          ("what is below its least", "max(value, 1 - (1 << 63))"))),
     Fault("an error without a code", "writer", "writer.py",
           "except Exception as error:", "except KeyError as error:", "not WriteRefusedError"),
     Fault("a refusal that is a warning", "writer", "writer.py",

@@ -65,6 +65,15 @@ VALUES: Sequence[Any] = (
     [], [[]], {}, {"a": 1},
 )  # fmt: skip
 """JSON values to put into every field; most are invalid in most fields."""
+EDGES: Mapping[type, Sequence[Any]] = {
+    bool: (2, "true"),
+    int: (-1, -1 << 63, (1 << 64) - 1, 1 << 64, 0.5, True, "1"),
+    float: (1e300, "NaN", "-Infinity", True, "0.5"),
+    str: ("\ud800", "a\0", "x" * 70_000, 7),
+    list: ([[]], "text", {}),
+    dict: ("text", []),
+}
+"""By the type of a value: what is at the edges of its fields, or nearly of its type."""
 ADDED = "no_such_field"
 """A field that no record has; it may be refused or ignored."""
 MOST = 10_000
@@ -424,14 +433,14 @@ class WriterContract(Sessions):
         """
         streams = [attrs.evolve(s, shown=s.shown[:100], data=None) for s in self._streams()]
         wholes = [self._bytes_of(stream.shown, stream.options) for stream in streams]
-        turns = itertools.cycle(VALUES)
         places = _places(streams)
         for (which, number), paths in places.items():
             shown = streams[which].shown[number]
             edits = [
                 (path, value)
                 for path in paths
-                for value in (MISSING, type(_value_at(shown, path))(), None, next(turns))
+                for kind in [type(_value_at(shown, path))]
+                for value in (MISSING, kind(), None, *EDGES.get(kind, ("text",)))
             ]
             self._check_edits(streams[which], number, edits, wholes[which])
 
