@@ -54,6 +54,8 @@ class CallTree:
     """Number of asynchronous slices, which belong to no stack and are left out."""
     deep: int = 0
     """Number of calls below the depth limit, which are counted at the node above them."""
+    timeless: int = 0
+    """Number of calls that took no time."""
     nodes: NDArray[np.int32] | None = None
     """The node of each call, in the order of ``Calls``, if that was asked for."""
 
@@ -145,10 +147,11 @@ def call_tree(
         numbers[ids + 1] = np.arange(ids.size, dtype=np.int32)
     builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM, depth)
     nodes = Spill(np.int32)
-    used, part = len(roots), None
+    used, timeless, part = len(roots), 0, None
     for part in parts.parts():
         first, stop = part.first, part.first + part.function.size
         nodes.grow(stop)[first:stop] = -1
+        timeless += int(np.count_nonzero(part.length == 0))
         builder.load(
             part.function.data,
             part.parent.data,
@@ -197,6 +200,7 @@ def call_tree(
         per_second=per_second,
         asynchronous=asynchronous,
         deep=deep,
+        timeless=timeless,
         nodes=own_nodes,
     )
 

@@ -23,6 +23,7 @@ __all__ = ["Frames", "left_out", "no_calls", "place_of", "stacks_of"]
 
 ASYNCHRONOUS = "asynchronous slices"
 UNFINISHED = "lengths of calls that never ended"
+TIMELESS = "calls that took no time"
 DEEP = "calls that are too deep, added to those above"
 
 
@@ -47,6 +48,8 @@ def left_out(capture: Capture) -> Counter[str]:
 def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str]) -> CallTree:
     """Return the call tree for the options `by`, `thread` and `depth`; count what is omitted.
 
+    Calls that took no time are omitted if the option `weight` is a time.
+
     Raises WriteRefusedError, and counts nothing, if there are no calls.
     """
     tree = call_tree(
@@ -58,6 +61,7 @@ def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str
         ASYNCHRONOUS: tree.asynchronous,
         UNFINISHED: int(tree.unfinished.sum()),
         DEEP: tree.deep,
+        TIMELESS: tree.timeless if options.get("weight", "count") != "count" else 0,
     }
     dropped.update(left_out(capture))
     dropped.update({name: count for name, count in found.items() if count})

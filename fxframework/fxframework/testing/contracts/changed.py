@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture, Record, Summary
-from fxframework.model.schema import Column
+from fxframework.model.schema import TABLE_CODES, Column
 from fxframework.model.strings import StringPool
 from fxframework.model.table import ColumnData, Table
 
@@ -112,12 +113,34 @@ def widen(column: str) -> Change:
 
 
 def without(table: str, row: int) -> Change:
-    """Remove a row; the others keep their numbers."""
+    """Remove a row and its arguments; rows that refer to it refer to its parent, if it has one."""
 
-    def fewer(given: Table) -> Table:
-        return given.select(given.array("row") != row) if given.name == table else given
+    def prepare(capture: Capture) -> None:
+        above = int(capture.table(table).array("parent")[row]) if table == "slices" else -1
 
-    return lambda capture: _through(capture, fewer)
+        def renumbered(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+            rows = np.where(rows == row, above, rows)
+            return rows - (rows > row)
+
+        def fewer(given: Table) -> Table:
+            changed = {}
+            if given.name == table:
+                given = given.select(given.array("row") != row)
+                changed["row"] = renumbered(given.array("row"))
+            elif given.name == "args":
+                of_table = given.array("table") == TABLE_CODES[table]
+                kept = ~of_table | (given.array("parent") != row)
+                given, of_table = given.select(kept), of_table[kept]
+                parent = given.array("parent")
+                changed["parent"] = np.where(of_table, renumbered(parent), parent)
+            reference = {"slices": "parent", "flows": "slice"}.get(given.name)
+            if table == "slices" and reference:
+                changed[reference] = renumbered(given.array(reference))
+            return given.replaced(**changed) if changed else given
+
+        _through(capture, fewer)
+
+    return prepare
 
 
 def rename(odd: bytes) -> Change:

@@ -98,7 +98,7 @@ class GeneratedCapture(Capture):
         """Add an event to the tables; return the time of the next one."""
         number = len(self._records)
         after = now + self._chance.choice((0, 0, 7, 900, 4000))
-        if kind in {"complete", "async"}:
+        if kind == "async":
             after = max(after, now + 1)
         name = f"event {number % NAMES}"
         common = {"ticks": now, "thread": thread, "category": "work", "name": name}
