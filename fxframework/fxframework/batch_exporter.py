@@ -45,14 +45,14 @@ def exporter(
             f"exporter {name!r}: accepts and writes are sets of names, not one string",
             remedy='write accepts={"instants"}; a class may accept the captures of one format',
         )
-    tables, written = frozenset(accepts), frozenset(writes) | LOCATING
+    tables, columns = frozenset(accepts), frozenset(writes)
 
     def decorate(function: Batches) -> Exporter:
         def open_(sink: Sink, options: Mapping[str, Any]) -> Generated:
             """Open a session."""
-            return Generated(function, tables, written, sink, options)
+            return Generated(function, tables, columns | LOCATING, sink, options)
 
-        return Exporter(name=name, accepts=tables, open=open_, **fields)
+        return Exporter(name=name, accepts=tables, open=open_, writes=columns, **fields)
 
     return decorate
 

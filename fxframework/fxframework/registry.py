@@ -405,6 +405,8 @@ class Exporter:
     """
     extra: str = ""
     """The extra of fxframework that it needs; may be empty."""
+    writes: frozenset[str] = frozenset()
+    """Columns that it writes, of which its contract tries each; empty if it does not say."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 

@@ -376,6 +376,15 @@ EXPORTER = [
           "        for time, length, code in zip(ts, dur, codes, strict=True):\n"
           "            if length < 0:\n                continue\n",
           "row .* of slices of generated"),
+    Fault("slices that took no time are left out", "exporter", "lines.py",
+          "        for time, length, code in zip(ts, dur, codes, strict=True):\n",
+          "        for time, length, code in zip(ts, dur, codes, strict=True):\n"
+          "            if not length and 'dur' in batch:\n                continue\n",
+          "without row"),
+    *(Fault(f"it claims to write {column}", "exporter", "plugin.py",
+            'frozenset({"ts", "dur", "name"})', f'frozenset({{"ts", "dur", "name", "{column}"}})',
+            f"writes: other values of (instants|slices).{column} ")
+      for column in ("thread", "depth", "kind", "category", "id")),
     Fault("slices deep down are left out", "exporter", "lines.py",
           '        ts = batch.array("ts").tolist()\n',
           '        if "depth" in batch:\n            batch = batch.select(batch.array("depth") < 3)\n'

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture, Record, Summary
-from fxframework.model.schema import TABLE_CODES, Column
+from fxframework.model.schema import TABLE_CODES, THREAD_COLUMNS, Column
 from fxframework.model.strings import StringPool
 from fxframework.model.table import ColumnData, Table
 
@@ -19,6 +19,7 @@ __all__ = [
     "BrokenCaptureError",
     "Change",
     "Foreign",
+    "alter",
     "break_off",
     "rebatch",
     "rename",
@@ -141,6 +142,36 @@ def without(table: str, row: int) -> Change:
         _through(capture, fewer)
 
     return prepare
+
+
+REFERENCES = frozenset({*THREAD_COLUMNS, "parent", "slice", "node"})
+"""Columns that identify rows of tables."""
+
+
+def alter(table: str, column: str) -> Change:
+    """Give each row another value in a column; references, and texts, change places."""
+
+    def altered(given: Table) -> Table:
+        if given.name != table:
+            return given
+        old, shape = given[column], given.schema.column(column)
+        if column in REFERENCES or not isinstance(old, np.ndarray) or old.ndim > 1:
+            return given.replaced(**{column: given.select(np.arange(len(given))[::-1])[column]})
+        if shape.kind == "code":
+            pool = given.pool
+            codes = [
+                code if code < 0 else pool.intern(pool.bytes_of(code) + b"~")
+                for code in old.tolist()
+            ]
+            new = np.array(codes, old.dtype)
+        elif shape.values:
+            known = sorted(shape.values)
+            new = np.array(known, old.dtype)[(np.searchsorted(known, old) + 1) % len(known)]
+        else:
+            new = ~old if old.dtype == np.bool_ else old + old.dtype.type(1)
+        return given.replaced(**{column: new})
+
+    return lambda capture: _through(capture, altered)
 
 
 def rename(odd: bytes) -> Change:

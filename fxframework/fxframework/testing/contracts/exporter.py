@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from fxframework.testing.contracts.base import BATCH_SIZES, descriptors
 from fxframework.testing.contracts.changed import (
     BrokenCaptureError,
     Change,
+    alter,
     break_off,
     rebatch,
     rename,
@@ -133,6 +135,37 @@ class ExporterContract(Sessions):
         """Without one of its rows, a capture gives another output, or `close()` counts it."""
         self._need_tables()
         self._check_missing_rows(self._inputs())
+
+    def test_columns_that_it_claims_are_written(self) -> None:
+        """Other values in a column of ``writes`` give another output, in each table."""
+        if not self.exporter.writes:
+            skip("it names no columns that it writes")
+        ignored: dict[tuple[str, str], bool] = {}
+        for given in self._inputs():
+            wanted, _ = self._written(given)
+            for table, column in self._claimed(given):
+                if ignored.get((table, column), True):
+                    output = b""  # a failure is an effect, too
+                    with contextlib.suppress(Exception):
+                        output, _ = self._written(given, alter(table, column))
+                    ignored[table, column] = output == wanted
+        for (table, column), without_effect in ignored.items():
+            assert not without_effect, (
+                f"writes: other values of {table}.{column} give the same output: leave {column} "
+                "out of writes=, so that its values are counted as left out, or write it"
+            )
+
+    def _claimed(self, given: Input) -> Iterator[tuple[str, str]]:
+        """Yield table and column of what is claimed, and can have other values in an input."""
+        with given.open() as capture:
+            for name in sorted(self._accepted & {*capture.tables}):
+                for column in sorted(self.exporter.writes & {*capture.table(name).columns}):
+                    with given.open() as other:
+                        alter(name, column)(other)
+                        tables = capture.table(name), other.table(name)
+                        before, after = (rows_of(table)[0].get(column) for table in tables)
+                    if before != after:
+                        yield name, column
 
     def _need_tables(self) -> None:
         """Skip the test if the exporter goes by a format."""

@@ -80,6 +80,7 @@ def fx_exporters() -> Iterable[Exporter]:
             title="one event per line",
             accepts=frozenset({"instants", "slices"}),
             open=lazy("pulse.lines:LinesExport"),
+            writes=frozenset({"ts", "dur", "name"}),
             options=(Option(name="head", type=bool, default=True, help="whether to begin with a "
                             "line of names"),),
         )
