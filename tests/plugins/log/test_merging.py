@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from fx_log import format as wire
 from fx_log.read.capture import LegacyCapture, LogCapture, RingCapture, StreamCapture
+from fx_log.read.decoder import STATE
 from fx_log.read.records import Attribution, LegacyPacket
 from fx_log.write.convert import structured
 from fx_log.write.merge import open_merge, open_stream_merge
@@ -264,6 +265,11 @@ def test_every_packet_is_kept_as_it_is_in_the_order_of_time(
     if len(captures) > 1:
         packets.sort(key=lambda data: struct.unpack_from("<q", data, 16))
     assert (after, dropped) == (stream(packets), {})
+    after, dropped = merged(*(opened(FORMS[form](some), form) for form, some in captures))
+    packets = [LegacyPacket.unpack(memoryview(data), 0, len(data), STATE)[0] for data in packets]
+    assert [record.timestamp for record in decode(after)[0]] == [p.timestamp for p in packets]
+    odd = sum(packet.severity != packet.raw_severity for packet in packets)
+    assert dropped == ({"severities beyond a byte": odd} if odd else {})
 
 
 @pytest.mark.parametrize("form", ["log", "log-ring"])

@@ -52,6 +52,7 @@ Lost = Counter[str]
 """Counts of what could not be converted, by name."""
 ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
 """Places of attribution; ``keep`` does not move it."""
+SEVERITIES: Final = "severities beyond a byte"
 TAGS: Final = "tags of entries"
 BEHIND: Final = "entries with bytes behind their records"
 NO_LOG: Final = "entries that hold no log"
@@ -74,7 +75,7 @@ def to_structured(packet: LegacyPacket, lost: Lost, *, era: str = "current") -> 
         if verbosity:
             severity = verbose_severity(verbosity)
     elif severity != packet.severity:
-        lost["severities beyond a byte"] += 1
+        lost[SEVERITIES] += 1
     args = [
         Argument(name="pid", type="uint64", value=packet.pid),
         Argument(name="tid", type="uint64", value=packet.tid),

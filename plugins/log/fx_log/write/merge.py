@@ -37,6 +37,7 @@ from fx_log.write.convert import (
     ATTRIBUTIONS,
     BEHIND,
     NO_LOG,
+    SEVERITIES,
     TAGS,
     component_of,
     convert_attribution,
@@ -47,7 +48,6 @@ from fx_log.write.convert import (
 )
 from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
-from fx_log.write.sinks import verbose_severity
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
@@ -170,7 +170,6 @@ class _LogRows:
 
     def pieces(self) -> Iterator[bytearray]:
         """Yield the records, in pieces."""
-        packets = _is_legacy(self._capture)
         buffer = bytearray()
         for batch in walk(self._capture, _keys, self._dropped):
             heads = {head: Head.of(head) for head in set(batch.heads)}
@@ -184,11 +183,7 @@ class _LogRows:
                 batch.rolled_out,
                 batch.verbosity,
             ):
-                if packets and row.verbosity:  # of 2022: the packet's severity meant a verbosity
-                    head = row.head._replace(severity=verbose_severity(row.verbosity))
-                    buffer += self._record(row._replace(head=head, verbosity=0))
-                else:
-                    buffer += self._record(row)
+                buffer += self._record(row)
             if len(buffer) >= BUFFER:
                 yield buffer
                 buffer = bytearray()
@@ -463,24 +458,27 @@ class Merger(_MergerBase):
         self._free = wire.CONTROL - 1
 
     def _prepared(self, capture: Capture) -> Capture:
-        own = isinstance(_whole(capture), LogCapture) and not _is_legacy(capture)
-        if not own:
-            capture = self._spooled(LogCapture, _LogRows(capture, self._dropped).pieces())
         to = self._attribution
-        if to == "keep" and own and capture.request.options.get("suffix"):
+        if not isinstance(_whole(capture), LogCapture):
+            capture = self._spooled(LogCapture, _LogRows(capture, self._dropped).pieces())
+            to = "keep" if to == "manifest" else to
+        options = capture.request.options
+        if to == "keep" and options.get("suffix"):
             to = "manifest"
-        if to == ("keep" if own else "manifest") and self._redactor is None:
+        packets = _is_legacy(capture)
+        if to == "keep" and self._redactor is None and not packets:
             return capture
         lost: Counter[str] = Counter()
         records = _sound(capture)
-        if capture.format == "log-ring":
-            records = structured(records, lost)
+        if packets or capture.format == "log-ring":
+            records = structured(records, lost, era=options.get("severity_era", "current"))
         if to != "keep":
             records = convert_attribution(records, to, self._dropped)
         if self._redactor is not None:
             records = filter(None, map(self._redactor.redact, records))
         made = self._spooled(LogCapture, map(RecordEncoder("log").encode, records))
-        self._dropped[TAGS] += lost[TAGS]
+        for what in (TAGS, SEVERITIES):
+            self._dropped[what] += lost[what]
         return made
 
     def _placed(self, form: str, data: U8, frames: Mapping[str, I64]) -> _Part:
