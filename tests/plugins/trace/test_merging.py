@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fxframework as fxf
+from fx_trace import records as r
+from fx_trace.format import MAGIC_BYTES, EventType, RecordType
 from fx_trace.write.archive import Archive
 from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.merge import open_merge
@@ -15,10 +21,12 @@ from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
-from .test_extracting import rows
+from .streams import Record, fxt_records, render
+from .test_extracting import losses, rows, tried
 
 
 def trace(name: str, provider: int = 1, *, big_endian: bool = False) -> bytes:
@@ -40,11 +48,13 @@ def image(count: int) -> bytes:
     return memory.read(0, memory.size)
 
 
-def merged(*inputs: bytes, selection: Selection | None = None, **options: Any) -> bytes:
+def merged(
+    *inputs: bytes, selection: Selection | None = None, format: str | None = None, **options: Any
+) -> bytes:
     sink = Sink.memory()
     session = open_merge(sink, options)
     for data in inputs:
-        with fxf.open(data) as capture:
+        with fxf.open(data, format=format) as capture:
             session.write(capture if selection is None else capture.select(selection))
     session.close()
     return sink.getvalue()
@@ -74,8 +84,8 @@ def test_ids_that_are_taken_are_given_anew() -> None:
 
 def test_records_of_no_provider_get_one() -> None:
     bare = trace("a")[:8] + trace("a")[24:]
-    # Provider 0 is listed first.
-    assert providers(merged(trace("x"), bare, bare)) == [(0, "<bytes>"), (1, "x"), (2, "<bytes>")]
+    # Provider 0 stays free: other captures' providers would find its names and rate.
+    assert providers(merged(trace("x"), bare, bare)) == [(1, "x"), (2, "<bytes>"), (3, "<bytes>")]
 
 
 def test_an_image_says_that_it_was_full() -> None:
@@ -96,6 +106,95 @@ def test_a_part_of_each() -> None:
         assert slices.texts("name") == ["a", "b"]
         assert slices["ts"].tolist() == [25_000, 25_000]
         assert len(capture.table("instants")) == 0
+
+
+def without_ends(records: list[Record]) -> bytes:
+    """A capture whose slices no record of another one can end."""
+    ends = (EventType.DURATION_END, EventType.ASYNC_END)
+    kinds = {RecordType.EVENT | kind << 16 for kind in ends}
+    return render([each for each in records if int(each[0]) & 0xF000F not in kinds])
+
+
+def tasks(capture: Capture) -> set[tuple[int, ...]]:
+    """The koids of processes and of threads."""
+    processes, threads = capture.table("processes"), capture.table("threads")
+    return {*processes.tuples("pid"), *threads.tuples("pid", "tid")}
+
+
+def task_names(capture: Capture) -> set[tuple[str, int, str | None]]:
+    """Names by koid; threads that were never registered have none."""
+    columns = (("processes", "pid"), ("threads", "tid"))
+    return {
+        (name, koid, text)
+        for name, column in columns
+        for koid, text in zip(
+            capture.table(name)[column].tolist(), capture.table(name).texts("name"), strict=True
+        )
+        if text is None or not text.startswith("<thr#")
+    }
+
+
+def check_merge(inputs: list[bytes]) -> None:
+    expected: dict[str, list[Any]] = defaultdict(list)
+    lost: Counter[str] = Counter()
+    koids: set[tuple[int, ...]] = set()
+    names: set[tuple[str, int, str | None]] = set()
+    for data in inputs:
+        with fxf.open(data, format="trace") as capture:
+            for table, some in rows(capture).items():
+                expected[table] += some
+            lost += losses(capture)
+            koids |= tasks(capture)
+            names |= task_names(capture)
+    with fxf.open(merged(*inputs, format="trace"), format="trace") as capture:
+        assert rows(capture) == expected
+        found = losses(capture)
+        assert all(found[code] == lost[code] for code in ("FXT0104", "FXT0105"))
+        assert not found.keys() - lost.keys()
+        # Of a thread that only context switches name, another capture may tell the process.
+        assert tasks(capture) <= koids
+        assert {who[0] for who in koids - tasks(capture)} <= {0}
+        # Of several names, the last one holds.
+        assert task_names(capture) <= names
+        assert {who[:2] for who in task_names(capture) if who[2]} == {
+            who[:2] for who in names if who[2]
+        }
+
+
+@tried
+@given(st.lists(fxt_records().map(without_ends), min_size=2, max_size=3))
+def test_a_merge_has_the_rows_of_all(inputs: list[bytes]) -> None:
+    check_merge(inputs)
+
+
+def borrowing(koid: int, rate: int | None, layout: str) -> bytes:
+    """Provider 1 with the names, thread and rate of provider 0, before or behind it."""
+    own = [r.StringRecord(index=1, value=f"c{koid}"), r.StringRecord(index=2, value=f"n{koid}")]
+    own += [r.ThreadRecord(index=1, pid=koid, tid=koid + 1)]
+    own += [] if rate is None else [r.Initialization(ticks_per_second=rate)]
+    event = r.Event(event="instant", timestamp=5, thread=(0, 0), category="", name="")
+    event = attrs.evolve(event, refs={"thread": 1, "category": 1, "name": 2})
+    info = r.ProviderInfo(id=1, name="app")
+    zero = [r.ProviderInfo(id=0, name="zero"), r.ProviderSection(id=0)]
+    again = [r.StringRecord(index=2, value=f"again{koid}"), r.ProviderSection(id=1)]
+    made = {
+        "before": [*own, info, event, event],
+        "behind": [info, r.ProviderSection(id=0), *own, r.ProviderSection(id=1), event],
+        "named": [*own, event, zero[0], info, event],
+        "replaced": [*own, info, event, zero[1], *again, event],
+    }[layout]
+    return MAGIC_BYTES + b"".join(record.pack() for record in made)
+
+
+@pytest.mark.parametrize("layout", ["before", "behind", "named", "replaced"])
+@pytest.mark.parametrize("rates", [(1_000, 1_000_000), (None, 1_000), (1_000, None)])
+def test_what_provider_0_lends_comes_along(layout: str, rates: tuple[int | None, ...]) -> None:
+    lending = [borrowing(100 * n, rate, layout) for n, rate in enumerate(rates, start=1)]
+    for inputs in (lending, [trace("a"), *lending], [*lending, trace("a")]):
+        check_merge(inputs)
+    assert {name for _, name in providers(merged(*lending))} == {
+        "app", "zero" if layout == "named" else "<bytes>"
+    }  # fmt: skip
 
 
 def test_both_byte_orders_do_not_mix() -> None:

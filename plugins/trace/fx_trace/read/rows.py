@@ -190,7 +190,7 @@ class SegmentRows(Rows):
 
 @final
 class LinkRows(Rows):
-    """An object that may be kept, and a record that it needs: words of the file."""
+    """A record, and one that it needs: words of the file."""
 
     owner: Column[i64]
     needed: Column[i64]

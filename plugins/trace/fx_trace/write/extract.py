@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fx_trace import format as wire
 from fx_trace.format import RecordType
 from fx_trace.read.capture import TraceCapture
+from fx_trace.read.rows import LinkRows
 from fx_trace.read.scanner import Chunk, TimedChunk, Times
 from fx_trace.records import ProviderInfo
 from fx_trace.write.needs import Needs
@@ -102,7 +103,9 @@ def join(
     """Append the selected part to others in one archive. Return the counts of what was left out.
 
     No magic number is written. Its providers get free ids, which are then taken; records before the
-    first provider get one named ``name``.
+    first provider get one, named ``name`` unless it is introduced later. Registrations and the rate
+    of provider 0 are copied to the providers that lack them. Provider 0 of the archive is not
+    used: providers of other captures would find its registrations and rate.
     """
     return _Extraction(capture, selection, how).run(sink, _Providers(providers, name))
 
@@ -111,7 +114,7 @@ class ProviderIds:
     """The provider ids in use in an archive."""
 
     def __init__(self) -> None:
-        self._taken: set[int] = set()
+        self._taken = {0}
         self._next = 1
 
     def free(self) -> int:
@@ -209,8 +212,8 @@ class _Extraction:
     def run(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
         """Run the extraction. Return the counts of what was left out."""
         self.choose()
-        self.complete()
-        return self.write(sink, providers)
+        loans = self.complete(joins=providers is not None)
+        return self.write(sink, loans, providers)
 
     # --- The rows of the part ------------------------------------------------------------------
 
@@ -324,20 +327,22 @@ class _Extraction:
 
     # --- Dependencies --------------------------------------------------------------------------
 
-    def complete(self) -> None:
-        """Mark the dependencies of marked records, and the kept records without rows."""
+    def complete(self, *, joins: bool) -> LinkRows:
+        """Mark the dependencies of marked records, and the kept records without rows.
+
+        Return what has to be copied from provider 0 to others (``Needs.loans``).
+        """
         passed = self.passed
+        # Without a bound, times that do not fit 63 bits of nanoseconds are within, too.
+        clocks = len(self.clocks)
+        starts = [0] * clocks if self.start == NS_MIN else self._ticks(self.start)
+        stops = [U64_MAX] * clocks if self.last == NS_MAX else self._ticks(self.last + 1)
         bounds = np.array(
-            [
-                _signed(bound)
-                for start, stop in zip(
-                    self._ticks(self.start), self._ticks(self.last + 1), strict=True
-                )
-                for bound in (start, stop)
-            ],
-            np.int64,
+            [_signed(bound) for pair in zip(starts, stops, strict=True) for bound in pair], np.int64
         )
         needs = Needs(self.words, self.mark, self.threads, bounds)
+        needs.joins = joins
+        needs.whole = self.selection == Selection()
         needs.everything = self.selection.by_time_alone
         needs.profiles = not self.selection.categories
         needs.records.max_record = self.capture.request.limits.max_record or 0
@@ -352,6 +357,7 @@ class _Extraction:
         needs.run()
         if self.selection.categories:
             self._drop_large(np.column_stack(list(needs.large.filled().values())))
+        return needs.loans
 
     def _drop_large(self, large: I64) -> None:
         """Unmark large records of other categories."""
@@ -363,41 +369,64 @@ class _Extraction:
 
     # --- The copy ------------------------------------------------------------------------------
 
-    def write(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
-        """Copy the marked records; with ``providers`` as a part of a joined archive."""
-        positions = np.flatnonzero(self.mark[:-1].view(np.bool_))
+    def write(
+        self, sink: Sink, loans: LinkRows, providers: _Providers | None = None
+    ) -> Mapping[str, int]:
+        """Copy the marked records; with ``providers`` as a part of a joined archive.
+
+        What providers borrow is copied before the record that needs it.
+        """
+        places = np.flatnonzero(self.mark[:-1].view(np.bool_))
+        if providers is not None:
+            places = places[~_is_metadata(self.words[places], wire.MetadataType.TRACE_INFO)]
+        lent = loans.filled()
+        before = np.searchsorted(places, lent["owner"])
+        positions = np.insert(places, before, lent["needed"])
+        places = np.insert(places, before, lent["owner"])
         headers = self.words[positions]
-        types, metadata = wire.TYPE.get(headers), wire.METADATA_TYPE.get(headers)
-        if providers is not None:
-            magic = (types == 0) & (wire.METADATA_TYPE.get(headers) == wire.MetadataType.TRACE_INFO)
-            positions, headers, types = positions[~magic], headers[~magic], types[~magic]
-            metadata = metadata[~magic]
         # Drop sections without kept records, which another provider record follows directly.
-        provider_records = _is_provider_record(headers)
-        section = provider_records & (
-            wire.METADATA_TYPE.get(headers) == wire.MetadataType.PROVIDER_SECTION
-        )
-        empty = section & np.append(provider_records[1:], True)
-        positions, headers, types = positions[~empty], headers[~empty], types[~empty]
-        order = self._outer_first(positions, headers, types)
-        positions, headers, types = positions[order], headers[order], types[order]
-        sizes = np.where(
-            types == RecordType.LARGE,
-            wire.LARGE_SIZE.get(headers),
-            wire.SIZE.get(headers),
-        )
+        section = _is_metadata(headers, wire.MetadataType.PROVIDER_SECTION)
+        kept = ~(section & np.append(_is_provider_record(headers)[1:], True))
+        places, positions, headers = places[kept], positions[kept], headers[kept]
+        order = self._outer_first(places, headers)
+        positions, headers = positions[order], headers[order]
         if providers is not None:
+            sink.write(self._introduction(headers, providers))
             self._rename(positions, headers, providers)
-            if positions.size and not provider_records[~empty][0]:
-                info = ProviderInfo(id=providers.id(0), name=providers.name)
-                sink.write(info.pack(big_endian=self.capture.big_endian))
         elif not positions.size or int(headers[0]) != wire.MAGIC_WORD:
             sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if self.capture.big_endian else wire.MAGIC_BYTES)
+        types = wire.TYPE.get(headers)
+        large = types == RecordType.LARGE
+        sizes = np.where(large, wire.LARGE_SIZE.get(headers), wire.SIZE.get(headers))
         for block in self._blocks(positions, sizes):
             sink.write(block)
         return self._left_out(types)
 
-    def _outer_first(self, positions: I64, headers: I64, types: I64) -> Any:
+    def _introduction(self, headers: I64, providers: _Providers) -> bytes:
+        """Return a record that introduces provider 0 where its records need one.
+
+        The record that introduces it later becomes a section.
+        """
+        rows = np.flatnonzero(_is_metadata(headers, *wire.MetadataType))
+        ids = wire.PROVIDER_ID.get(headers[rows])
+        for other in np.unique(ids[ids > 0]).tolist():
+            providers.id(other)  # those that are free are kept
+        own = rows[ids == 0]
+        infos = own[_is_metadata(headers[own], wire.MetadataType.PROVIDER_INFO)]
+        bare = headers.size > 0 and not _is_provider_record(headers[:1])[0]
+        if not bare and np.array_equal(own[:1], infos[:1]):
+            return b""
+        name = b""
+        if infos.size:
+            headers[infos[0]] = _SECTION
+            code = self.passed.scanner.scan.providers.table.filled()["name"][0]
+            name = self.capture.strings.bytes_of(int(code))
+        info = ProviderInfo(
+            id=providers.id(0), name=name.decode(errors="surrogateescape") or providers.name
+        )
+        return info.pack(big_endian=self.capture.big_endian)
+
+    def _outer_first(self, places: I64, headers: I64) -> Any:
         """Return the order of the records: of slices that now begin together, outer ones first.
 
         Readers nest slices of one time in file order, and an inner complete event may precede the
@@ -409,31 +438,32 @@ class _Extraction:
         word, thread, time, depth = np.concatenate(self.moved, axis=1)
         if not word.size:
             return slice(None)  # only asynchronous slices begin earlier
-        at = np.searchsorted(positions, word)
+        at = np.searchsorted(places, word, "right") - 1  # behind what is lent to it
         provider_records = np.cumsum(_is_provider_record(headers))
         _, group = np.unique(
             np.column_stack((thread, provider_records[at])), axis=0, return_inverse=True
         )
         group = group.reshape(-1)
-        first = np.full(int(group.max()) + 1, positions.size)
+        first = np.full(int(group.max()) + 1, places.size)
         last = np.zeros(first.size, np.int64)
         np.minimum.at(first, group, at)
         np.maximum.at(last, group, at)
+        types = wire.TYPE.get(headers)
         slots = np.flatnonzero((types == RecordType.STRING) | (types == RecordType.THREAD))
         named = np.column_stack((provider_records[slots], headers[slots] & _SLOT_OF_HEADER))
         _, new = np.unique(named, axis=0, return_index=True)
         again = np.delete(slots, new)
         safe = np.searchsorted(again, first) == np.searchsorted(again, last)
         at, group, time, depth = (column[safe[group]] for column in (at, group, time, depth))
-        place = np.arange(positions.size)
+        place = np.arange(places.size)
         place[at] = last[group]
-        rank = np.zeros(positions.size, np.int64)
+        rank = np.zeros(places.size, np.int64)
         rank[at[np.lexsort((depth, time))]] = np.arange(at.size)
         return np.lexsort((rank, place))
 
     def _rename(self, positions: I64, headers: I64, providers: _Providers) -> None:
         """Patch the provider ids of metadata records."""
-        rows = np.flatnonzero(wire.TYPE.get(headers) == RecordType.METADATA)
+        rows = np.flatnonzero(_is_metadata(headers, *wire.MetadataType))
         bits = wire.PROVIDER_ID
         patched = [
             header & ~bits.mask | bits.put(providers.id(bits.get(header)))
@@ -493,16 +523,29 @@ class _Extraction:
         return out
 
 
+_SECTION = wire.PROVIDER_SECTION_WORD.pack(
+    record_type=RecordType.METADATA,
+    record_size=1,
+    metadata_type=wire.MetadataType.PROVIDER_SECTION,
+)
+"""The header that begins a section of provider 0."""
 _SLOT_OF_HEADER = 15 | 0x7FFF << 16
 """Type and index in the header of a string or thread record."""
 
 
+def _is_metadata(headers: I64, *kinds: int) -> NDArray[np.bool_]:
+    """Return which records are metadata of these kinds."""
+    return np.asarray(
+        (wire.TYPE.get(headers) == RecordType.METADATA)
+        & np.isin(wire.METADATA_TYPE.get(headers), kinds)
+    )
+
+
 def _is_provider_record(headers: I64) -> NDArray[np.bool_]:
     """Return which records start the section of a provider."""
-    kinds = headers >> wire.METADATA_TYPE.low & wire.METADATA_TYPE.limit
-    info, section = wire.MetadataType.PROVIDER_INFO, wire.MetadataType.PROVIDER_SECTION
-    provider = (kinds == info) | (kinds == section)
-    return np.asarray((wire.TYPE.get(headers) == RecordType.METADATA) & provider)
+    return _is_metadata(
+        headers, wire.MetadataType.PROVIDER_INFO, wire.MetadataType.PROVIDER_SECTION
+    )
 
 
 def _tick(clock: Clock, ns: int) -> int:

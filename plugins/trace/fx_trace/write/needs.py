@@ -85,18 +85,24 @@ LOW32 = 0xFFFFFFFF
 INLINE = 0x8000
 MAYBE = 2
 """Mark of a sound blob, object or large record, which is kept where it is needed or asked for."""
+NO_STOP = 0x7FFFFFFFFFFFFFFF
 NAMED, RUNNING = 0, 1
 """Keys of ``tasks``: whose names are wanted; threads of scheduling records."""
+INHERITED, GIVEN = 0, 1
+"""Keys of ``rates``, which has initialization records by provider: that of provider 0, its own."""
 
 
 class Needs(Kernel):
     """Marks what the marked records need, and the records without a row that are to be kept.
 
     ``mark`` has an element a word of the file and one more, for what needs nothing. ``everything``
-    keeps what has neither thread nor category, ``profiles`` the records of the CPU profiler.
+    keeps what has neither thread nor category, ``whole`` all threads, ``profiles`` the records of
+    the CPU profiler.
     ``bounds`` has, by clock, the first tick of the stretch of time and the first one after it,
-    with bit 63 turned so that they compare as signed. ``large`` takes each large record kept: its
-    word, the word of its category's bytes, and their number.
+    with bit 63 turned so that they compare as signed; ``NO_STOP`` is behind all times. ``large``
+    takes each large record kept: its word, the word of its category's bytes, and their number. With
+    ``joins``, ``loans`` takes the registrations and rates of provider 0 that a record of another
+    provider depends on: that record's word, and the one of the record to copy before it.
     """
 
     words: View[i64]
@@ -106,14 +112,19 @@ class Needs(Kernel):
     records: RecordBounds
     everything: flag
     profiles: flag
+    joins: flag
+    whole: flag
     registrations: Registrations
     identities: PairMap
     clocks: PairMap
     tasks: PairMap
     objects: PairMap
-    clock_of: PairMap
+    rates: PairMap
     large: LargeRows
     links: LinkRows
+    loans: LinkRows
+    lent: PairMap
+    inherited: i64
     total: i64
     provider: i64
     clock: i64
@@ -129,14 +140,19 @@ class Needs(Kernel):
         self.records = RecordBounds(words)
         self.everything = False
         self.profiles = False
+        self.joins = False
+        self.whole = False
         self.identities = PairMap(16)
         self.clocks = PairMap(16)
         self.tasks = PairMap(16)
         self.registrations = Registrations(self.total)
         self.objects = PairMap(16)
-        self.clock_of = PairMap(16)
+        self.rates = PairMap(16)
         self.large = LargeRows()
         self.links = LinkRows()
+        self.loans = LinkRows()
+        self.lent = PairMap(16)
+        self.inherited = -1
         self.provider = 0
         self.clock = 0
         self.start = 0
@@ -170,6 +186,9 @@ class Needs(Kernel):
                 self.start = pos
                 self.end = self.records.end
                 self.record(kind, word)
+                timed = kind == RECORD_EVENT or kind >= RECORD_SCHEDULING
+                if self.joins and self.inherited >= 0 and timed and self.mark[pos]:
+                    self.lend(0, self.inherited)
             pos = self.records.end
         # The needs of an object precede it, so that one pass from the end resolves them all.
         link = self.links.rows - 1
@@ -219,21 +238,45 @@ class Needs(Kernel):
         """Return the number of words that a string reference has behind the header."""
         return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0
 
-    def need_string(self, ref: i64) -> i64:
-        """Mark the record that registered a string; return its word, or -1."""
+    def string(self, ref: i64) -> Fallible[i64]:
+        """Return the word of the record that registered a string that is used; or -1."""
         if ref == 0 or ref & INLINE:
             return -1
         at = self.registrations.string(ref)
+        if self.joins and at >= 0 and self.registrations.is_borrowed(False, ref):
+            self.lend(RECORD_STRING << 16 | ref, at)
+        return at
+
+    def thread(self, index: i64) -> Fallible[i64]:
+        """Return the word of the record that registered a thread that is used; or -1."""
+        if index == 0:
+            return -1
+        at = self.registrations.thread(index)
+        if self.joins and at >= 0 and self.registrations.is_borrowed(True, index):
+            self.lend(RECORD_THREAD << 16 | index, at)
+        return at
+
+    def lend(self, key: i64, at: i64) -> status:
+        """Have a record of provider 0 copied before the one read, unless its tables have it."""
+        if self.lent.get(self.registrations.epoch, key) != at:
+            self.lent.put(self.registrations.epoch, key, at)
+            row = self.loans.add_row()
+            self.loans.owner[row] = self.start
+            self.loans.needed[row] = at
+        return 0
+
+    def need_string(self, ref: i64) -> Fallible[i64]:
+        """Mark the record that registered a string; return its word, or -1."""
+        at = self.string(ref)
         if at >= 0:
             self.mark[at] = 1
         return at
 
-    def need_thread(self, index: i64) -> i64:
+    def need_thread(self, index: i64) -> status:
         """Mark the record that registered a thread."""
-        if index:
-            at = self.registrations.thread(index)
-            if at >= 0:
-                self.mark[at] = 1
+        at = self.thread(index)
+        if at >= 0:
+            self.mark[at] = 1
         return 0
 
     def refer(self, at: i64) -> status:
@@ -248,21 +291,15 @@ class Needs(Kernel):
         self.links.needed[row] = at
         return 0
 
-    def refer_string(self, ref: i64) -> status:
-        """Mark or note the string of a reference."""
-        if ref and not ref & INLINE:
-            self.refer(self.registrations.string(ref))
-        return 0
-
     def refer_args(self, at: i64, count: i64, pid: i64) -> status:
         """Mark or note what arguments need: strings, and the objects of pointers and koids."""
         while count > 0:
             word = self.words[at]
             name = ARG_NAME.get(word)
             kind = ARG_TYPE.get(word)
-            self.refer_string(name)
+            self.refer(self.string(name))
             if kind == ARG_STRING:
-                self.refer_string(ARG_STRING_REF.get(word))
+                self.refer(self.string(ARG_STRING_REF.get(word)))
             elif kind == ARG_POINTER or kind == ARG_KOID:
                 value = self.words[at + 1 + self.inline_words(name)]
                 self.refer(self.objects.get(0 if kind == ARG_KOID else pid ^ SIGN, value))
@@ -310,7 +347,8 @@ class Needs(Kernel):
     def is_within(self, at: i64) -> flag:
         """Return whether the time at word ``at`` lies in the stretch of time."""
         now = self.words[at] ^ SIGN
-        return self.bounds[2 * self.clock] <= now < self.bounds[2 * self.clock + 1]
+        stop = self.bounds[2 * self.clock + 1]
+        return self.bounds[2 * self.clock] <= now and (now < stop or stop == NO_STOP)
 
     # --- Records ---------------------------------------------------------------------------------
 
@@ -346,7 +384,7 @@ class Needs(Kernel):
         index = THREAD_INDEX.get(word)
         if index:
             self.registrations.register_thread(index, self.start)
-        if self.tasks.get(RUNNING, self.words[self.start + 2]) >= 0:
+        if self.whole or self.tasks.get(RUNNING, self.words[self.start + 2]) >= 0:
             self.mark[self.start] = 1
         return 0
 
@@ -364,25 +402,32 @@ class Needs(Kernel):
         return 0
 
     def switch(self, kind: i64, number: i64) -> status:
-        """Switch to the tables and clock of another provider."""
-        clock = self.clock_of.get(number, 0)
-        if self.registrations.switch(kind, number) and clock < 0:
-            # It starts with the current clock of provider 0.
-            clock = self.clock_of.get(0, 0)
-            if clock >= 0:
-                self.clock_of.put(number, 0, clock)
+        """Switch to the tables and rate of another provider, at first those of provider 0."""
+        given = self.rates.get(0, GIVEN)
+        if self.registrations.switch(kind, number) and given >= 0:
+            self.rates.put(number, INHERITED, given)
         self.provider = number
-        self.clock = max(clock, 0)
+        given = self.rates.get(number, GIVEN)
+        self.inherited = self.rates.get(number, INHERITED) if given < 0 else -1
+        self.set_clock(max(given, self.inherited))
+        return 0
+
+    def set_clock(self, at: i64) -> status:
+        """Set the clock of the initialization record at word ``at``; nanoseconds for -1."""
+        self.clock = 0
+        if at >= 0:
+            base = self.words[at + 2] if self.records.size_of(self.words[at]) >= 4 else 0
+            # Without later times it has no clock in the scan.
+            self.clock = max(self.clocks.get(self.words[at + 1], base), 0)
         return 0
 
     def initialization(self) -> status:
-        """Handle a tick rate, which is kept; without later times it has no clock in the scan."""
+        """Handle a tick rate, which is kept; zero has no effect."""
         self.mark[self.start] = 1
-        base = self.words[self.start + 2] if self.end - self.start >= 4 else 0
-        clock = self.clocks.get(self.words[self.start + 1], base)
-        if clock >= 0:
-            self.clock_of.put(self.provider, 0, clock)
-            self.clock = clock
+        if self.words[self.start + 1]:
+            self.rates.put(self.provider, GIVEN, self.start)
+            self.inherited = -1
+            self.set_clock(self.start)
         return 0
 
     def scheduling(self, word: i64) -> status:
@@ -416,7 +461,7 @@ class Needs(Kernel):
             pid = self.process_of(process, self.start + 2)
             owner = pid ^ SIGN
             if process:
-                self.refer(self.registrations.thread(process))
+                self.refer(self.thread(process))
             else:
                 # One word or two: the record's size tells.
                 at += 2
@@ -426,7 +471,7 @@ class Needs(Kernel):
                     if one == self.end or after < 0 or one >= 0:
                         at -= 1
         # Whether it is kept is known later, when its strings may have been replaced.
-        self.refer_string(ref)
+        self.refer(self.string(ref))
         self.refer_args(at, count, pid)
         self.objects.put(owner, koid, self.start)
         named = kind == RECORD_KERNEL_OBJECT and self.tasks.get(NAMED, koid) >= 0
