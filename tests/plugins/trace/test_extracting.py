@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fxframework as fxf
 from fx_trace import plugin
 from fx_trace.read import capture as opening
-from fx_trace.records import ProfilerBacktrace
+from fx_trace.records import ProfilerBacktrace, ThreadRecord
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid, Pointer
 from fx_trace.write.extract import extract
@@ -75,7 +75,7 @@ def rows(capture: Capture) -> dict[str, list[Any]]:
             elif column.name in {"thread", "prev", "next"}:
                 data = [tasks[thread] for thread in data]
             if column.name in {"prev", "next"}:
-                # Of which process, the first mention of the thread says, kept or not.
+                # Of which process, `running` says.
                 data = [None if who is None else who[1] for who in data]
             values.append([str(x) if isinstance(x, float) else x for x in data])
         numbers = table["row"].tolist()
@@ -92,6 +92,19 @@ def names_of(capture: Capture) -> tuple[dict[int, str | None], dict[int, str | N
         dict(zip(processes["pid"].tolist(), processes.texts("name"), strict=True)),
         dict(zip(threads["tid"].tolist(), threads.texts("name"), strict=True)),
     )
+
+
+def running(capture: Capture, whole: Capture) -> set[tuple[int, int, str, str]]:
+    """Who runs: tid, pid, and both names; of tids that ``whole`` knows in one process alone."""
+    pids = Counter(tid for (tid,) in whole.table("threads").tuples("tid"))
+    everybody = getattr(capture, "whole", capture)
+    processes, names = names_of(everybody)
+    at = {thread for row in capture.table("sched").tuples("prev", "next") for thread in row}
+    return {
+        (tid, pid, names[tid] or "", processes.get(pid) or "")
+        for number, pid, tid in everybody.table("threads").tuples("id", "pid", "tid")
+        if number in at and pids[tid] == 1
+    }
 
 
 def losses(capture: Capture) -> Counter[str]:
@@ -123,12 +136,16 @@ def check_times(data: bytes, selection: Selection) -> None:
         # Flows whose beginning lies outside have no meaning inside.
         assert not Counter(found.pop("flows")) - Counter(expected.pop("flows"))
         assert found == expected
+        assert running(mine, whole) == running(whole.select(selection), whole)
         shown = [record.to_json() for record in mine.records()]
         assert all(record["record"] not in {"padding", "damaged"} for record in shown)
         assert losses(mine) <= losses(whole)
         # Nothing that is kept was changed: each record's bytes are in the whole, in this order.
         pieces = iter(bytes(data[r.offset : r.offset + r.nbytes]) for r in whole.records())
-        for record in itertools.islice(mine.records(), 1, None):
+        kept = list(mine.records())[1:]
+        while kept and isinstance(kept[-1], ThreadRecord):
+            kept.pop()  # some may say of which process a thread is that runs
+        for record in kept:
             assert small[record.offset : record.offset + record.nbytes] in pieces
 
 
@@ -309,6 +326,28 @@ def test_a_slice_that_ends_on_the_last_tick_is_whole(rate: int) -> None:
         (name, max(begin, 400), min(end, 800))
         for begin, end in spans for name in ("complete", "async", "pair")
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("known_by", ["event", "log", "object", "record"])
+@pytest.mark.parametrize("selection", [Selection(start_ns=100), Selection(threads=("other",))])
+def test_who_runs_is_known_in_a_part(known_by: str, selection: Selection) -> None:
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        inline = app if known_by == "record" else archive.provider(2, "inline", threads="inline")
+        app.process(10, "player")
+        app.kernel_object(2, 11, "main", {"process": Koid(10)} if known_by == "object" else {})
+        for tid in (11, 12) if known_by in {"event", "record"} else ():
+            inline.instant("c", "before", thread=(10, tid), timestamp=5)
+        for tid in (11, 12) if known_by == "log" else ():
+            inline.log("before", thread=(10, tid), timestamp=5)
+        app.instant("c", "there", thread=app.thread(20, 21, "other"), timestamp=150)
+        app.context_switch(cpu=0, outgoing_tid=11, incoming_tid=12, ticks=155)
+    with (
+        fxf.open(sink.getvalue()) as whole,
+        fxf.open(part(sink.getvalue(), selection)) as mine,
+    ):
+        assert running(mine, whole) == running(whole, whole)
 
 
 def test_of_a_thread_every_switch_and_its_own_wakeups() -> None:

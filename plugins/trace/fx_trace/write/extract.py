@@ -18,7 +18,7 @@ from fx_trace.format import RecordType
 from fx_trace.read.capture import TraceCapture
 from fx_trace.read.rows import LinkRows
 from fx_trace.read.scanner import Chunk, TimedChunk, Times
-from fx_trace.records import ProviderInfo
+from fx_trace.records import ProviderInfo, ThreadRecord
 from fx_trace.write.needs import Needs
 from fx_trace.write.selection import CopyRecords, EventChoice, FollowFlows
 from fxframework.errors import UsageError
@@ -186,6 +186,8 @@ class _Extraction:
         """Slices moved to the start of the stretch, shape (4, n): word, thread, time, depth."""
         self.running = np.zeros(0, np.int64)
         """Thread koids of the scheduling records that are kept."""
+        self.homeless = np.zeros(0, np.int32)
+        """Threads that run whose process only records that are left out say."""
         self.clocks = passed.scanner.clocks()
         threads = thread_mask(selection, capture)
         categories = category_mask(selection, capture)
@@ -352,11 +354,17 @@ class _Extraction:
         koids = np.concatenate((passed.tasks.pids[wanted], passed.tasks.tids[wanted])).view(
             np.int64
         )
-        needs.enter(0, np.unique(np.concatenate((koids, self.running))).tolist())
+        tasks = passed.tasks
+        runs = tasks.threads_of(self.running, np.ones(self.running.size, np.bool_))
+        koids = np.concatenate((koids, self.running, tasks.pids[runs].view(np.int64)))
+        needs.enter(0, np.unique(koids).tolist())
         needs.enter(1, self.running.tolist())
         needs.run()
         if self.selection.categories:
             self._drop_large(np.column_stack(list(needs.large.filled().values())))
+        # Objects are kept, as are thread records of those that run; other records may be left out.
+        known = runs[runs < providers.known.rows]
+        self.homeless = known[self.mark[tasks.offsets[known] // 8] == 0]
         return needs.loans
 
     def _drop_large(self, large: I64) -> None:
@@ -400,6 +408,10 @@ class _Extraction:
         sizes = np.where(large, wire.LARGE_SIZE.get(headers), wire.SIZE.get(headers))
         for block in self._blocks(positions, sizes):
             sink.write(block)
+        for thread in self.homeless.tolist():
+            pid, tid = int(self.passed.tasks.pids[thread]), int(self.passed.tasks.tids[thread])
+            record = ThreadRecord(index=1, pid=pid, tid=tid)  # nothing behind it uses the index
+            sink.write(record.pack(big_endian=self.capture.big_endian))
         return self._left_out(types)
 
     def _introduction(self, headers: I64, providers: _Providers) -> bytes:
