@@ -578,6 +578,21 @@ def test_times_beyond_63_bits_are_kept_and_said() -> None:
     assert codes(capture)["FXT0208"] == 1
 
 
+@pytest.mark.parametrize("limit", [0, 1, 3, 7, 1000])
+@pytest.mark.parametrize("whole", [True, False])
+def test_each_time_beyond_63_bits_is_listed_up_to_the_limit(whole: bool, limit: int) -> None:
+    late = struct.pack("<QQ", 4 | 2 << 4 | 1 << 24, 1 << 62)
+    log = struct.pack("<QQ", 9 | 2 << 4 | 1 << 32, 1 << 62)
+    rate = struct.pack("<QQQQQ", 1 | 2 << 4, 1, 3 | 3 << 4 | 1 << 16, 1, 2)
+    capture = over(MAGIC_BYTES + rate + (late + log) * 5, max_findings=limit)
+    if whole:
+        capture.table("instants")
+    capture.scan()
+    assert codes(capture)["FXT0208"] == 10
+    offsets = [found.offset for found in capture.diagnostics if found.code == "FXT0208"]
+    assert offsets == [48 + 16 * n for n in range(min(limit or 10, 10))]
+
+
 def test_a_rate_of_zero_leaves_the_rate_as_it_was() -> None:
     capture = opened(
         {"record": "initialization", "ticks_per_second": 1000},

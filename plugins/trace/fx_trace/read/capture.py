@@ -232,8 +232,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
             self.diagnostics.add(rules.NO_MAGIC, 0, 0)
         if passed.out_of_order is not None:
             self.diagnostics.add(rules.TIMES_OUT_OF_ORDER, passed.out_of_order)
-        for offset, times in passed.outside:
-            self.diagnostics.add(rules.TIME_OVERFLOW, offset, times=times)
+        self.report_offsets(rules.TIME_OVERFLOW, passed.outside_offsets)
         super()._report(passed)
         most = self.request.limits.max_findings
         total, offsets = passed.open_slices(self._parts(passed), most)

@@ -146,7 +146,7 @@ class TracePass(FirstPass[TimedChunk]):
         """Whether events are sorted by time before they are matched."""
         self.out_of_order: int | None = None
         """Offset of the first event that comes after a later one."""
-        self._outside: dict[int, list[I64]] = {}
+        self._outside: list[I64] = []
         self._bounds: tuple[int, int] | None = None
         self._max_depth = max_depth
         self._collector = TaskCollector()
@@ -369,21 +369,12 @@ class TracePass(FirstPass[TimedChunk]):
                 self._bounds = low, high
             self._bounds = min(low, self._bounds[0]), max(high, self._bounds[1])
             if report and (high == NS_MAX or low == NS_MIN):
-                outside = rows.offset[times.outside(rows.ticks, table)]
-                if outside.size:
-                    self._outside.setdefault(table, []).append(outside)
-
-    @property
-    def outside(self) -> list[tuple[int, int]]:
-        """Offset of the first, and number, of times that do not fit 63 bits, of each table."""
-        found = (self._outside[table] for table in sorted(self._outside))
-        return [(int(each[0][0]), sum(rows.size for rows in each)) for each in found]
+                self._outside.append(rows.offset[times.outside(rows.ticks, table)])
 
     @property
     def outside_offsets(self) -> I64:
         """Offsets of the records with times that do not fit 63 bits, ascending."""
-        found = [rows for each in self._outside.values() for rows in each]
-        return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *self._outside]))
 
     @property
     def range(self) -> tuple[int | None, int | None]:
