@@ -6,9 +6,11 @@ import base64
 import importlib
 import json
 import random
+import re
 import struct
 import tracemalloc
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -152,6 +154,17 @@ def test_arguments_have_the_forms_of_trace2json() -> None:
     }
 
 
+@pytest.mark.parametrize("value", [(1 << 63) - 1, 1 << 63, (1 << 63) + 1, 10**19, (1 << 64) - 1])
+def test_values_of_counters_are_exact(value: int) -> None:
+    args = [("n", "uint64", value)]
+    output, _ = export("json", trace(event("counter", 4, "c", args, counter_id=1)))
+    written = re.search(r'"args":\{"n":([^}]*)\}', output.decode())
+    assert written
+    assert Decimal(written[1]) == value
+    # Perfetto reads digits alone as int64.
+    assert written[1].isdigit() == (value < 1 << 63)
+
+
 def test_a_name_that_stands_again_is_numbered() -> None:
     [shown], _, _ = chrome(event("instant", 5, "i", [("a", "int32", n) for n in (1, 2, 3)]))
     assert shown["args"] == {"a": 1, "a#2": 2, "a#3": 3}
@@ -250,6 +263,26 @@ def test_a_flow_stands_within_its_slice() -> None:
         event("duration_end", 2000, "b"),
     )
     assert [ph for ph, *_ in _phases(events)] == ["B", "E", "s", "B", "f", "E"]
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_an_asynchronous_end_stands_at_its_time(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fx_trace.export.windows.ROWS", rows)
+    events, _, _ = chrome(
+        event("async_begin", 1000, "op", id=7),
+        event("async_begin", 1500, "other", id=8),
+        event("async_instant", 2000, "op", id=7),
+        event("instant", 2500, "i"),
+        event("async_end", 3000, "op", [("rc", "int32", 0)], id=7),
+        event("async_begin", 3000, "op", id=7),
+        event("async_end", 3000, "op", id=7),
+        event("instant", 3500, "i"),
+        event("async_end", 4000, "other", id=8),
+    )
+    assert _phases(events) == [
+        ("b", "op", 1.0), ("b", "other", 1.5), ("n", "op", 2.0), ("i", "i", 2.5), ("e", "op", 3.0),
+        ("b", "op", 3.0), ("e", "op", 3.0), ("i", "i", 3.5), ("e", "other", 4.0),
+    ]  # fmt: skip
 
 
 def test_a_complete_event_that_ends_before_it_begins_has_no_length() -> None:

@@ -352,14 +352,14 @@ class _JsonEvents(EventMaker):
         }
 
     def _uint64(self, args: Table, rows: I64) -> Cell:
-        """Render unsigned values, large ones of counters as doubles: Perfetto reads int64."""
+        """Render unsigned values, large ones of counters with an exponent: Perfetto reads int64."""
         values = args.array("uint")[rows]
         large = (values >= 1 << 63) & (args.array("table")[rows] == COUNTERS)
         if not large.any():
             return NATURAL, values
         texts = [
-            repr(float(value)) if as_double else str(value)
-            for value, as_double in zip(values.tolist(), large.tolist(), strict=True)
+            f"{text[0]}.{text[1:]}e{len(text) - 1}" if has_exponent else text
+            for text, has_exponent in zip(map(str, values.tolist()), large.tolist(), strict=True)
         ]
         return TEXT, self.templates.texts([text.encode() for text in texts])
 
@@ -387,6 +387,23 @@ class _JsonEvents(EventMaker):
         return super().members(window)
 
     # --- Events ----------------------------------------------------------------------------------
+
+    def window(self, window: Mapping[str, Table]) -> Events:
+        """Return the events of a window, in file order, each async end behind its begin."""
+        events = super().window(window)
+        kinds, *_, until, tails = events.places
+        rows = np.flatnonzero((kinds == ALONE) & (tails > 0))
+        if not rows.size:
+            return events
+        starts, sizes, tails = events.starts, events.sizes, tails[rows]
+        sizes[rows] -= tails
+        return Events(
+            np.insert(events.times, rows + 1, until[rows]),
+            events.data,
+            np.insert(starts, rows + 1, starts[rows] + sizes[rows]),
+            np.insert(sizes, rows + 1, tails),
+            np.insert(events.places, rows + 1, events.places[:, rows], axis=1),
+        )
 
     def _head(self, table: Table, rows: I64, ts: I64) -> list[Cell]:
         """Return the parts for the members that all events have."""
@@ -416,10 +433,9 @@ class _JsonEvents(EventMaker):
             later = self.ends.of(row[rows])
             if of_kind == ASYNC:
                 number: Cell = (NATURAL, table.array("id")[rows])
-                parts: list[Cell] = [*begin, b',"ph":"b","id":', number, *mine, b"}"]
-                if closed:
-                    parts += [BETWEEN, *finish, b',"ph":"e","id":', number, *later, b"}"]
-                made.write(rows, *parts)
+                finish += [b',"ph":"e","id":', number, *later, b"}"]
+                self._begins(made, rows, [*begin, b',"ph":"b","id":', number, *mine, b"}"],
+                             finish if closed else [])  # fmt: skip
                 made.places[0, rows] = ALONE
             elif of_kind == COMPLETE:
                 length = np.maximum(dur[rows], 0)
