@@ -15,6 +15,7 @@ from fxframework.kit.json_fields import JsonFields
 __all__ = [
     "Alone",
     "DamagedRecord",
+    "Encoder",
     "LosslessRecord",
     "PaddingRecord",
     "RecordRewriter",
@@ -159,10 +160,11 @@ def record_of_json(
     return kinds[name](raw=raw, **places, **values)
 
 
-def padding_of(nbytes: int, rule: Rule) -> bytes:
+def padding_of(nbytes: int, rule: Rule, unit: int = 1) -> bytes:
     """Return the bytes of a padding record. Raises WriteRefusedError for an impossible number."""
-    if nbytes < 0:
-        raise refusal(rule, f"padding: invalid nbytes {nbytes}")
+    if nbytes < 0 or nbytes % unit:
+        wanted = f"must be a multiple of {unit}, at least 0"
+        raise refusal(rule, f"padding: invalid nbytes {nbytes}: {wanted}")
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
@@ -174,9 +176,11 @@ class Encoder(Protocol):
 
     def encode(self, record: Any) -> bytes:
         """Return the bytes of a record, given as an object or as JSON."""
+        ...
 
     def close(self) -> bytes:
-        """Return the remaining bytes."""
+        """Return the bytes that were held back: none, unless a format says otherwise."""
+        return b""
 
 
 @attrs.frozen

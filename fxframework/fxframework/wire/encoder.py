@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.sink import Sink
+from fxframework.kit import lossless
 from fxframework.kit.lossless import Alone, DamagedRecord, LosslessRecord, RecordRewriter
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
@@ -24,7 +25,7 @@ from fxframework.wire.state import State
 __all__ = ["Encoder", "extract", "open_writer"]
 
 
-class Encoder:
+class Encoder(lossless.Encoder):
     """Encodes records one at a time; it knows what earlier ones declared.
 
     ``raw`` is used if it decodes to the fields of the record, so that unedited records keep their
@@ -46,11 +47,12 @@ class Encoder:
             return raw
         if not isinstance(record, Record):
             return self.format.pack(record, self.state)
-        if raw is not None and self._decoded(type(record), raw) == record:
+        cls = type(record)
+        if raw is not None and cls.decoded(raw, self._state_for(cls, raw)) == record:
             data = raw
         else:
             data = self.format.pack(record, self.state)
-        self._apply(type(record), data)
+        self._apply(cls, data)
         return data
 
     def _unknown(self, kind: int, raw: bytes) -> bytes:
@@ -61,18 +63,6 @@ class Encoder:
         if not whole or family.numbers(data, 0, big)[:1] != [kind]:
             raise self.format.refuse(404, f"unknown: raw is not a whole record of type {kind}")
         return raw
-
-    def _decoded(self, cls: type[Record], raw: bytes) -> Record | None:
-        """Return the record that some bytes are, without their ``raw`` and place; None if none."""
-        state = self._state_for(cls, raw)
-        try:
-            found, _ = cls.unpack(memoryview(raw), 0, len(raw), state)
-        except ShortError:
-            return None
-        if found.nbytes != len(raw):
-            return None
-        found.raw = raw
-        return found
 
     def _state_for(self, cls: type[Record], data: bytes) -> State:
         mark = cls.layout.mark
@@ -109,10 +99,6 @@ class Encoder:
     def _encode_alone(self, given: Mapping[str, Any]) -> bytes:
         record = self.format.from_json(given)
         return self.format.pack(record, None) if record.raw is None else bytes(record.raw)
-
-    def close(self) -> bytes:
-        """Return no bytes: nothing is buffered."""
-        return b""
 
 
 def open_writer(format: Format, sink: Sink) -> RecordRewriter:

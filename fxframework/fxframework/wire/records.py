@@ -784,6 +784,16 @@ class Record(LosslessRecord):
             made.raw = bytes(data[at : c.at])
         return made, c
 
+    @classmethod
+    def decoded(cls, raw: bytes, state: State) -> Self | None:
+        """Return the record that all of these bytes are, with its ``raw``; None for others."""
+        try:
+            found, _ = cls.unpack(memoryview(raw), 0, len(raw), state)
+        except ShortError:
+            return None
+        found.raw = raw
+        return found if found.nbytes == len(raw) else None
+
     def packs_to(self, data: memoryview, state: State) -> bool:
         """Return whether the fields alone encode to these bytes."""
         try:

@@ -10,12 +10,12 @@ import attrs
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
-from fxframework.kit.lossless import Alone, padding_of
+from fxframework.kit.lossless import Alone, Encoder, padding_of
 
 __all__ = ["RecordEncoder"]
 
 
-class RecordEncoder:
+class RecordEncoder(Encoder):
     """Encodes records, or their JSON, one after another.
 
     ``raw`` is written if it decodes to the record's fields, so that unedited records keep their
@@ -42,10 +42,6 @@ class RecordEncoder:
     def alone(self) -> Alone:
         """Return how records are encoded: none depends on another."""
         return Alone(self.encode)
-
-    def close(self) -> bytes:
-        """Return no bytes: nothing is held back."""
-        return b""
 
 
 def _decodes_to(block: Block, data: bytes) -> bool:

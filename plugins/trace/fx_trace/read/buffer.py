@@ -230,8 +230,7 @@ class BufferHeader(TraceRecord, size=BUFFER_HEADER_BYTES, section="Trace buffer"
     def encode(self) -> bytes:
         """Return its bytes: ``raw`` if that has the same fields."""
         raw = bytes(self.raw or b"")
-        whole = len(raw) == BUFFER_HEADER_BYTES
-        return raw if whole and self.of(raw).edited() == self.edited() else self.pack()
+        return raw if self.decoded(raw, State()) == self else self.pack()
 
 
 def header_offset(field: str) -> int:

@@ -19,10 +19,10 @@ from fx_trace.records import (
     class_of,
     from_json,
 )
-from fxframework.errors import Rule, WriteRefusedError, refusal
+from fxframework.errors import Rule, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.io.words import WORD, view_of
-from fxframework.kit.lossless import Alone
+from fxframework.kit.lossless import Alone, Encoder, padding_of
 from fxframework.model.diagnostics import Diagnostics, Found
 from fxframework.wire.cursor import ShortError
 from fxframework.wire.sources import UNUSUAL
@@ -237,7 +237,7 @@ class Walk:
             self.diagnostics.report(found, index)
 
 
-class RecordEncoder:
+class RecordEncoder(Encoder):
     """Writes records, or their JSON, as the bytes of a trace.
 
     It keeps tables of strings and threads per provider as a reader of those bytes would. An
@@ -255,7 +255,7 @@ class RecordEncoder:
             record = from_json(record)
         tables = self._core.tables
         if isinstance(record, Padding):
-            return _zeros(record.nbytes)
+            return padding_of(record.nbytes, rules.OUT_OF_RANGE, WORD)
         if record.raw is not None:
             data = bytes(record.raw)
             if isinstance(record, Damaged):
@@ -276,14 +276,10 @@ class RecordEncoder:
     def _encode_alone(self, given: Mapping[str, Any]) -> bytes:
         record = from_json(given)
         if isinstance(record, Padding):
-            return _zeros(record.nbytes)
+            return padding_of(record.nbytes, rules.OUT_OF_RANGE, WORD)
         if record.raw is not None:
             return bytes(record.raw)
         return record.pack(big_endian=self._core.big_endian)
-
-    def close(self) -> bytes:
-        """Nothing: every record's bytes are given at once."""
-        return b""
 
     def _decoded(self, data: bytes) -> TraceRecord | None:
         """Return the record that these bytes are.
@@ -299,16 +295,3 @@ class RecordEncoder:
 
 def _unheard(rule: Rule, value: object = None) -> None:
     """Where findings go that the reader of the written bytes will make again."""
-
-
-def _zeros(nbytes: int) -> bytes:
-    if nbytes < 0 or nbytes % WORD:
-        raise refusal(
-            rules.OUT_OF_RANGE, f"padding: nbytes is {nbytes}, not a number of 8-byte words"
-        )
-    try:
-        return bytes(nbytes)
-    except (MemoryError, OverflowError):
-        raise refusal(
-            rules.OUT_OF_RANGE, f"padding: {nbytes} bytes are more than memory holds"
-        ) from None

@@ -23,8 +23,8 @@ from fx_xray.format import (
 from fx_xray.read.header import asked_order, read_header
 from fxframework.errors import refusal
 from fxframework.kit.json_fields import unfit
-from fxframework.kit.lossless import Alone, record_of_json
-from fxframework.wire.cursor import RefusalError, ShortError
+from fxframework.kit.lossless import Alone, Encoder, padding_of, record_of_json
+from fxframework.wire.cursor import RefusalError
 from fxframework.wire.records import Record
 from fxframework.wire.state import State
 
@@ -101,18 +101,10 @@ def _space(record: Padding) -> bytes:
                 f"{record.record}: raw has {len(record.raw)} bytes, and nbytes is {record.nbytes}",
             )
         return bytes(record.raw)
-    if record.nbytes < 0:
-        raise refusal(rules.OUT_OF_RANGE, f"{record.record}: nbytes is {record.nbytes}")
-    try:
-        return bytes(record.nbytes)
-    except (MemoryError, OverflowError):
-        raise refusal(
-            rules.OUT_OF_RANGE,
-            f"{record.record}: {record.nbytes} bytes are more than memory holds",
-        ) from None
+    return padding_of(record.nbytes, rules.OUT_OF_RANGE)
 
 
-class RecordEncoder:
+class RecordEncoder(Encoder):
     """Encodes records, or their JSON, in one of the formats.
 
     The file header comes first: it gives the version and the byte order, unless ``byte_order`` is
@@ -148,17 +140,15 @@ class RecordEncoder:
             return self._header(record)
         if not self._begun and not isinstance(record, Damaged):
             raise refusal(rules.NO_SUCH_NAME, f"{record.record}: a file_header must come first")
-        if isinstance(record, Record) and record.raw is not None and self._is_same(record):
-            return bytes(record.raw)
+        if isinstance(record, Record) and record.raw is not None:
+            raw = bytes(record.raw)
+            if record.decoded(raw, self._state) == record:
+                return raw
         return packed(record, self._dialect, self._state)
 
     def alone(self) -> Alone | None:
         """Return how records are encoded after the header; None before it."""
         return Alone(self.encode) if self._begun else None
-
-    def close(self) -> bytes:
-        """Return no bytes: nothing is held back."""
-        return b""
 
     def _header(self, record: FileHeader) -> bytes:
         if self._begun:
@@ -175,16 +165,6 @@ class RecordEncoder:
         self._begun = True
         self._set(Dialect(self.form, record.version, record.byte_order))
         return data
-
-    def _is_same(self, record: Record) -> bool:
-        """Return whether the bytes of a record decode to it."""
-        raw = memoryview(bytes(record.raw or b""))
-        try:
-            found, _ = type(record).unpack(raw, 0, len(raw), self._state)
-        except ShortError:
-            return False
-        found.raw = record.raw
-        return bool(len(raw) == found.nbytes and found == record)
 
 
 def _decodes_to(raw: bytes, record: FileHeader, form: str) -> bool:
