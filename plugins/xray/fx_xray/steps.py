@@ -20,7 +20,7 @@ from fx_xray.format import (
     XrayRecord,
 )
 from fx_xray.write.encoder import RecordEncoder
-from fx_xray.write.flight_recorder import FdrThread, FdrWriter, buffers_of, log_of
+from fx_xray.write.flight_recorder import FdrThread, FdrWriter, buffers_of
 from fxframework.errors import UsageError
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kit import workload
@@ -110,14 +110,7 @@ class XrayLog:
         """Make a trace of what the memory holds, even after a crash of the programs."""
         writer = writer_of(run, self.recorder)
         image = run.bytes_of(self.recorder)
-        data = log_of(
-            image,
-            version=writer.version,
-            buffer_size=writer.buffer_size,
-            cycle_frequency=writer.cycle_frequency,
-            constant_tsc=writer.counter.constant,
-            nonstop_tsc=writer.counter.nonstop,
-        )
+        data = writer.log(image)
         run.put(self.as_, data)
         buffers = sum(1 for _ in buffers_of(image, writer.buffer_size))
         text = f"{buffers:,} buffers, {writer.dropped:,} calls and events dropped"

@@ -32,7 +32,6 @@ from fx_xray.write.recorder import (
 )
 from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX
-from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import TimestampCounter
 
 __all__ = ["BasicThread", "BasicWriter"]
@@ -78,6 +77,7 @@ class BasicWriter(Recorder["BasicThread"]):
             counter, version=version, process=process, threshold_us=threshold_us, check=check
         )
         self.depth = whole_number("depth", depth, 0, U64_MAX)
+        self.losses = f"entries and exits below {self.depth} calls were dropped"
         self._parts: list[bytes] = []
 
     def _new(self, process: int, tid: int, counter: TimestampCounter) -> BasicThread:
@@ -97,12 +97,6 @@ class BasicWriter(Recorder["BasicThread"]):
             gathered = [bytes(thread.gathered) for thread in self._threads.values()]
             return b"".join([header, *self._parts, *gathered])
 
-    def report(self, diagnostics: Diagnostics) -> None:
-        """Report dropped records (CALLS_DROPPED)."""
-        if self.dropped:
-            message = f"{self.dropped:,} entries and exits below {self.depth} calls were dropped"
-            diagnostics.add(rules.CALLS_DROPPED, value=message, times=self.dropped)
-
     # --- for its threads ---
 
     def put(self, records: bytearray) -> None:
@@ -118,17 +112,12 @@ class BasicThread(ThreadRecorder):
     def __init__(
         self, writer: BasicWriter, process: int, tid: int, counter: TimestampCounter
     ) -> None:
-        super().__init__(counter, check=writer.check)
-        self.process = process
-        self.tid = tid
+        super().__init__(writer, process, tid, counter)
         self.gathered = bytearray()
         """Buffered records, not in the file yet."""
         self._writer = writer
-        self._threshold = writer.threshold_ticks
         self._process_field = process if writer.version >= BASIC_PID_VERSION else 0
         self._follows = writer.check or writer.depth > 0
-        self._undoable: list[tuple[int, int, int]] = []
-        """Entries at the end of the buffer, which an exit can undo: function, time and CPU."""
 
     def enter(
         self, function_id: int, *arguments: int, counter: TimestampCounter | None = None

@@ -49,7 +49,6 @@ from fx_xray.write.recorder import (
 from fxframework.errors import refusal
 from fxframework.io.memory import BytesMemory
 from fxframework.io.words import U64_MAX, WORD, Bits
-from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import Clock, Memory, TimestampCounter
 
 __all__ = ["FdrThread", "FdrWriter", "buffers_of", "log_of", "slot_bytes"]
@@ -174,6 +173,7 @@ class FdrWriter(Recorder["FdrThread"]):
     by its own ``thread(...)``.
     """
 
+    losses = "entries, exits and events were dropped: no buffer was free"
     VERSIONS = FDR_VERSIONS
     IDS = (-(1 << 31), (1 << 31) - 1)
 
@@ -231,22 +231,18 @@ class FdrWriter(Recorder["FdrThread"]):
         self._finished = True
         super().finish()
 
-    def log(self) -> bytes:
-        """Return the file recorded so far."""
+    def log(self, image: bytes | None = None) -> bytes:
+        """Return the file recorded so far, or that of an image of the memory."""
+        if image is None:
+            image = self.memory.read(0, self.buffers * slot_bytes(self.buffer_size))
         return log_of(
-            self.memory.read(0, self.buffers * slot_bytes(self.buffer_size)),
+            image,
             version=self.version,
             buffer_size=self.buffer_size,
             cycle_frequency=self.cycle_frequency,
             constant_tsc=self.counter.constant,
             nonstop_tsc=self.counter.nonstop,
         )
-
-    def report(self, diagnostics: Diagnostics) -> None:
-        """Report dropped records (CALLS_DROPPED)."""
-        if self.dropped:
-            message = f"{self.dropped:,} entries, exits and events were dropped: no buffer was free"
-            diagnostics.add(rules.CALLS_DROPPED, value=message, times=self.dropped)
 
     # --- for its threads ---
 
@@ -288,15 +284,12 @@ class FdrThread(ThreadRecorder):
     def __init__(
         self, writer: FdrWriter, process: int, tid: int, counter: TimestampCounter
     ) -> None:
-        super().__init__(counter, check=writer.check)
-        self.process = process
-        self.tid = tid
+        super().__init__(writer, process, tid, counter)
         self._writer = writer
         self._store = writer.memory.store_u64
         self._memory = writer.memory
         self._words = writer.words
         self._wrap = writer.wrap_ticks
-        self._threshold = writer.threshold_ticks
         self._version = writer.version
         self._capacity = writer.buffer_size
         if writer.version < EXTENTS_VERSION:
@@ -311,8 +304,6 @@ class FdrThread(ThreadRecorder):
         """CPU of the last record; none in a new buffer."""
         self._latest = 0
         """Time to which the next record's delta refers."""
-        self._undoable: list[tuple[int, int, int]] = []
-        """Entries at the end of the buffer, which an exit can undo: function, time and delta."""
 
     def enter(
         self, function_id: int, *arguments: int, counter: TimestampCounter | None = None

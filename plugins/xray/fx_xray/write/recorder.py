@@ -18,6 +18,7 @@ from fxframework.errors import refusal
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.kit import arguments
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import Clock, TimestampCounter
 
 __all__ = [
@@ -80,6 +81,8 @@ class Recorder(ABC, Generic[T]):
     VERSIONS: ClassVar[range]
     IDS: ClassVar[tuple[int, int]]
     """Range of ids of processes and threads."""
+    losses: str
+    """What was dropped and why, as in ``entries were dropped``."""
 
     def __init__(
         self,
@@ -137,6 +140,12 @@ class Recorder(ABC, Generic[T]):
         """Write the file recorded so far to a sink."""
         sink.write(self.log())
 
+    def report(self, diagnostics: Diagnostics) -> None:
+        """Report dropped records (CALLS_DROPPED)."""
+        if self.dropped:
+            message = f"{self.dropped:,} {self.losses}"
+            diagnostics.add(rules.CALLS_DROPPED, value=message, times=self.dropped)
+
     def drop(self) -> None:
         """Count a dropped record."""
         with self._lock:
@@ -173,11 +182,19 @@ class ThreadRecorder(ABC):
     of the function.
     """
 
-    def __init__(self, counter: TimestampCounter, *, check: bool) -> None:
+    def __init__(
+        self, writer: Recorder[Any], process: int, tid: int, counter: TimestampCounter
+    ) -> None:
+        self.process = process
+        self.tid = tid
         self._counter = counter
-        self._check = check
+        self._check = writer.check
+        self._threshold = writer.threshold_ticks
         self._open: list[int] = []
         """Open functions; the complement of the number if the entry was dropped."""
+        self._undoable: list[tuple[int, int, int]] = []
+        """Entries at the end of the buffer, which an exit can undo: function, time, and the CPU
+        (basic mode) or the delta."""
 
     @abstractmethod
     def enter(
