@@ -21,6 +21,7 @@ from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import SLICE_KINDS, Column
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
+from fxframework.model.threads import Threads
 
 __all__ = [
     "ASYNC",
@@ -377,30 +378,26 @@ class ThreadNames(Mapping[int, str]):
     """Labels of threads by id: name and koid, with that of the process if there are several."""
 
     def __init__(self, capture: Capture) -> None:
-        self._table = table = capture.table("threads") if "threads" in capture.schemas else None
-        ids = np.zeros(0, np.int32) if table is None else table.array("id")
-        self._order = np.argsort(ids, kind="stable")
-        self._ids = ids[self._order]
-        pids = None if table is None else table.array("pid")
-        self._several = pids is not None and bool((pids[1:] != pids[:1]).any())
+        self._threads = threads = Threads(capture.schemas, capture.table)
+        self._several = bool((threads.pids[1:] != threads.pids[:1]).any())
+        self._texts = capture.strings
 
     def __getitem__(self, number: int) -> str:
-        place = int(np.searchsorted(self._ids, number))
-        if self._table is None or place == self._ids.size or self._ids[place] != number:
+        threads, row = self._threads, self._threads.row(number)
+        if row < 0:
             if number == -1:
                 return NO_THREAD
             raise KeyError(number)
-        table, row = self._table, int(self._order[place])
-        pid, tid, code = (table.array(name)[row] for name in ("pid", "tid", "name"))
+        pid, tid, code = (int(a[row]) for a in (threads.pids, threads.tids, threads.names))
         koids = f"{pid}/{tid}" if self._several else f"{tid}"
-        name = table.pool[int(code)] if code >= 0 else ""
+        name = self._texts[code] if code >= 0 else ""
         return f"{name} ({koids})" if name else f"thread_{koids}"
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._ids.tolist())
+        return iter(self._threads.ids.tolist())
 
     def __len__(self) -> int:
-        return int(self._ids.size)
+        return int(self._threads.ids.size)
 
 
 # --- Columns -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import UsageError
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
+from fxframework.model.threads import Threads
 
 __all__ = ["BINS", "KINDS", "Figures", "Names", "Reader", "Run", "Side", "bin_edges"]
 
@@ -322,26 +323,16 @@ class Reader:
 
 def _labels(capture: Capture, by: str) -> Callable[[int], bytes]:
     """Return a function from a thread's id to the name of its process or of itself."""
-    if "threads" not in capture.schemas:
-        return lambda _id: NOBODY
-    table = capture.table("threads")
-    rows = {number: row for row, number in enumerate(table.array("id").tolist())}
-    column, keys = table.array("name"), table.array("tid")
+    threads, pool = Threads(capture.schemas, capture.table), capture.strings
+    names, keys = threads.names, threads.tids
     if by == "process":
-        known = {}
-        if "processes" in capture.schemas:
-            processes = capture.table("processes")
-            pids = processes.array("pid").tolist()
-            known = dict(zip(pids, processes.array("name").tolist(), strict=True))
-        keys = table.array("pid")
-        column = np.array([known.get(pid, -1) for pid in keys.tolist()], np.int64)
+        names, keys = threads.process_names, threads.pids
 
     def label(number: int) -> bytes:
-        row = rows.get(number)
-        if row is None:
+        row = threads.row(number)
+        if row < 0:
             return NOBODY
-        code = int(column[row])
-        name = table.pool.bytes_of(code) if code >= 0 else b""
+        name = pool.bytes_of(int(names[row])) if names[row] >= 0 else b""
         return name or f"{by} {int(keys[row])}".encode()
 
     return label

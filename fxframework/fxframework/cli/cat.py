@@ -223,10 +223,7 @@ def _print_rows(session: Session, capture: Capture, name: str) -> None:
     screen, everything = session.screen, bool(session.settings.verbose)
     schema = capture.schemas.get(name) or _diagnostics_schema()
     shown = [c for c in schema.all_columns if everything or c.name not in PLACES]
-    labels = {
-        number: f"{who.process or who.pid}/{who.thread or who.tid}"
-        for number, who in (tasks(capture).items() if not everything else ())
-    }
+    labels = {} if everything else {number: who.label for number, who in tasks(capture).items()}
 
     def rows() -> Iterator[list[str]]:
         yield [column.name for column in shown]

@@ -46,6 +46,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import THREAD_COLUMNS
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
+from fxframework.model.threads import Threads
 
 __all__ = ["CsvExport"]
 
@@ -251,23 +252,10 @@ class _ThreadColumns:
 
     def __init__(self, capture: Capture, cells: _CellMaker) -> None:
         self._cells = cells
-        table = capture.table("threads")
-        order = np.argsort(table.array("id"), kind="stable")
-        self._ids = table.array("id")[order].astype(np.int64)
-        self._koids = [table.array(name)[order] for name in ("pid", "tid")]
-        names = table.array("name")[order]
-        processes = np.full(names.size, -1, np.int64)
-        if "processes" in capture.schemas:
-            known = capture.table("processes")
-            place = np.argsort(known.array("pid"), kind="stable")
-            pids, codes = known.array("pid")[place], known.array("name")[place]
-            if pids.size:
-                found = np.searchsorted(pids, self._koids[0], "right") - 1
-                has = (found >= 0) & (pids[found] == self._koids[0])
-                processes[has] = codes[found[has]]
+        self._threads = threads = Threads(capture.schemas, capture.table)
         # The last names are those of no thread.
-        self._names = [np.append(each, -1) for each in (processes, names)]
-        self._koid_fields = [self._by_row(koids) for koids in self._koids]
+        self._names = [np.append(each, -1) for each in (threads.process_names, threads.names)]
+        self._koid_fields = [self._by_row(koids) for koids in (threads.pids, threads.tids)]
 
     def _by_row(self, koids: NDArray[Any]) -> Numbered:
         """Return the fields of koids by row of the thread; empty for no thread, whose row is -1."""
@@ -281,20 +269,13 @@ class _ThreadColumns:
         for column, prefix in THREAD_COLUMNS.items():
             if column not in batch:
                 continue
-            rows = self._rows(batch.array(column).astype(np.int64))
+            rows = self._threads.rows(batch.array(column))
             fields: list[Cell] = [fields(rows) for fields in self._koid_fields]
             fields += [self._cells.codes(names[rows]) for names in self._names]
             for field, name in zip(fields, THREAD_FIELDS, strict=True):
                 if prefix + name not in taken:
                     made[prefix + name] = (field,)
         return made
-
-    def _rows(self, numbers: I64) -> I64:
-        """Return the row of each thread; -1 for an unknown thread."""
-        if not self._ids.size:
-            return np.full(numbers.size, -1, np.int64)
-        rows = np.minimum(np.searchsorted(self._ids, numbers), self._ids.size - 1)
-        return np.where(self._ids[rows] == numbers, rows, -1)
 
 
 # --- Arguments ---------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
+from fxframework.model.threads import Threads
 
 __all__ = [
     "ArgumentMembers",
@@ -49,6 +50,11 @@ class Task(NamedTuple):
     process: str | None
     thread: str | None
 
+    @property
+    def label(self) -> str:
+        """The names of process and thread, or their koids."""
+        return f"{self.process or self.pid}/{self.thread or self.tid}"
+
 
 class RowArgs(NamedTuple):
     """Arguments of consecutive rows: begin and end for each row, and their columns."""
@@ -60,17 +66,15 @@ class RowArgs(NamedTuple):
 
 def tasks(capture: Capture) -> dict[int, Task]:
     """Return the threads of a capture by id, as in the columns ``thread``."""
-    if "threads" not in capture.schemas:
-        return {}
-    processes: dict[int, str | None] = {}
-    if "processes" in capture.schemas:
-        table = capture.table("processes")
-        processes = dict(zip(table.array("pid").tolist(), table.texts("name"), strict=True))
-    table = capture.table("threads")
-    ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
+    threads, pool = Threads(capture.schemas, capture.table), capture.strings
+    columns = (threads.ids, threads.pids, threads.tids, threads.process_names, threads.names)
+
+    def text(code: int) -> str | None:
+        return pool[code] if code >= 0 else None
+
     return {
-        number: Task(pid, tid, processes.get(pid), name)
-        for number, pid, tid, name in zip(ids, pids, tids, table.texts("name"), strict=True)
+        number: Task(pid, tid, text(process), text(name))
+        for number, pid, tid, process, name in zip(*(c.tolist() for c in columns), strict=True)
     }
 
 

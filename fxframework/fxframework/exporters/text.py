@@ -70,10 +70,7 @@ class _Lines:
         self._arguments = json_arguments(
             self._templates, capture.strings, lambda name: f"{_bare(name)}="
         )
-        self._labels = {
-            number: f"{who.process or who.pid}/{who.thread or who.tid}"
-            for number, who in tasks(capture).items()
-        }
+        self._labels = {number: who.label for number, who in tasks(capture).items()}
         self._shown: dict[str, Numbered] = {}
 
     def has_times(self, table: str) -> bool:

@@ -12,6 +12,7 @@ from fxframework.errors import LimitError
 from fxframework.model.arrow import code_columns
 from fxframework.model.schema import CELLS, TABLE_CODES, THREAD_COLUMNS, TableSchema
 from fxframework.model.strings import StringPool
+from fxframework.model.threads import Threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,30 +60,17 @@ def _thread_columns(
     columns = [name for name in THREAD_COLUMNS if name in table]
     if not columns:
         return {}
-    threads = read("threads")
-    ids = threads.array("id")
-    place = np.full(int(ids.max(initial=-1)) + 2, -1, np.int64)  # the last element is for id -1
-    place[ids] = np.arange(ids.size)
-    pids = threads.array("pid")
-    process_names = np.full(ids.size, -1, np.int32)
-    if "processes" in schemas:
-        processes = read("processes")
-        known, codes = processes.array("pid"), processes.array("name")
-        if known.size:
-            order = np.argsort(known, kind="stable")
-            at = np.minimum(np.searchsorted(known[order], pids), known.size - 1)
-            found = known[order][at] == pids
-            process_names[found] = codes[order][at][found]
+    threads = Threads(schemas, read)
     joined: dict[str, Any] = {}
     for name in columns:
         prefix = THREAD_COLUMNS[name]
-        rows = place[table.array(name)]
+        rows = threads.rows(table.array(name))
         missing = rows < 0
-        for column, values in (("pid", pids), ("tid", threads.array("tid"))):
+        for column, values in (("pid", threads.pids), ("tid", threads.tids)):
             joined[prefix + column] = pa.array(_taken(values, rows), mask=missing)
         for column, codes in (
-            ("process_name", process_names),
-            ("thread_name", threads.array("name")),
+            ("process_name", threads.process_names),
+            ("thread_name", threads.names),
         ):
             picked = np.where(missing, -1, _taken(codes, rows))
             joined.update(code_columns(prefix + column, picked, table.pool))

@@ -18,6 +18,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, utc_text
 from fxframework.model.schema import ASYNC, LOG_LEVELS
 from fxframework.model.table import Table
+from fxframework.model.threads import Threads
 
 __all__ = ["HtmlExport"]
 
@@ -188,24 +189,20 @@ class HtmlExport(Export):
 
     def _thread_labels(self, capture: Capture) -> Labels:
         """Return a function from a thread's id to its name, its process's name, and the pid."""
-        if "threads" not in capture.schemas:
-            return lambda _thread: NOBODY
         if "processes" in capture.schemas:
             table = capture.table("processes")
             for row in np.flatnonzero(table.array("name") > 0).tolist():  # 0 is the empty string
                 name = table.pool[int(table.array("name")[row])]
                 self._processes[int(table.array("pid")[row])] = name[:LONGEST_TEXT]
-        table = capture.table("threads")
-        order, processes = np.argsort(table.array("id"), kind="stable"), self._processes
+        threads, processes = Threads(capture.schemas, capture.table), self._processes
+        texts = capture.strings
 
         def label(thread: int) -> tuple[str, str, int]:
-            ids = table.array("id")
-            at = int(np.searchsorted(ids, thread, sorter=order))
-            row = int(order[min(at, order.size - 1)]) if order.size else -1
-            if row < 0 or ids[row] != thread:
+            row = threads.row(thread)
+            if row < 0:
                 return NOBODY
-            pid, tid, code = (int(table.array(name)[row]) for name in ("pid", "tid", "name"))
-            name = table.pool[code] if code > 0 else f"thread {tid}"
+            pid, tid, code = (int(a[row]) for a in (threads.pids, threads.tids, threads.names))
+            name = texts[code] if code > 0 else f"thread {tid}"
             return name[:LONGEST_TEXT], processes.get(pid, ""), pid
 
         return label
