@@ -39,6 +39,7 @@ __all__ = [
     "install_line",
     "look_up",
     "missing_packages",
+    "one_line",
     "readable_name",
     "refusal",
     "unexpected",

@@ -44,15 +44,9 @@ class Cause:
 def causes(paths: Names, sides: tuple[Side, Side]) -> Sequence[Cause]:
     """Return the greatest causes of the change of the mean time of a run."""
     size = len(paths)
-    columns = []
-    for side in sides:
-        sums = np.zeros((3, size))
-        for run in side.runs:
-            if run.tree is not None:
-                for row, name in enumerate(("count", "total", "own")):
-                    sums[row, run.tree.keys] += getattr(run.tree, name)
-        columns.append(sums / len(side.runs))
-    (n, time, own), (m, later, late_own) = columns
+    (n, time, own), (m, later, late_own) = (
+        [side.path_means(column, size) for column in ("count", "total", "own")] for side in sides
+    )
     parents = np.array(paths.parents, np.int64)
     top = parents < 0
     callers = [

@@ -159,6 +159,14 @@ class Side:
                 out[run.figures.keys] += getattr(run.figures, column)
         return out
 
+    def path_means(self, column: str, size: int) -> F64:
+        """Return the mean over the runs of a figure of call paths, shape (``size``,)."""
+        out = np.zeros(size)
+        for run in self.runs:
+            if run.tree is not None:
+                out[run.tree.keys] += getattr(run.tree, column)
+        return out / len(self.runs)
+
     def lengths(self) -> dict[int, F64]:
         """Return the sorted lengths of the only run by number of ``Names``."""
         run = self.runs[0]

@@ -19,7 +19,7 @@ from fxframework.errors import (
 from fxframework.io.limits import Limits
 from fxframework.io.packing import packing_of_name
 from fxframework.io.pending import PendingFile, hidden_name, is_left
-from fxframework.io.sink import Sink
+from fxframework.io.sink import Sink, already_exists
 from fxframework.io.source import CHUNK, Progress, Source
 from fxframework.io.temporary import temporary_errors
 
@@ -157,12 +157,7 @@ class _RemoteSink(Sink):
         with contextlib.suppress(Exception):  # some file systems cannot test existence
             exists = not self._replace and self._fs.exists(self._path)
         if exists:
-            raise WriteRefusedError(
-                "it already exists",
-                path=uri,
-                remedy="choose another name, or replace it: --force on the command line, "
-                "force=True in Python",
-            )
+            raise already_exists(uri)
 
     def _failure(self, error: OSError) -> FxError:
         return TemporaryFileError(error, folder=str(self._local.target.parent))

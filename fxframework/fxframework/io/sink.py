@@ -14,7 +14,7 @@ from fxframework.io.budget import Budget
 from fxframework.io.packing import packing_of_name
 from fxframework.io.pending import PendingFile
 
-__all__ = ["Sink"]
+__all__ = ["Sink", "already_exists"]
 
 
 class _Nowhere(io.RawIOBase):
@@ -64,7 +64,8 @@ class Sink:
                 )
             if target.exists() and not target.is_file():  # /dev/null or a FIFO
                 return cls(target.open("wb"), name=str(target), force=force)
-            _refuse_existing(target, force=force)
+            if not force and os.path.lexists(target):  # also a symbolic link that leads nowhere
+                raise already_exists(str(target))
             packing = packing_of_name(target.name)
             if packing is not None:
                 packing.check()
@@ -170,8 +171,7 @@ class Sink:
         try:
             self._pending.settle(replace=self._force)
         except FileExistsError:
-            _refuse_existing(self._pending.target, force=False)
-            raise
+            raise already_exists(str(self._pending.target)) from None
 
     def abort(self) -> None:
         """Discard the output; an existing file is left unchanged."""
@@ -190,11 +190,11 @@ class Sink:
             self.abort()
 
 
-def _refuse_existing(target: Path, *, force: bool) -> None:
-    if not force and os.path.lexists(target):  # also a symbolic link that leads nowhere
-        raise WriteRefusedError(
-            "it already exists",
-            path=str(target),
-            remedy="choose another name, or replace it: --force on the command line, force=True in "
-            "Python",
-        )
+def already_exists(name: str) -> WriteRefusedError:
+    """Return the error for an output that exists and is not to be replaced."""
+    return WriteRefusedError(
+        "it already exists",
+        path=name,
+        remedy="choose another name, or replace it: --force on the command line, force=True in "
+        "Python",
+    )

@@ -15,7 +15,7 @@ from fxframework.analysis.comparison import Comparison
 from fxframework.analysis.comparison_text import cause_text, sums_up, where_text
 from fxframework.analysis.runs import bin_edges
 from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError
-from fxframework.exporters.comparison.flame import picture, sums
+from fxframework.exporters.comparison.flame import picture
 from fxframework.exporters.page import page
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import finite
@@ -159,8 +159,8 @@ def _call(one: Change, runs: tuple[int, int]) -> list[Any]:
 
 def _frames(found: Comparison, widths: str) -> list[list[Any]]:
     """Return frames: name, depth, left edge, width, and the time before and after, in ns."""
-    before, _, after, _ = sums(found)
-    size = before.size
+    size = len(found.paths)
+    before, after = (side.path_means("total", size) for side in (found.before, found.after))
     weight = before if widths == "before" else after
     parents = np.array(found.paths.parents, np.int64)
     order = np.argsort(-weight, kind="stable")[:FRAMES]

@@ -11,41 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Functions
 from fxframework.analysis.comparison import Comparison
-from fxframework.analysis.runs import Side
 from fxframework.analysis.tree import CallTree
 from fxframework.exporters.flamegraph.export import Picture
 from fxframework.kit.shown import brief
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.strings import StringPool
 
-__all__ = ["colour", "picture", "sums"]
+__all__ = ["colour", "picture"]
 
-F64 = NDArray[np.float64]
 FULL = math.log(1.5)
 """Change from which a colour is the darkest."""
 RED, BLUE, PALE = (201, 32, 32), (30, 96, 200), (236, 236, 236)
-
-
-def sums(found: Comparison) -> tuple[F64, F64, F64, F64]:
-    """Return time and self time by path of a run of each side: before, before, after, after."""
-    size = len(found.paths)
-    old, new = found.before, found.after
-    return (
-        _mean(old, "total", size), _mean(old, "own", size),
-        _mean(new, "total", size), _mean(new, "own", size),
-    )  # fmt: skip
-
-
-def _mean(side: Side, name: str, size: int) -> F64:
-    out = np.zeros(size)
-    for run in side.runs:
-        if run.tree is not None:
-            out[run.tree.keys] += getattr(run.tree, name)
-    return out / len(side.runs)
 
 
 def colour(before: float, after: float) -> str:
@@ -64,9 +43,12 @@ def colour(before: float, after: float) -> str:
 
 def picture(found: Comparison, widths: str) -> Picture:
     """Return the flame graph; ``widths`` is the side whose times are the widths."""
-    before, own_before, after, own_after = sums(found)
+    size = len(found.paths)
+    (before, own_before), (after, own_after) = (
+        [side.path_means(column, size) for column in ("total", "own")]
+        for side in (found.before, found.after)
+    )
     own = own_before if widths == "before" else own_after
-    size = own.size
     pool = StringPool()
     texts = [pool.intern(found.paths.name(at).encode("utf-8", "replace")) for at in range(size)]
     parents = np.array(found.paths.parents, np.int32)
