@@ -228,6 +228,26 @@ ARG_VALUE = _field(ARG_32, "value")
 ARG_STRING_REF = _field(ARG_STRING_WORD, "value")
 ARG_TRUTH = _field(ARG_BOOL_WORD, "value")
 
+_KIND_FIELDS = {
+    RECORD_METADATA: METADATA_TYPE,
+    RECORD_EVENT: EVENT_KIND,
+    RECORD_SCHEDULING: SCHEDULING_TYPE,
+    RECORD_PROFILER: PROFILER_TYPE,
+    RECORD_LARGE: LARGE_KIND,
+}
+_METADATA_FIELDS = {PROVIDER_EVENT: PROVIDER_EVENT_ID, TRACE_INFO: TRACE_INFO_KIND}
+
+
+def undefined_kind(header: int) -> str:
+    """Return the field, and its number, that makes a record one of UNKNOWN_KIND."""
+    field = _KIND_FIELDS[TYPE.get(header)]
+    if field is METADATA_TYPE:
+        field = _METADATA_FIELDS.get(field.get(header), field)
+    elif field is LARGE_KIND and not field.get(header):
+        field = LARGE_FORMAT
+    return f"{field.doc} {field.get(header)}"
+
+
 SIZE_AT, ARG_NAME_AT, ARG_VALUE_AT = SIZE.low, ARG_NAME.low, ARG_VALUE.low
 STRING_REF_END, TRUTH_END = ARG_STRING_REF.high + 1, ARG_TRUTH.high + 1
 OWN_FIELDS_AT = SIZE.high + 1

@@ -164,14 +164,9 @@ class TraceRecord(wire.Record, shared=True):
     """Whether the class stands for kinds that the format does not define."""
 
     @property
-    def undefined(self) -> int | None:
-        """The number of its kind if the format does not define that, so that ``raw`` has it all."""
-        return None
-
-    @property
     def opaque(self) -> bool:
         """Whether the format does not define the kind, so that only ``raw`` says what is in it."""
-        return self.undefined is not None
+        return self.undefined_kinds
 
     @property
     def open_ended(self) -> bool:
@@ -256,12 +251,6 @@ class UndefinedKind:
     """A record of a kind that the format does not define."""
 
     undefined_kinds: ClassVar[bool] = True
-    kind: int
-
-    @property
-    def undefined(self) -> int | None:
-        """The number of its kind."""
-        return self.kind
 
 
 class PlainRecord(TraceRecord, rules=ONLY_ZERO, section="Record header"):
@@ -347,9 +336,9 @@ class TraceInfo(
     _other = wire.finding(rules.OTHER_MAGIC, (info_type == 0) & (magic != MAGIC), magic)
 
     @property
-    def undefined(self) -> int | None:
-        """The type of trace info if the format does not define it."""
-        return self.info_type or None
+    def opaque(self) -> bool:
+        """Whether the format does not define the type of trace info."""
+        return self.info_type != 0
 
 
 class UnknownMetadata(UndefinedKind, MetadataRecord, kind=wire.OTHER):
@@ -715,11 +704,6 @@ class UnknownLarge(LargeRecord, kind=wire.OTHER):
         if self.large_type != LargeType.BLOB:
             self.blob_format = None  # only a blob has one
 
-    @property
-    def undefined(self) -> int | None:
-        """The number that the format does not define."""
-        return self.large_type if self.blob_format is None else self.blob_format
-
     def show(self, out: dict[str, Any]) -> None:
         """Put the numbers into JSON."""
         super().show(out)
@@ -743,11 +727,6 @@ class Unknown(TraceRecord, section="Record header"):
     undefined_kinds = True
     type: int = bits(0, 3, "record_type", "record type", meanings=names(RecordType))
     _record_size = record_size(15)
-
-    @property
-    def undefined(self) -> int | None:
-        """The type."""
-        return self.type
 
 
 class Padding(TraceRecord):

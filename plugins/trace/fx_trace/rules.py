@@ -207,7 +207,7 @@ UNKNOWN_KIND = Rule(
     "a kind of event or record that the format does not define",
     "Extending the format",
     "Unknown kinds are skipped by their size.",
-    detail="kind {value}",
+    detail="{value}",
     readers="Skipped, with a message.",
     ours="Kept with its bytes; not in the tables.",
 )

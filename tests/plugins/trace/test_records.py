@@ -21,6 +21,7 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
+import fxframework as fxf
 from fx_trace import format as wire
 from fx_trace import records as fx
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
@@ -1037,6 +1038,43 @@ LONG = 0x8000 | 5
 )
 def test_findings(expected: list[str], data: bytes) -> None:
     assert codes(data) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "data"),
+    [
+        ("event type 11", instant(5, event_type=11)),
+        ("metadata type 9", pack(0 | 1 << 4 | 9 << 16)),
+        ("trace info type 1", pack(0 | 2 << 4 | 4 << 16 | 1 << 20 | 1 << 63, 5)),
+        ("event 3", pack(0 | 1 << 4 | 3 << 16 | 5 << 20 | 3 << 52)),
+        ("scheduling type 9", pack(8 | 2 << 4 | 9 << 60, 5)),
+        ("profiler record type 9", pack(10 | 2 << 4 | 9 << 16, 5)),
+        ("large type 9", pack(15 | 2 << 4 | 9 << 36, 5)),
+        ("blob format 9", pack(15 | 2 << 4 | 9 << 40, 5)),
+        *(
+            (
+                f"the contents need at least {words} words, the record has 4",
+                pack(15 | 4 << 4 | 1 << 40, 0, nbytes, 0),
+            )
+            for nbytes, words in ((9, 5), (15, 5), (16, 5), (17, 6), (24, 6))
+        ),
+        (
+            "an argument does not fit its size; the record has 6 words",
+            instant(3 | 1 << 4, 7, arg_count=1),
+        ),
+    ],
+)
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_findings_say_which_field_is_wrong(said: str, data: bytes, big_endian: bool) -> None:
+    data = wire.MAGIC_BYTES + data
+    if big_endian:
+        data = np.frombuffer(data, ">u8").astype("<u8").tobytes()
+    with fxf.open(data, format="trace") as tables, fxf.open(data, format="trace") as records:
+        tables.scan()
+        list(records.records())
+        for capture in tables, records:
+            messages = [each.message for each in capture.diagnostics]
+            assert [each for each in messages if said in each], messages
 
 
 def test_the_magic_number_comes_first() -> None:

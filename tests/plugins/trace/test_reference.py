@@ -52,7 +52,11 @@ def read(module: Any, data: bytes, big_endian: bool) -> tuple[list[Any], list[An
             every.append(
                 (orjson.dumps(record.to_json()), packed(record, big_endian), record.opaque)
             )
-    found = [(each.code, each.offset, each.record, each.message) for each in diagnostics]
+    # Of an undefined kind the frozen decoder says the number, ours the field, too.
+    said = {each: each.message.rpartition(" ")[2] for each in diagnostics if each.code == "FXT0111"}
+    found = [
+        (each.code, each.offset, each.record, said.get(each, each.message)) for each in diagnostics
+    ]
     return every, found
 
 

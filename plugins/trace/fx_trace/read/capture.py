@@ -219,6 +219,8 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         # One object a rule: to compare them by code takes a call for each.
         if rule is rules.CONTENTS_OVERRUN:
             return rules.overrun_detail(OVERRUN_NEED.get(value), OVERRUN_WORDS.get(value))
+        if rule is rules.UNKNOWN_KIND:
+            return wire.undefined_kind(int(self.words[note.offset // 8]))
         if rule is rules.NOT_UTF8 or rule is rules.OBJECT_NOT_UTF8:
             return self.strings.bytes_of(value) if value else None
         if rule is rules.ODD_BYTES:

@@ -121,8 +121,7 @@ class _Core:
         record = cls(offset=at, nbytes=end - at, refs=c.refs or None, **values)
         noted = c.found()
         if record.opaque:
-            unknown = [Found(rules.UNKNOWN_KIND, at, record.undefined)]
-            noted = [] if cls is Unknown else unknown
+            noted = [] if cls is Unknown else [Found(rules.UNKNOWN_KIND, at)]
         elif c.at < end and not record.open_ended:
             noted.append(Found(rules.WORDS_LEFT_OVER, at, (end - c.at) // WORD))
         data = view[at:end].tobytes()
@@ -222,7 +221,7 @@ class Walk:
             if ticks is not None:
                 record.ns = self.tables.current.clock.ns(ticks)
             if found:
-                self._report(found, index)
+                self._report([_with_kind(one, header) for one in found], index)
         elif rule == rules.ZERO_WORDS:
             record = Padding.at(at, end - at)
         else:
@@ -235,6 +234,13 @@ class Walk:
         self.found += found
         if self.diagnostics is not None:
             self.diagnostics.report(found, index)
+
+
+def _with_kind(found: Found, header: int) -> Found:
+    """Return a finding, if it is about an undefined kind with the field that has it."""
+    if found.rule is not rules.UNKNOWN_KIND:
+        return found
+    return found._replace(value=wire.undefined_kind(header))
 
 
 class RecordEncoder(Encoder):

@@ -137,9 +137,7 @@ class OtherRecords(FieldReader):
             if TRACE_INFO_MAGIC.get(word) != MAGIC:
                 self.note(OTHER_MAGIC, offset, TRACE_INFO_MAGIC.get(word))
         else:
-            if kind == TRACE_INFO:
-                kind = TRACE_INFO_KIND.get(word)
-            self.note(UNKNOWN_KIND, offset, kind)
+            self.note(UNKNOWN_KIND, offset, 0)
             return 1
         self.leftover(after)
         return 1
@@ -147,7 +145,7 @@ class OtherRecords(FieldReader):
     def provider_event(self, number: i64, event: i64) -> status:
         """Read what a provider reports: event 0 says that its buffer was full."""
         if event:
-            self.note(UNKNOWN_KIND, self.start * 8, event)
+            self.note(UNKNOWN_KIND, self.start * 8, 0)
         else:
             self.note(BUFFER_FULL, self.start * 8, number)
         provider = self.providers.numbers.get(number, 0)
@@ -210,7 +208,7 @@ class OtherRecords(FieldReader):
         kind = SCHEDULING_TYPE.get(word)
         self.subtype = kind
         if kind > SCHED_WAKEUP:
-            self.note(UNKNOWN_KIND, self.start * 8, kind)
+            self.note(UNKNOWN_KIND, self.start * 8, 0)
             return 1
         if self.sched.rows == self.sched.room:
             self.sched.grow()
@@ -416,7 +414,7 @@ class OtherRecords(FieldReader):
         kind = PROFILER_TYPE.get(word)
         self.subtype = kind
         if kind > PROFILER_BACKTRACE:
-            self.note(UNKNOWN_KIND, self.start * 8, kind)
+            self.note(UNKNOWN_KIND, self.start * 8, 0)
             return 1
         ref = PROFILER_THREAD.get(word)
         name_words = 0
@@ -493,7 +491,7 @@ class OtherRecords(FieldReader):
         """Read a large blob, with or without metadata."""
         form = LARGE_FORMAT.get(word)
         if LARGE_KIND.get(word) or form > LARGE_WITHOUT_METADATA:
-            self.note(UNKNOWN_KIND, self.start * 8, LARGE_KIND.get(word))
+            self.note(UNKNOWN_KIND, self.start * 8, 0)
             self.subtype = 15
             return 1
         self.subtype = form
@@ -517,7 +515,7 @@ class OtherRecords(FieldReader):
             return 0
         length = self.words[after]
         if length < 0 or length > (self.end - after - 1) * 8:
-            self.need = after + 1 - self.start + (length // 8 if length > 0 else LOW32)
+            self.need = after + 1 - self.start + ((length - 1) // 8 + 1 if length > 0 else LOW32)
             return 0
         unused = UNUSED_LARGE_WITH if form == LARGE_WITH_METADATA else UNUSED_LARGE_WITHOUT
         self.unused((word & UNUSED_LARGE) | (second & unused))

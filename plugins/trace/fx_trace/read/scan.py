@@ -633,7 +633,7 @@ class Scan(OtherRecords):
         self.subtype = kind
         if not known:
             # An event type of the future: its beginning is that of every event.
-            self.note(UNKNOWN_KIND, offset, kind)
+            self.note(UNKNOWN_KIND, offset, 0)
         self.references(word)
         self.at = args_at
         self.nargs = nargs
