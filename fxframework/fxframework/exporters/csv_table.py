@@ -12,7 +12,7 @@ them as one JSON object, in the order of the capture.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ from fxframework.kit.row_texts import (
     value_forms,
 )
 from fxframework.model.capture import Capture
-from fxframework.model.schema import THREAD_COLUMNS
+from fxframework.model.schema import THREAD_COLUMNS, Column
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.model.threads import Threads
@@ -58,7 +58,7 @@ CONTINUED = 0x80
 FORMULA = "=+-@\t\r"
 """Characters that start a formula in spreadsheets; some skip leading tabs and line ends."""
 
-Column = tuple[Cell, ...]
+Parts = tuple[Cell, ...]
 """The parts of a template for a column."""
 
 
@@ -86,17 +86,17 @@ class CsvExport(Export):
         name = self._options["table"] or main_table(capture, counts)
         cells = _CellMaker(capture, self._delimiter, neutral=self._options["spreadsheet"])
         templates = cells.templates
-        makers = [_own_columns(cells)]
+        threads = None
         if self._options["threads"] and "threads" in capture.schemas:
-            makers.append(_ThreadColumns(capture, cells))
+            threads = _ThreadColumns(capture, cells)
         texts = _argument_texts(cells, capture.strings)
         args = ArgumentMembers(capture, name if self._options["args"] else None, texts)
         between = self._delimiter.encode()
         rows = 0
         for batch, (starts, stops) in args.parts(capture.batches(name)):
-            columns: dict[str, Column] = {}
-            for make in makers:
-                columns.update(make(batch, columns.keys()))
+            columns = cells.columns(batch)
+            for column, field in () if threads is None else threads.of(batch):
+                columns.setdefault(column, (field,))
             if args.count:
                 columns.setdefault("args", ((MEMBERS, starts), (MEMBERS_END, stops)))
             if not rows and len(batch):
@@ -115,10 +115,6 @@ class CsvExport(Export):
             if count and table not in used and not (table == "args" and self._options["args"]):
                 self._dropped[f"rows of {table}"] += count
 
-    def close(self) -> Mapping[str, int]:
-        """Return the counts of omitted rows by table, and of changed strings."""
-        return dict(self._dropped)
-
 
 # --- Cells -------------------------------------------------------------------------------------
 
@@ -135,16 +131,9 @@ class _CellMaker:
             formulas=FORMULA.encode() if neutral else b"",
         )  # fmt: skip
         self._pool = capture.strings
-        self._fields = self.by_code(self._field)
+        self.codes = Numbered(self.templates, self._field, shared=False)
+        """Returns the fields of codes of the pool."""
         self.dropped: Counter[str] = Counter()
-
-    def by_code(self, make: Callable[[bytes], str]) -> Numbered:
-        """Return texts made from the strings of the pool, each once."""
-
-        def made(code: int) -> str:
-            return make(self._pool.bytes_of(code)) if code >= 0 else ""
-
-        return Numbered(self.templates, made, shared=False)
 
     def quoted(self, text: str) -> str:
         """Quote a text as a field."""
@@ -160,12 +149,8 @@ class _CellMaker:
         """Decode bytes; count those that are not UTF-8."""
         return decoded(data, self.dropped)
 
-    def codes(self, codes: NDArray[Any]) -> Cell:
-        """Return the fields of codes of the pool."""
-        return self._fields(codes)
-
-    def _field(self, data: bytes) -> str:
-        return self.quoted(self.decoded(data))
+    def _field(self, code: int) -> str:
+        return self.quoted(self.decoded(self._pool.bytes_of(code))) if code >= 0 else ""
 
     def text_column(self, column: TextColumn) -> Cell:
         """Return the fields of a text column; invalid UTF-8 is replaced."""
@@ -184,31 +169,31 @@ class _CellMaker:
                 return QUOTED, column_of(self.templates, texts)
         return QUOTED, self.templates.column(letters, bounds)
 
-    def column(self, table: Table, name: str) -> dict[str, Column]:
-        """Return the one or two fields of a column, by name."""
-        column = table[name]
-        kind = table.schema.column(name)
+    def columns(self, table: Table) -> dict[str, Parts]:
+        """Return the fields of a table by name; a pair makes two."""
+        made: dict[str, Parts] = {}
+        for name in table.columns:
+            column = table[name]
+            if not isinstance(column, TextColumn) and column.ndim > 1:
+                made[f"{name}_offset"] = (_numbers(column[:, 0]),)
+                made[f"{name}_length"] = (_numbers(column[:, 1]),)
+            else:
+                made[name] = (self._cell(column, table.schema.column(name)),)
+        return made
+
+    def _cell(self, column: Any, kind: Column) -> Cell:
         if isinstance(column, TextColumn):
-            return {name: (self.text_column(column),)}
+            return self.text_column(column)
         if kind.kind == "code":
-            return {name: (self.codes(column),)}
-        if column.ndim > 1:
-            return {
-                f"{name}_offset": (_numbers(column[:, 0]),),
-                f"{name}_length": (_numbers(column[:, 1]),),
-            }
+            return self.codes(column)
         if column.dtype.kind == "f":
-            return {name: (doubles(self.templates, column, _double),)}
+            return doubles(self.templates, column, _double)
         if column.dtype.kind == "b":
-            return {name: (self.words(column.astype(np.int64), ("false", "true")),)}
+            return self.words(column.astype(np.int64), ("false", "true"))
         if kind.values:
             values, places = np.unique(column, return_inverse=True)
-            return {
-                name: (
-                    self.words(places, [self.named(kind.values, each) for each in values.tolist()]),
-                )
-            }
-        return {name: (_numbers(column),)}
+            return self.words(places, [self.named(kind.values, each) for each in values.tolist()])
+        return _numbers(column)
 
     def words(self, places: NDArray[Any], words: Sequence[str]) -> Cell:
         """Return the fields of indexes of words."""
@@ -227,21 +212,6 @@ def _double(value: float) -> str:
 
 def _numbers(column: NDArray[Any]) -> Cell:
     return (NATURAL if column.dtype == np.uint64 else SIGNED), column
-
-
-Maker = Callable[[Table, Iterable[str]], dict[str, Column]]
-
-
-def _own_columns(cells: _CellMaker) -> Maker:
-    """Return a function that makes the table's own columns."""
-
-    def make(batch: Table, _present: Iterable[str]) -> dict[str, Column]:
-        made: dict[str, Column] = {}
-        for name in batch.columns:
-            made.update(cells.column(batch, name))
-        return made
-
-    return make
 
 
 # --- Threads -----------------------------------------------------------------------------------
@@ -263,19 +233,16 @@ class _ThreadColumns:
             self._cells.templates, lambda row: "" if row < 0 else str(koids[row]), shared=False
         )
 
-    def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Column]:
-        taken = set(present)
-        made: dict[str, Column] = {}
+    def of(self, batch: Table) -> Iterator[tuple[str, Cell]]:
+        """Yield the names and fields for the rows of a batch."""
         for column, prefix in THREAD_COLUMNS.items():
             if column not in batch:
                 continue
             rows = self._threads.rows(batch.array(column))
             fields: list[Cell] = [fields(rows) for fields in self._koid_fields]
             fields += [self._cells.codes(names[rows]) for names in self._names]
-            for field, name in zip(fields, THREAD_FIELDS, strict=True):
-                if prefix + name not in taken:
-                    made[prefix + name] = (field,)
-        return made
+            for name, field in zip(THREAD_FIELDS, fields, strict=True):
+                yield prefix + name, field
 
 
 # --- Arguments ---------------------------------------------------------------------------------
