@@ -166,7 +166,9 @@ def compared(
     sides = before, after
     _check(sides)
     names = reader.names
-    calls = _comparable(sides, "figures")
+    calls = all(side.can_have("figures") for side in sides) and any(
+        side.has("figures") for side in sides
+    )
     changes: Sequence[Change] = ()
     pace = None
     explained: Sequence[Cause] = ()
@@ -222,11 +224,6 @@ def _check(sides: tuple[Side, Side]) -> None:
             f"BEFORE has {texts[0]} to compare, and AFTER has {texts[1]}",
             remedy="compare captures that have the same kinds of data; `fxf info` lists them",
         )
-
-
-def _comparable(sides: tuple[Side, Side], what: str) -> bool:
-    """Return whether a side has such data, and the other one could have."""
-    return all(side.can_have(what) for side in sides) and any(side.has(what) for side in sides)
 
 
 def _left_out(sides: tuple[Side, Side]) -> list[str]:

@@ -37,12 +37,9 @@ class Move:
 
 def moved_counters(sides: tuple[Side, Side], threshold: float, rate: float) -> Sequence[Move]:
     """Compare the levels of counters: means of runs, or of parts of the runs if there is one."""
-    if not all(side.can_have("counters") for side in sides):
-        return ()
-    found = [_by_key(side, "counters") for side in sides]
     single = all(len(side.runs) == 1 for side in sides)
     made = []
-    for key in sorted(found[0].keys() | found[1].keys()):
+    for key in _keys(sides, "counters"):
         signals = _values(sides, "counters", key)
         values = [
             np.concatenate([each.blocks for each in side]) if single and side
@@ -72,12 +69,9 @@ def moved_counts(
 
     ``labels`` are the kinds of names of their keys.
     """
-    if not all(side.can_have(what) for side in sides):
-        return ()
-    found = [_by_key(side, what) for side in sides]
     single = all(len(side.runs) == 1 for side in sides)
     made = []
-    for key in sorted(found[0].keys() | found[1].keys()):
+    for key in _keys(sides, what):
         counts = [
             np.array(
                 [each.get(key, 0) for run in side.runs if (each := getattr(run, what)) is not None],
@@ -101,12 +95,9 @@ def moved_entries(sides: tuple[Side, Side], threshold: float, rate: float) -> Se
 
     Of one run a side, every difference is reported; there is no sample to test.
     """
-    if not all(side.can_have("entries") for side in sides):
-        return ()
-    found = [_by_key(side, "entries") for side in sides]
     single = all(len(side.runs) == 1 for side in sides)
     made = []
-    for key in sorted(found[0].keys() | found[1].keys()):
+    for key in _keys(sides, "entries"):
         values = _values(sides, "entries", key)
         numbers = [
             np.array(side, np.float64)
@@ -152,9 +143,11 @@ def _ns(shown: Mapping[str, Any] | None) -> float:
     return 0.0 if shown is None else float(shown["ns"])
 
 
-def _by_key(side: Side, what: str) -> dict[Any, None]:
-    """Return the keys of all runs of a side."""
-    return {key: None for run in side.runs for key in getattr(run, what) or ()}
+def _keys(sides: tuple[Side, Side], what: str) -> list[Any]:
+    """Return the keys of all runs, sorted; none if the format of a side has no such data."""
+    if not all(side.can_have(what) for side in sides):
+        return []
+    return sorted({key for side in sides for run in side.runs for key in getattr(run, what) or ()})
 
 
 def _values(sides: tuple[Side, Side], what: str, key: Any) -> list[list[Any]]:

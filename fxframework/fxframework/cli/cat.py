@@ -201,43 +201,29 @@ def _follow(
 
 
 def _print_table(session: Session, capture: Capture, name: str) -> None:
+    """Print a table: as JSON, separated by tabs, or, on a terminal, in columns.
+
+    A terminal shows threads by name, no row numbers, and lines cut to fit; with -v, every column
+    in full width.
+    """
+    from fxframework.exporters.rows import tasks
+    from fxframework.model.schema import STANDARD_TABLES
+
     screen = session.screen
     if session.settings.json:
         for batch in capture.batches(name):
             _write_lines(screen, _json_rows(screen, batch))
         return
-    if screen.out_is_terminal:
-        _print_rows(session, capture, name)
+    columns = (capture.schemas.get(name) or STANDARD_TABLES["diagnostics"]).all_columns
+    if not screen.out_is_terminal:
+        rows = _rows(capture, name, columns, {})
+        _write_lines(screen, ("\t".join(row).encode() + b"\n" for row in rows))
         return
-    rows = _rows(capture, name)
-    _write_lines(screen, ("\t".join(row).encode() + b"\n" for row in rows))
-
-
-def _print_rows(session: Session, capture: Capture, name: str) -> None:
-    """Print a table on a terminal: threads by name, without row numbers, lines cut to fit.
-
-    With -v, print every column in full width.
-    """
-    from fxframework.exporters.rows import tasks
-
-    screen, everything = session.screen, bool(session.settings.verbose)
-    schema = capture.schemas.get(name) or _diagnostics_schema()
-    shown = [c for c in schema.all_columns if everything or c.name not in PLACES]
+    everything = bool(session.settings.verbose)
+    shown = [c for c in columns if everything or c.name not in PLACES]
     labels = {} if everything else {number: who.label for number, who in tasks(capture).items()}
-
-    def rows() -> Iterator[list[str]]:
-        yield [column.name for column in shown]
-        for batch in capture.batches(name):
-            columns = []
-            for column in shown:
-                values = batch.plain(column.name)
-                if labels and column.name in THREADS:
-                    values = [labels.get(number) for number in values]
-                columns.append([_text(value) for value in values])
-            yield from map(list, zip(*columns, strict=True))
-
     numeric = [_is_number(column) and column.name not in THREADS for column in shown]
-    screen.table(rows(), numeric, fit=not everything)
+    screen.table(_rows(capture, name, shown, labels), numeric, fit=not everything)
 
 
 def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:
@@ -250,20 +236,20 @@ def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:
     screen.write(b"".join(some))
 
 
-def _rows(capture: Capture, name: str) -> Iterator[list[str]]:
+def _rows(
+    capture: Capture, name: str, shown: Sequence[Column], labels: Mapping[int, str]
+) -> Iterator[list[str]]:
     """Yield the column names, then each row, as texts without tabs and line breaks."""
     batches = capture.batches(name)
-    schema = capture.schemas.get(name) or _diagnostics_schema()
-    yield [column.name for column in schema.all_columns]
+    yield [column.name for column in shown]
     for batch in batches:
-        columns = [[_text(value) for value in batch.plain(column)] for column in batch.columns]
+        columns = []
+        for column in shown:
+            values = batch.plain(column.name)
+            if labels and column.name in THREADS:
+                values = [labels.get(number) for number in values]
+            columns.append([_text(value) for value in values])
         yield from map(list, zip(*columns, strict=True))
-
-
-def _diagnostics_schema() -> Any:
-    from fxframework.model.schema import STANDARD_TABLES
-
-    return STANDARD_TABLES["diagnostics"]
 
 
 def _is_number(column: Column) -> bool:

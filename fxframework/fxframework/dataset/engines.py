@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from fxframework import rules
 from fxframework.dataset.inputs import Item
-from fxframework.dataset.manifest import Entry, Fault
+from fxframework.dataset.manifest import FAILED, Entry, Fault
 from fxframework.errors import FxError, MissingExtraError, UsageError
 from fxframework.io.pending import new_scratch_folder, remove_leftovers
 from fxframework.io.temporary import temporary_errors
@@ -102,7 +102,7 @@ class Engine(abc.ABC):
             result: list[Entry] = future.result()
         except self.lost:
             self.restart()
-            return [Entry.failed(item, LOST)]
+            return [Entry.of(item, FAILED, error=LOST)]
         return result
 
     def __enter__(self) -> Self:

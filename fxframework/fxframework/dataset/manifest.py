@@ -79,9 +79,9 @@ class Entry:
         )
 
     @classmethod
-    def failed(cls, item: Item, fault: Fault, *, seconds: float = 0.0) -> Entry:
-        """Return the entry of a capture whose conversion failed."""
+    def of(cls, item: Item, outcome: str, **given: Any) -> Entry:
+        """Return the entry of a capture with an outcome; ``given`` are its other fields."""
         return cls(
             capture=item.capture, file=item.file, host=item.host, size=item.size,
-            version=item.version, outcome=FAILED, error=fault, seconds=seconds,
+            version=item.version, outcome=outcome, **given,
         )  # fmt: skip

@@ -12,7 +12,7 @@ import attrs
 
 from fxframework.conversion import require_readable
 from fxframework.dataset.inputs import Item
-from fxframework.dataset.manifest import LOSSES, OK, Entry, Fault
+from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry, Fault
 from fxframework.dataset.store import Store
 from fxframework.errors import FxError, Severity, readable_name, unexpected
 from fxframework.host import limits_of
@@ -63,7 +63,7 @@ def _convert(recipe: Recipe, item: Item) -> Entry:
     try:
         entry = _converted(recipe, item, host, store)
     except Exception as error:  # noqa: BLE001 (a capture that fails is reported, not fatal)
-        entry = Entry.failed(item, _fault(error, host))
+        entry = Entry.of(item, FAILED, error=_fault(error, host))
     entry = attrs.evolve(entry, seconds=round(time.perf_counter() - begin, 6))
     store.finish(entry)
     return entry
@@ -95,13 +95,9 @@ def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
         store.commit(file.sink for file in files if file.sink is not None)
         worst = capture.diagnostics.worst
         lost = worst is not None and worst >= Severity.DATA_LOSS
-        return Entry(
-            capture=item.capture,
-            file=item.file,
-            host=item.host,
-            size=item.size,
-            version=item.version,
-            outcome=LOSSES if lost else OK,
+        return Entry.of(
+            item,
+            LOSSES if lost else OK,
             format=capture.format,
             rows=rows,
             findings=dict(sorted(capture.diagnostics.counts.items())),

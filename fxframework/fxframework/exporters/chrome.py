@@ -14,12 +14,11 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.errors import WriteRefusedError
 from fxframework.exporters.rows import ArgumentMembers, Bounds, json_arguments, tasks
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export, quoted
+from fxframework.kit.export import Export, empty_refusal, quoted
 from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, STANDARD_TABLES
@@ -51,15 +50,11 @@ class ChromeExport(Export):
                 for text in events.of(capture, name):
                     self._put(text)
         if self._sink.written == before:
-            raise WriteRefusedError(
-                "it has no slices, instants or counters",
-                path=capture.name,
-                remedy="`fxf info` shows what there is",
-            )
+            raise empty_refusal(capture, "it has no slices, instants or counters")
         self._put(b"".join(BETWEEN + event.encode() for event in _names(capture)))
-        for name, rows in capture.row_counts().items():
-            if rows and name not in {*TABLES, "args", "threads", "processes"}:
-                self._dropped[f"rows of {name}"] += rows
+        counts = capture.row_counts()
+        self._drop_rows(counts, but={*TABLES, "args", "threads", "processes"})
+        for name, rows in counts.items():
             for column in _unknown(capture, name) if rows and name in TABLES else ():
                 self._dropped[f"values of {name}.{column}"] += rows
 

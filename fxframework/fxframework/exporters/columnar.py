@@ -182,9 +182,7 @@ class _TableExport(Export):
         self._table = name
         self._rows = self._rows or _Rows(name)
         self._rows.add(capture)
-        for other, rows in counts.items():
-            if rows and other != name:
-                self._dropped[f"rows of {other}"] += rows
+        self._drop_rows(counts, but={name})
 
     def close(self) -> Mapping[str, int]:
         """Write the file; return the counts of rows of the other tables."""

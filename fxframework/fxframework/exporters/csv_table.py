@@ -110,10 +110,8 @@ class CsvExport(Export):
                 f"the table {name!r} has no rows", path=capture.name, remedy="choose another one"
             )
         self._dropped += cells.dropped
-        for table, count in counts.items():
-            used = {name, "threads", "processes"} if self._options["threads"] else {name}
-            if count and table not in used and not (table == "args" and self._options["args"]):
-                self._dropped[f"rows of {table}"] += count
+        used = {name, "threads", "processes"} if self._options["threads"] else {name}
+        self._drop_rows(counts, but={*used, "args"} if self._options["args"] else used)
 
 
 # --- Cells -------------------------------------------------------------------------------------

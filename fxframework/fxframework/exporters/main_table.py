@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fxframework.errors import WriteRefusedError
+from fxframework.kit.export import empty_refusal
 from fxframework.model.capture import Capture
 
 __all__ = ["main_table"]
@@ -33,6 +33,4 @@ def main_table(capture: Capture, counts: Mapping[str, int]) -> str:
     for name in (*PREFERRED, *counts):
         if counts.get(name):
             return name
-    raise WriteRefusedError(
-        "no table has any rows", path=capture.name, remedy="`fxf info` shows what there is"
-    )
+    raise empty_refusal(capture, "no table has any rows")

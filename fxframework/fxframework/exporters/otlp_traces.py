@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.spans import Spans, links
-from fxframework.errors import WriteRefusedError
 from fxframework.exporters.rows import ArgumentStream, Task, tasks
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, HEX16, MEMBERS, MEMBERS_END, NATURAL, TEXT
 from fxframework.kernels.templates import Cell, Templates, signed
 from fxframework.kit import otlp
-from fxframework.kit.export import Export, quoted
+from fxframework.kit.export import Export, empty_refusal, quoted
 from fxframework.kit.row_texts import (
     BLOB,
     BOOL,
@@ -135,9 +134,7 @@ class TraceExport(Export):
         """Write the spans of a capture. Raises WriteRefusedError if it has no slices."""
         spans = Spans.of(capture)
         if not len(spans):
-            raise WriteRefusedError(
-                "there are no slices", path=capture.name, remedy="`fxf info` shows what there is"
-            )
+            raise empty_refusal(capture, "there are no slices")
         offset = self._options["utc_offset_ns"] or capture.utc_offset_ns
         if offset is None:
             self._dropped[NO_OFFSET] += len(spans)
@@ -148,9 +145,9 @@ class TraceExport(Export):
                 self._sink.write(piece)
             self._sink.write(END_OF_RESOURCE.encode())
             self._between = b",\n"
-        for name, rows in capture.row_counts().items():
-            if rows and name not in {"slices", "args", "flows", "threads", "processes"}:
-                self._dropped[f"rows of {name}"] += rows
+        self._drop_rows(
+            capture.row_counts(), but={"slices", "args", "flows", "threads", "processes"}
+        )
 
     def close(self) -> Mapping[str, int]:
         """End the object; return the counts of what could not be written, by name."""

@@ -15,6 +15,7 @@ from fxframework.analysis.calls import Functions
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import WriteRefusedError
 from fxframework.kernels.maps import PairMap
+from fxframework.kit.export import empty_refusal
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import StringPool
@@ -70,9 +71,7 @@ def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str
 
 def no_calls(capture: Capture) -> WriteRefusedError:
     """Return the error for a capture without calls."""
-    return WriteRefusedError(
-        "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
-    )
+    return empty_refusal(capture, "there are no calls")
 
 
 def place_of(source: str) -> tuple[str, int | None, int | None]:

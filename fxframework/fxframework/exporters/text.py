@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import WriteRefusedError
 from fxframework.exporters.rows import ArgumentMembers, json_arguments, tasks
 from fxframework.kernels.parts import MEMBERS, MEMBERS_END, NATURAL, SECONDS, SIGNED, TEXT
 from fxframework.kernels.templates import Cell, Templates
-from fxframework.kit.export import Export
+from fxframework.kit.export import Export, empty_refusal
 from fxframework.kit.in_time import Events, InTime
 from fxframework.kit.row_texts import Lines, Numbered, doubles, groups
 from fxframework.model.capture import Capture
@@ -53,9 +52,7 @@ class TextExport(Export):
                 for events in lines.of(name):
                     ordered.add(events, NS_MIN)
         if self._sink.written == before:
-            raise WriteRefusedError(
-                "no table has any rows", path=capture.name, remedy="`fxf info` shows what there is"
-            )
+            raise empty_refusal(capture, "no table has any rows")
 
     def _emit(self, events: Events) -> None:
         self._sink.write(events.text().data.data)

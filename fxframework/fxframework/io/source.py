@@ -316,23 +316,19 @@ class _Members:
         self._unpacker = packing.unpacker()
         self._feed = FIRST_FEED
         """Bytes to read next."""
-        self._at = 0
-        self._produced = 0
-
-    @property
-    def position(self) -> int:
+        self.position = 0
         """Compressed bytes that were read."""
-        return self._at
+        self._produced = 0
 
     def piece(self) -> bytes:
         """Return the next bytes; none at the end and after the first damage."""
         while not self.faults:
             if self._unpacker.eof and not self._next_member():
                 return b""
-            feed = self._raw.read(self._at, self._feed) if self._unpacker.needs_input else b""
+            feed = self._raw.read(self.position, self._feed) if self._unpacker.needs_input else b""
             self._feed = min(2 * self._feed, CHUNK)
             ended = self._unpacker.needs_input and not feed
-            self._at += len(feed)
+            self.position += len(feed)
             try:
                 out = self._unpacker.decompress(feed, CHUNK)
             except self._damage as error:
@@ -346,12 +342,12 @@ class _Members:
 
     def _next_member(self) -> bool:
         """Start the next member; return False if there is none."""
-        self._at -= len(self._unpacker.unused_data)
-        rest = self._raw.read(self._at, MAGIC)
+        self.position -= len(self._unpacker.unused_data)
+        rest = self._raw.read(self.position, MAGIC)
         if not rest.strip(b"\0"):
             return False
         if not self._packing.continues(rest):
-            self._fault(f"it ends at byte {self._at}, but other bytes follow")
+            self._fault(f"it ends at byte {self.position}, but other bytes follow")
             return False
         self._unpacker, self._feed = self._packing.unpacker(), FIRST_FEED
         return True

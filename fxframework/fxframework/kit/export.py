@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import orjson
@@ -13,7 +13,7 @@ from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 
-__all__ = ["NOT_UTF8", "Export", "decoded", "quoted"]
+__all__ = ["NOT_UTF8", "Export", "decoded", "empty_refusal", "quoted"]
 
 NOT_UTF8 = "strings that are not UTF-8, in part"
 
@@ -44,6 +44,17 @@ class Export(abc.ABC):
         if self._used:
             raise WriteRefusedError(what, remedy="convert the inputs one by one")
         self._used = True
+
+    def _drop_rows(self, counts: Mapping[str, int], *, but: Container[str]) -> None:
+        """Count the rows of all tables ``but`` some as dropped; ``counts`` are rows by table."""
+        for name, rows in counts.items():
+            if rows and name not in but:
+                self._dropped[f"rows of {name}"] += rows
+
+
+def empty_refusal(capture: Capture, message: str) -> WriteRefusedError:
+    """Return the error for a capture that has nothing of what an exporter writes."""
+    return WriteRefusedError(message, path=capture.name, remedy="`fxf info` shows what there is")
 
 
 def quoted(text: str | None) -> str:

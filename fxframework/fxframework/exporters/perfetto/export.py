@@ -154,9 +154,7 @@ class PerfettoExport(Export):
         writer = _CaptureWriter(capture, self._sequence, self._tracks, self._sink, self._dropped)
         self._flows = writer.write(self._flows)
         functions = capture.calls.functions if capture.calls is not None else ""
-        for name, rows in capture.row_counts().items():
-            if rows and name not in TABLES and name != functions:
-                self._dropped[f"rows of {name}"] += rows
+        self._drop_rows(capture.row_counts(), but={*TABLES, functions})
 
     @property
     def renumbered(self) -> Mapping[int, int]:
