@@ -17,8 +17,6 @@ from fxframework.model.table import Table
 __all__ = ["HasTables", "RowMarks", "category_mask", "function_mask", "thread_mask"]
 
 Bools = NDArray[np.bool_]
-UNDECLARED = "<thr#"
-"""How the name of a thread begins to which only a reference is known; its numbers are 0."""
 
 
 class HasTables(Protocol):
@@ -104,22 +102,18 @@ def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
     ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
     mask = np.zeros(max(ids, default=-1) + 1, np.bool_)
     mask[ids] = True
-    labels = [str(name) for name in table.texts("name")]
-    names_of: list[tuple[str, ...]]
     if selection.threads:
         names_of = [
-            (label,) if label.startswith(UNDECLARED) else (label, str(tid), f"{pid}/{tid}")
-            for label, pid, tid in zip(labels, pids, tids, strict=True)
+            (str(name), str(tid), f"{pid}/{tid}")
+            for name, pid, tid in zip(table.texts("name"), pids, tids, strict=True)
         ]
         mask[ids] &= _matching("thread", selection.threads, names_of)
     if selection.processes:
         processes = capture.table("processes")
         names = dict(zip(processes.array("pid").tolist(), processes.texts("name"), strict=True))
-        names_of = [
-            (label,) if label.startswith(UNDECLARED) else (str(names.get(pid)), str(pid))
-            for label, pid in zip(labels, pids, strict=True)
-        ]
-        mask[ids] &= _matching("process", selection.processes, names_of)
+        mask[ids] &= _matching(
+            "process", selection.processes, [(str(names.get(pid)), str(pid)) for pid in pids]
+        )
     return mask
 
 

@@ -23,7 +23,6 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
-from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
@@ -85,26 +84,6 @@ def codes(capture: TraceCapture) -> dict[str, int]:
 
 
 # --- Slices ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("selection", "times"),
-    [
-        ({"threads": ("0",)}, [2]),
-        ({"threads": ("0/0",)}, [2]),
-        ({"processes": ("0",)}, [2, 3]),
-        ({"threads": ("<thr#5>",)}, [1]),
-    ],
-)
-def test_the_number_0_chooses_no_thread_that_nothing_declares(
-    selection: dict[str, Any], times: list[int]
-) -> None:
-    capture = opened(
-        event("instant", 1, thread="<thr#5>", refs={"thread": 5}),
-        event("instant", 2, thread=[0, 0]),
-        event("instant", 3, thread=[0, 7]),
-    ).select(Selection(**selection))
-    assert capture.table("instants").array("ts").tolist() == times
 
 
 def test_begins_and_ends_nest() -> None:

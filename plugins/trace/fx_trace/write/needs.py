@@ -244,7 +244,7 @@ class Needs(Kernel):
             return -1
         at = self.registrations.string(ref)
         if self.joins and at >= 0 and self.registrations.is_borrowed(False, ref):
-            self.lend(RECORD_STRING << 16 | ref, at)
+            self.lend(ref, at)
         return at
 
     def thread(self, index: i64) -> Fallible[i64]:
@@ -253,7 +253,7 @@ class Needs(Kernel):
             return -1
         at = self.registrations.thread(index)
         if self.joins and at >= 0 and self.registrations.is_borrowed(True, index):
-            self.lend(RECORD_THREAD << 16 | index, at)
+            self.lend(INLINE + index, at)
         return at
 
     def lend(self, key: i64, at: i64) -> status:
