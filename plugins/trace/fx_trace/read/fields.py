@@ -8,17 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from fx_trace.format import (
-    ARG_BLOB,
-    ARG_DOUBLE,
-    ARG_INT64,
-    ARG_KOID,
-    ARG_NAME,
-    ARG_POINTER,
-    ARG_SIZE,
-    ARG_STRING,
-    ARG_STRING_REF,
-    ARG_TYPE,
-    ARG_VALUE,
     STRING_REF_INDEX,
 )
 from fx_trace.read.framing import RecordBounds
@@ -243,23 +232,7 @@ class FieldReader(Kernel):
 
     def args_end(self, at: i64, count: i64) -> i64:
         """The word after ``count`` arguments at word ``at``; -1 where they overrun the record."""
-        if not self.fits(at):
-            return -1
-        while count > 0:
-            if not self.fits(at + 1):
-                return -1
-            word = self.words[at]
-            size = ARG_SIZE.get(word)
-            kind = ARG_TYPE.get(word)
-            need = 1 + self.inline_words(ARG_NAME.get(word))
-            if kind == ARG_STRING:
-                need += self.inline_words(ARG_STRING_REF.get(word))
-            elif (ARG_INT64 <= kind <= ARG_DOUBLE) or kind == ARG_POINTER or kind == ARG_KOID:
-                need += 1
-            elif kind == ARG_BLOB:
-                need += ((ARG_VALUE.get(word)) + 7) // 8
-            if not self.fits(at + max(size, need)) or need > size:
-                return -1
-            at += size
-            count -= 1
-        return at
+        after = self.bounds.args_end(at, count, self.end)
+        if after < 0:
+            self.need = self.bounds.value - self.start
+        return after

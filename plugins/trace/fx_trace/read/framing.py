@@ -355,6 +355,27 @@ class RecordBounds:
                 at += self.size_of(self.words[at])
         return found
 
+    def args_end(self, at: i64, count: i64, end: i64) -> i64:
+        """Return the word behind the arguments at word ``at`` of a record that ends at ``end``.
+
+        -1 where they do not fit; ``value`` is the word that they reach.
+        """
+        self.value = at
+        while count > 0 and self.value <= end:
+            self.value = at + 1
+            if self.value <= end:
+                word = self.words[at]
+                size = ARG_SIZE.get(word)
+                need = self.argument_words(word)
+                if need == 0:
+                    need = 1 + self.inline_words(ARG_NAME.get(word))
+                self.value = at + max(size, need)
+                if need > size:
+                    return -1
+                at += size
+                count -= 1
+        return at if self.value <= end else -1
+
     def inline_words(self, ref: i64) -> i64:
         """Return the number of words that a string reference has behind the header."""
         return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0

@@ -234,10 +234,6 @@ class Needs(Kernel):
 
     # --- Needs -----------------------------------------------------------------------------------
 
-    def inline_words(self, ref: i64) -> i64:
-        """Return the number of words that a string reference has behind the header."""
-        return (STRING_REF_INDEX.get(ref) + 7) // 8 if ref & INLINE else 0
-
     def string(self, ref: i64) -> Fallible[i64]:
         """Return the word of the record that registered a string that is used; or -1."""
         if ref == 0 or ref & INLINE:
@@ -301,29 +297,11 @@ class Needs(Kernel):
             if kind == ARG_STRING:
                 self.refer(self.string(ARG_STRING_REF.get(word)))
             elif kind == ARG_POINTER or kind == ARG_KOID:
-                value = self.words[at + 1 + self.inline_words(name)]
+                value = self.words[at + 1 + self.records.inline_words(name)]
                 self.refer(self.objects.get(0 if kind == ARG_KOID else pid ^ SIGN, value))
             at += ARG_SIZE.get(word)
             count -= 1
         return 0
-
-    def args_end(self, at: i64, count: i64) -> i64:
-        """Return the word after the arguments at word ``at``; -1 where they overrun the record."""
-        if at > self.end:
-            return -1
-        while count > 0:
-            if at >= self.end:
-                return -1
-            word = self.words[at]
-            size = ARG_SIZE.get(word)
-            need = self.records.argument_words(word)
-            if size == 0 or size > self.end - at or need > size:
-                return -1
-            if need == 0 and 1 + self.inline_words(ARG_NAME.get(word)) > size:
-                return -1
-            at += size
-            count -= 1
-        return at
 
     def process_of(self, index: i64, at: i64) -> i64:
         """Process koid of a thread reference whose inline form is at word ``at``."""
@@ -359,8 +337,8 @@ class Needs(Kernel):
         name = EVENT_NAME.get(word)
         count = EVENT_ARGS.get(word)
         at = self.start + 2 if thread else self.start + 4
-        at += self.inline_words(category) + self.inline_words(name)
-        if self.args_end(at, count) < 0:
+        at += self.records.inline_words(category) + self.records.inline_words(name)
+        if self.records.args_end(at, count, self.end) < 0:
             self.mark[self.start] = 0  # those of defined types that do not fit have no row
             return 0
         self.mark[self.start] = 1
@@ -453,7 +431,7 @@ class Needs(Kernel):
         ref = OBJECT_NAME.get(word)
         count = OBJECT_ARGS.get(word)
         process = OBJECT_OWNER.get(word)
-        at = self.start + 2 + self.inline_words(ref)
+        at = self.start + 2 + self.records.inline_words(ref)
         koid = self.words[self.start + 1]
         owner = 0
         pid = 0
@@ -465,9 +443,9 @@ class Needs(Kernel):
             else:
                 # One word or two: the record's size tells.
                 at += 2
-                after = self.args_end(at, count)
+                after = self.records.args_end(at, count, self.end)
                 if after != self.end:
-                    one = self.args_end(at - 1, count)
+                    one = self.records.args_end(at - 1, count, self.end)
                     if one == self.end or after < 0 or one >= 0:
                         at -= 1
         # Whether it is kept is known later, when its strings may have been replaced.
@@ -520,7 +498,7 @@ class Needs(Kernel):
         category = LARGE_CATEGORY.get(second)
         name = LARGE_NAME.get(second)
         thread = LARGE_THREAD.get(second)
-        at = self.start + 2 + self.inline_words(category) + self.inline_words(name)
+        at = self.start + 2 + self.records.inline_words(category) + self.records.inline_words(name)
         keep: flag = self.mark[self.start] == MAYBE
         self.mark[self.start] = 0
         if keep and form == LARGE_WITH_METADATA:
@@ -537,7 +515,7 @@ class Needs(Kernel):
             self.need_thread(thread)
             at += 1 if thread else 3
             count = LARGE_ARGS.get(second)
-            if self.args_end(at, count) >= 0:
+            if self.records.args_end(at, count, self.end) >= 0:
                 self.refer_args(at, count, pid)
         return 0
 
