@@ -406,15 +406,14 @@ class ClockJump:
 class CpuPstate:
     """Change the frequency of a core."""
 
-    cpu: int = parameter(help="the CPU", least=0)
+    cpu: int = parameter(help="the CPU", least=0, below="cpus")
     ratio: float = parameter(help="of the base frequency")
 
     def do(self, run: Run) -> Outcome:
         """Set the ratio of a core, rounded to thousandths."""
-        cpus = run.target.target.processor.cpus
-        if self.cpu >= len(cpus):
-            raise EmulatorError(f"invalid cpu {self.cpu}: must be 0 to {len(cpus) - 1}")
-        cpus[self.cpu].set_pstate(Fraction(round(self.ratio * 1000), 1000))
+        run.target.target.processor.cpus[self.cpu].set_pstate(
+            Fraction(round(self.ratio * 1000), 1000)
+        )
         return Outcome.ok()
 
 

@@ -138,6 +138,88 @@ def test_what_is_wrong_is_told_with_its_path(
     assert message in found[path]
 
 
+MEMORIES = {
+    "trace": ("trace_provider", "provider"), "xray": ("vmo", "recorder"),
+    "log": ("log_socket", "socket"),
+}  # fmt: skip
+LOOP = "[{ loop = 3, as = 'i', body = [%s] }]"
+MOST_ID = (1 << 64) - 1
+EDGES = [
+    *(("xray", f"{{ {what} = {{}} }}", what, 0, (1 << 28) - 1)
+      for what in ("call", "enter", "exit", "tail_exit")),
+    ("xray", "{ call = 1, args = [{}] }", "args[0]", 0, MOST_ID),
+    ("xray", "{ enter = 1, args = [{}] }", "args[0]", 0, MOST_ID),
+    ("xray", "{ typed_event = {}, data = 'x' }", "typed_event", 0, (1 << 16) - 1),
+    ("xray", "{ migrate = {} }", "migrate", -1, 1),
+    ("trace", "{ migrate = {} }", "migrate", -1, 1),
+    ("log", "{ migrate = {} }", "migrate", -1, 1),
+    ("trace", "{ flow = 'begin', name = 'f', id = {} }", "id", 0, MOST_ID),
+    ("trace", "{ async = 'begin', name = 'f', id = {} }", "id", 0, MOST_ID),
+    ("trace", "{ counter = 'c', series = { v = 1 }, id = {} }", "id", 0, MOST_ID),
+    *(("trace", f"{{ instant = 'a', args = {{ n = {{ {kind} = {{}} }} }} }}", "args.n", least, most)
+      for kind, least, most in (
+          ("uint64", 0, MOST_ID), ("koid", 0, MOST_ID), ("pointer", 0, MOST_ID),
+          ("int64", -1 << 63, (1 << 63) - 1), ("uint32", 0, (1 << 32) - 1),
+          ("int32", -1 << 31, (1 << 31) - 1))),
+    ("log", "{ log = 'a', keys = { n = { uint64 = {} } } }", "keys.n", 0, MOST_ID),
+    ("log", "{ log = 'a', keys = { n = { int64 = {} } } }", "keys.n", -1 << 63, (1 << 63) - 1),
+]  # fmt: skip
+"""Of threads that write something, an action with a number, its place, and the edges of it."""
+ROUNDS = [
+    *(each for each in EDGES if each[2] not in {"migrate", "typed_event"}),
+    ("trace", "{ counter = 'c', series = { v = {} } }", "series.v", 0, 0),
+]
+"""Those whose number may be a text with the round of a loop."""
+
+
+def thread_of(what: str, script: str) -> str:
+    """A scenario whose thread writes something, on a target of two CPUs."""
+    kind, device = MEMORIES[what]
+    start = '[[step]]\ndo = "xray.start"\nrecorder = "m"\n' if what == "xray" else RUN
+    return (
+        f'[target]\ncpus = 2\n[device.m]\nkind = "{kind}"\n{start}[[step]]\ndo = "{what}.thread"'
+        f'\n{device} = "m"\nprocess = "p"\nthread = "t"\nscript = {script}\n'
+    )
+
+
+def places(host: Host, text: str) -> dict[str, str]:
+    """What is wrong with a scenario: messages by paths; none if it can be run."""
+    try:
+        parse(f'[scenario]\nname = "x"\n{text}', host)
+    except ScenarioError as error:
+        return {fault.path: fault.message for fault in error.faults}
+    return {}
+
+
+@pytest.mark.parametrize(("what", "action", "place", "least", "most"), EDGES)
+def test_numbers_are_bounded_before_anything_runs(
+    host: Host, what: str, action: str, place: str, least: int, most: int
+) -> None:
+    for number, sound in ((least, True), (most, True), (least - 1, False), (most + 1, False)):
+        if abs(number) < 1 << 63 or sound:  # TOML of other sizes is Python's alone
+            found = places(host, thread_of(what, f"[{action.replace('{}', str(number))}]"))
+            assert list(found) == ([] if sound else [f"step[1].script[0].{place}"])
+            assert sound or f"is {number}, but must be" in found[f"step[1].script[0].{place}"]
+
+
+@pytest.mark.parametrize(("what", "action", "place", "least", "most"), ROUNDS)
+@pytest.mark.parametrize("named", ["{i}", "{j}", "i", "1{j}"])
+def test_rounds_are_those_of_a_loop_around(
+    host: Host, named: str, what: str, action: str, place: str, least: int, most: int
+) -> None:
+    action = action.replace("{}", repr(named))
+    found = places(host, thread_of(what, LOOP % action))
+    assert list(found) == ([] if named == "{i}" else [f"step[1].script[0].body[0].{place}"])
+    assert list(places(host, thread_of(what, f"[{action}]"))) == [f"step[1].script[0].{place}"]
+
+
+@pytest.mark.parametrize("cpu", [1, 2])
+def test_threads_and_states_are_of_a_cpu_of_the_target(host: Host, cpu: int) -> None:
+    state = f'[[step]]\ndo = "cpu.pstate"\ncpu = {cpu}\nratio = 1\n'
+    text = f"{thread_of('trace', '[]')}cpu = {cpu}\n{state}"
+    assert list(places(host, text)) == (["step[1].cpu", "step[2].cpu"] if cpu > 1 else [])
+
+
 @pytest.mark.parametrize(
     ("head", "path"),
     [

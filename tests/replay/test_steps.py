@@ -205,14 +205,14 @@ def test_a_clock_that_jumps(run: Runner) -> None:
     assert times(later, script) == pytest.approx([0, 1_010_000_000], abs=100)
 
 
-def test_a_core_that_is_slow(run: Runner) -> None:
+def test_a_core_that_is_slow(run: Runner, faults: Faults) -> None:
     target = "[target]\ncpus = 1\nconstant = false\n"
     slow = '[[step]]\ndo = "cpu.pstate"\ncpu = 0\nratio = 0.5\n'
     script = thread('{ complete = "x", body = [{ run = "1ms" }] }')
     with opened(done(run, slow, script, target=target)) as capture:
         assert int(capture.table("slices")["dur"][0]) == pytest.approx(500_000, abs=100)
-    report = run(target + APP + slow.replace("cpu = 0", "cpu = 9"))
-    assert "invalid cpu 9" in report.failures[0].message
+    found = faults(target + APP + slow.replace("cpu = 0", "cpu = 9"))
+    assert found == {"step[0].cpu": "is 9, but must be below 1, as the target has it"}
 
 
 def test_every_device_and_its_image(run: Runner) -> None:

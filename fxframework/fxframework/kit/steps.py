@@ -76,6 +76,8 @@ def parameter(
     makes: Literal["capture", "output"] | None = None,
     least: int | None = None,
     most: int | None = None,
+    below: str | None = None,
+    rounds: bool = False,
     choices: Iterable[str] = (),
 ) -> Any:
     """Return a field of a parameter class; in a scenario its name has no trailing ``_``.
@@ -83,7 +85,9 @@ def parameter(
     ``refers`` and ``makes`` say what the text names, so that a scenario can be checked before it
     runs: ``refers`` is ``device``, ``device:KIND`` (of one of these kinds, separated by commas),
     ``capture``, ``output``, ``input`` (an output or a device) or ``file`` (relative to the
-    scenario). ``least`` and ``most`` bound a number, ``choices`` lists the valid texts.
+    scenario). ``least`` and ``most`` bound a number, or each of a list, and so does ``below``, the
+    name of a parameter of the target; with ``rounds`` a text must be a number once ``{NAME}`` is
+    the round of a loop around it. ``choices`` lists the valid texts.
     Raises BadCallError for any other ``refers``.
     """
     if refers is not None:
@@ -94,6 +98,8 @@ def parameter(
         "makes": makes,
         "least": least,
         "most": most,
+        "below": below,
+        "rounds": rounds or None,
         "choices": tuple(choices) or None,
     }
     metadata = {name: value for name, value in facts.items() if value is not None}

@@ -66,6 +66,13 @@ class ActionContext(Generic[W]):
         self.counts: dict[str, int] = {}
         """Current rounds of the enclosing loops, by name."""
 
+    @classmethod
+    def of_rounds(cls, counts: Mapping[str, int]) -> Self:
+        """Return a context that knows rounds of loops alone, to check what depends on them."""
+        made = cls.__new__(cls)
+        made.counts = dict(counts)
+        return made
+
     def text(self, text: str) -> str:
         """Replace each ``{NAME}`` in a text by the round of the loop."""
         if "{" in text:
@@ -125,6 +132,18 @@ class ArgumentType:
     """Makes the value that writers take."""
     of: tuple[type, ...] = (int, float, str)
     """Types of the values in TOML."""
+    limits: tuple[int, int] | None = None
+    """The least and the greatest value of an integer; None for other types."""
+
+    def made(self, value: Any) -> Any:
+        """Return the value that writers take. Raises ValueError for one that it cannot be."""
+        if self.limits is not None:
+            least, most = self.limits
+            if not isinstance(value, int):
+                raise ValueError(f"is {value!r}, not an integer")
+            if not least <= value <= most:
+                raise ValueError(f"is {value}, but must be {least} to {most}")
+        return self.make(value)
 
 
 _JSON: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "string"}
@@ -156,7 +175,7 @@ class Argument:
             if type is not None and isinstance(inner, type.of):
                 if isinstance(inner, str) and "{" in inner:
                     return cls(inner, type)
-                return cls(type.make(inner))
+                return cls(type.made(inner))
         raise ValueError(f"is {value!r}, not a value or a table with one of {', '.join(cls.types)}")
 
     @classmethod
@@ -169,12 +188,20 @@ class Argument:
         table = table_schema(types) | {"minProperties": 1, "maxProperties": 1}
         return {"anyOf": [{"type": ["boolean", "number", "string"]}, table]}
 
+    def fault(self, stage: ActionContext[Any]) -> str:
+        """Return what is wrong with it in the current round of loops; empty if nothing is."""
+        try:
+            self.on(stage)
+        except ValueError as error:
+            return str(error)
+        return ""
+
     def on(self, stage: ActionContext[Any]) -> Any:
         """Return the value in the current round of loops; ``"{i}"`` alone is the number itself."""
         if self.type is None:
             return stage.value(self.value)
         is_text = int not in self.type.of
-        return self.type.make((stage.text if is_text else stage.value)(self.value))
+        return self.type.made((stage.text if is_text else stage.value)(self.value))
 
 
 # --- Actions of every thread ---------------------------------------------------------------------
@@ -212,7 +239,7 @@ class Sleep:
 class Migrate:
     """Go to a CPU and stay there."""
 
-    migrate: int = parameter(help="the CPU; -1 allows all of them again", least=-1)
+    migrate: int = parameter(help="the CPU; -1 allows all of them again", least=-1, below="cpus")
 
     def do(self, stage: ActionContext[Any]) -> Activity:
         """Move the thread."""
@@ -292,7 +319,7 @@ class ThreadParameters:
     process: str = parameter(help="name of its process, which is made where there is none")
     thread: str = parameter(help="its name")
     priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0, most=31)
-    cpu: int | None = parameter(None, help="the only CPU that it may run on", least=0)
+    cpu: int | None = parameter(None, help="the only CPU that it may run on", least=0, below="cpus")
     background: bool = parameter(False, help="whether the run may end while it waits")
 
 

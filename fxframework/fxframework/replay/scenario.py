@@ -20,6 +20,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from fxframework.errors import FxError, PluginError, UnreadableError, UsageError, did_you_mean
 from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter, referred
+from fxframework.kit.workload import ActionContext, Argument, Loop
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay.lines import line_of, lines_of
 
@@ -281,8 +282,47 @@ class _ScenarioReader:
             known["device"].add(device.name)
         # With other faults, a name may be defined by a device or step that could not be read.
         complete = len(self.faults) == 0
+        target = next((each.parameters for each in devices if each.name == TARGET), None)
         for step in steps:
             self.check_names(step.parameters, step.path, known, folder, complete=complete)
+            self.check_rounds(step.parameters, step.path, {}, target)
+
+    def check_rounds(
+        self, given: Any, path: str, loops: Mapping[str, int], target: Any, field: Any = None
+    ) -> None:
+        """Check numbers that depend on the target, or on the rounds of ``loops`` around them."""
+        limit = getattr(target, field.metadata.get("below", ""), None) if field else None
+        if isinstance(given, list | tuple):
+            for number, each in enumerate(given):
+                self.check_rounds(each, f"{path}[{number}]", loops, target, field)
+        elif isinstance(given, Mapping):
+            for key, each in given.items():
+                self.check_rounds(each, f"{path}.{key}", loops, target, field)
+        elif isinstance(given, Argument):
+            self.check_ends(given.fault, path, loops)
+        elif isinstance(given, int) and limit is not None and given >= limit:
+            self.fault(path, f"is {given}, but must be below {limit}, as the target has it")
+        elif isinstance(given, str) and field and "rounds" in field.metadata:
+            self.check_ends(lambda stage: _bounds(field, stage.number(given)), path, loops)
+        elif attrs.has(type(given)):
+            if isinstance(given, Loop) and given.as_:
+                loops = {**loops, given.as_: given.loop}
+            for each in attrs.fields(type(given)):
+                place = f"{path}.{key_of(each.name)}"
+                self.check_rounds(getattr(given, each.name), place, loops, target, each)
+
+    def check_ends(
+        self, fault_of: Callable[[ActionContext[Any]], str], path: str, loops: Mapping[str, int]
+    ) -> None:
+        """Check what is wrong in the first and in the last round of loops."""
+        for ends in (dict.fromkeys(loops, 0), {n: max(0, c - 1) for n, c in loops.items()}):
+            try:
+                fault = fault_of(ActionContext.of_rounds(ends))
+            except UsageError as error:
+                fault = f"{error}; {error.remedy}"
+            if fault:
+                self.fault(path, fault)
+                return
 
     def named(self, refers: str, known: dict[str, set[str]]) -> tuple[str, set[str]]:
         """Return a noun phrase for what a parameter refers to, and the valid names."""
@@ -427,15 +467,24 @@ def _table_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any]
             raise _InvalidValueError(f"is {_shown(value)}, not a table")
         made = make(value, wanted)
         wrong = [
-            _Placed(key_of(field.name), _InvalidValueError(fault))
+            _Placed(key_of(field.name), error)
             for field in attrs.fields(wanted)
-            if (fault := _bounds(field, getattr(made, field.name)))
+            for error in _unbounded(field, getattr(made, field.name))
         ]
         if wrong:
             raise ExceptionGroup("", wrong)
         return made
 
     return structure
+
+
+def _unbounded(field: attrs.Attribute[Any], value: Any) -> Iterator[Exception]:
+    """Yield the errors of a value, or of each of a list, that violates its ``parameter``."""
+    for number, each in enumerate(value) if isinstance(value, list | tuple) else [(None, value)]:
+        fault = _bounds(field, each)
+        if fault:
+            error = _InvalidValueError(fault)
+            yield error if number is None else _Placed(number, error)
 
 
 def _bounds(field: attrs.Attribute[Any], value: Any) -> str:
@@ -690,9 +739,9 @@ def _table_schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         if "help" in notes:
             made["description"] = described(field)
         if "least" in notes:
-            made["minimum"] = field.metadata["least"]
+            made.get("items", made)["minimum"] = field.metadata["least"]
         if "most" in notes:
-            made["maximum"] = field.metadata["most"]
+            made.get("items", made)["maximum"] = field.metadata["most"]
         if "choices" in notes:
             made["enum"] = list(field.metadata["choices"])
         if field.default is attrs.NOTHING:

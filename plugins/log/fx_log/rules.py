@@ -398,7 +398,7 @@ STRING_TOO_LONG = Rule(
     "A string has at most 32,767 bytes; a tag of a legacy packet has 63.",
     readers="The Rust encoder writes a corrupt reference.",
     ours="Refused; nothing is written.",
-    remedy="Shorten it, or let the writer cut the message.",
+    remedy='Shorten it; of a Python writer, on_too_large="cut" cuts the message.',
 )
 TOO_MANY = Rule(
     "FXL0406",
@@ -418,7 +418,7 @@ TOO_LARGE = Rule(
     "A record has at most 4,095 words, a legacy packet 32,768 bytes, an entry of a ring 65,536.",
     readers="The Rust encoder writes a corrupt size.",
     ours="Refused; nothing is written.",
-    remedy="Shorten it, or let the writer cut the message.",
+    remedy='Shorten it; of a Python writer, on_too_large="cut" cuts the message.',
 )
 RAW_ONLY = Rule(
     "FXL0408",

@@ -21,6 +21,7 @@ from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, ArgumentType, CommonAction
 from fxframework.model.target import DatagramSink
+from fxframework.wire.cursor import limits_of
 
 __all__ = ["Action", "Argument"]
 
@@ -51,10 +52,10 @@ class Argument(workload.Argument):
 
     types: ClassVar[Mapping[str, ArgumentType]] = {
         "double": ArgumentType(values.Double),
-        "int64": ArgumentType(values.Int64),
+        "int64": ArgumentType(values.Int64, limits=limits_of(64, True)),
         "null": ArgumentType(lambda _: values.Null(), (bool,)),
         "string": ArgumentType(values.String, (str,)),
-        "uint64": ArgumentType(values.Uint64),
+        "uint64": ArgumentType(values.Uint64, limits=limits_of(64, False)),
     }
 
 

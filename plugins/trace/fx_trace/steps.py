@@ -20,9 +20,11 @@ from fx_trace.records import (
 from fx_trace.write import arguments as values
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError
+from fxframework.io.words import U64_MAX
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction
+from fxframework.wire.cursor import limits_of
 
 __all__ = ["Action", "Argument"]
 
@@ -38,14 +40,14 @@ class Argument(workload.Argument):
     types: ClassVar[Mapping[str, ArgumentType]] = {
         "blob": ArgumentType(bytes.fromhex, (str,)),
         "double": ArgumentType(values.Double),
-        "int32": ArgumentType(values.Int32),
-        "int64": ArgumentType(values.Int64),
-        "koid": ArgumentType(values.Koid),
+        "int32": ArgumentType(values.Int32, limits=limits_of(32, True)),
+        "int64": ArgumentType(values.Int64, limits=limits_of(64, True)),
+        "koid": ArgumentType(values.Koid, limits=limits_of(64, False)),
         "null": ArgumentType(lambda _: None, (bool,)),
-        "pointer": ArgumentType(values.Pointer),
+        "pointer": ArgumentType(values.Pointer, limits=limits_of(64, False)),
         "string": ArgumentType(values.String, (str,)),
-        "uint32": ArgumentType(values.Uint32),
-        "uint64": ArgumentType(values.Uint64),
+        "uint32": ArgumentType(values.Uint32, limits=limits_of(32, False)),
+        "uint64": ArgumentType(values.Uint64, limits=limits_of(64, False)),
     }
 
 
@@ -139,7 +141,7 @@ class Async:
 
     async_: str = parameter(help="which part", choices=("begin", "instant", "end"))
     name: str = parameter(help="name of the operation")
-    id: int | str = parameter(help=_ID)
+    id: int | str = parameter(help=_ID, least=0, most=U64_MAX, rounds=True)
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
 
@@ -155,7 +157,7 @@ class Flow:
 
     flow: str = parameter(help="which part", choices=("begin", "step", "end"))
     name: str = parameter(help="name of the flow")
-    id: int | str = parameter(help=_ID)
+    id: int | str = parameter(help=_ID, least=0, most=U64_MAX, rounds=True)
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
 
@@ -170,8 +172,10 @@ class Counter:
     """Write values of a counter."""
 
     counter: str = parameter(help="name of the counter")
-    series: dict[str, int | float | str] = parameter(help="its values, by the series' names")
-    id: int | str = parameter(0, help="id of the counter")
+    series: dict[str, int | float | str] = parameter(
+        help="its values, by the series' names", rounds=True
+    )
+    id: int | str = parameter(0, help="id of the counter", least=0, most=U64_MAX, rounds=True)
     category: str = parameter("", help=_CATEGORY)
 
     def do(self, stage: ActionContext) -> None:

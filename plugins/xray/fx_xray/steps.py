@@ -32,6 +32,8 @@ __all__ = ["Action"]
 
 _RECORDER = "the memory that the flight recorder's buffers are in"
 _FUNCTION = "number of the function"
+MOST_FUNCTION = (1 << 28) - 1
+"""The greatest number of a function that a record of the flight recorder holds."""
 _ARGS = 'its arguments; a text may hold the round of a loop, as in "{i}"'
 _MEANWHILE = "what it does meanwhile"
 _PAYLOAD = "its payload"
@@ -137,12 +139,17 @@ def _bytes(stage: ActionContext, text: str, *, in_hex: bool) -> bytes:
     return bytes.fromhex(text) if in_hex else stage.text(text).encode()
 
 
+def _check_payload(text: str, *, in_hex: bool) -> None:
+    if not (bytes.fromhex(text) if in_hex else text):
+        raise ValueError("an event has a payload of one byte or more")
+
+
 @attrs.frozen
 class Call:
     """Enter a function, do actions, and leave it."""
 
-    call: int | str = parameter(help=_FUNCTION)
-    args: list[int | str] = parameter(factory=list, help=_ARGS)
+    call: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
+    args: list[int | str] = parameter(factory=list, help=_ARGS, least=0, most=U64_MAX, rounds=True)
     body: list[Action] = parameter(factory=list, help=_MEANWHILE)
     tail: list[Action] = parameter(
         factory=list, help="what it does last, in tail calls: it is left before them"
@@ -164,8 +171,8 @@ class Call:
 class Enter:
     """Enter a function."""
 
-    enter: int | str = parameter(help=_FUNCTION)
-    args: list[int | str] = parameter(factory=list, help=_ARGS)
+    enter: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
+    args: list[int | str] = parameter(factory=list, help=_ARGS, least=0, most=U64_MAX, rounds=True)
 
     def do(self, stage: ActionContext) -> None:
         """Record it."""
@@ -176,7 +183,7 @@ class Enter:
 class Exit:
     """Leave a function, which need not be the one that was entered last."""
 
-    exit: int | str = parameter(help=_FUNCTION)
+    exit: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
 
     def do(self, stage: ActionContext) -> None:
         """Record it."""
@@ -187,7 +194,7 @@ class Exit:
 class TailExit:
     """Leave a function by a tail call."""
 
-    tail_exit: int | str = parameter(help=_FUNCTION)
+    tail_exit: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
 
     def do(self, stage: ActionContext) -> None:
         """Record it."""
@@ -202,9 +209,8 @@ class Custom:
     hex: bool = parameter(False, help=_HEX)
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError for text that is not hex."""
-        if self.hex:
-            bytes.fromhex(self.custom_event)
+        """Raise ValueError for text that is not hex, and for no bytes."""
+        _check_payload(self.custom_event, in_hex=self.hex)
 
     def do(self, stage: ActionContext) -> None:
         """Record it."""
@@ -220,9 +226,8 @@ class Typed:
     hex: bool = parameter(False, help=_HEX)
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError for text that is not hex."""
-        if self.hex:
-            bytes.fromhex(self.data)
+        """Raise ValueError for text that is not hex, and for no bytes."""
+        _check_payload(self.data, in_hex=self.hex)
 
     def do(self, stage: ActionContext) -> None:
         """Record it."""
