@@ -390,7 +390,7 @@ class ThreadNames(Mapping[int, str]):
             raise KeyError(number)
         pid, tid, code = (int(a[row]) for a in (threads.pids, threads.tids, threads.names))
         koids = f"{pid}/{tid}" if self._several else f"{tid}"
-        name = self._texts[code] if code >= 0 else ""
+        name = self._texts.text(code)
         return f"{name} ({koids})" if name else f"thread_{koids}"
 
     def __iter__(self) -> Iterator[int]:

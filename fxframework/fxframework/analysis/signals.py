@@ -58,8 +58,9 @@ def counters_of(capture: Capture) -> Mapping[tuple[str, ...], Signal]:
         passed = int(times[-1]) - int(times[0])
         rate = float(level[-1] - level[0]) * NS_PER_SECOND / passed if passed else None
         blocks = [float(part.mean()) for part in np.array_split(level, min(BLOCKS, level.size))]
-        texts = tuple(pool[code] if code >= 0 else "" for code in key)
-        found[texts] = Signal(mine.size, float(level.mean()), rate, np.array(blocks))
+        found[tuple(map(pool.text, key))] = Signal(
+            mine.size, float(level.mean()), rate, np.array(blocks)
+        )
     return found
 
 
@@ -71,7 +72,6 @@ def _reduced(data: bytes) -> bytes:
 def templates_of(capture: Capture) -> Mapping[tuple[str, ...], int]:
     """Return how often messages were logged, by severity and template."""
     counts: Counter[tuple[int, bytes]] = Counter()
-    pool = None
     for batch in capture.batches("logs"):
         column: Any = batch["message"]
         texts: Any = [
@@ -79,9 +79,8 @@ def templates_of(capture: Capture) -> Mapping[tuple[str, ...], int]:
         ]
         reduced = _reduced(SEPARATOR.join(texts)).split(SEPARATOR)
         counts.update(zip(batch.array("severity_name").tolist(), reduced, strict=True))
-        pool = batch.pool
     return {
-        (pool[code] if pool and code >= 0 else "", text.decode("utf-8", "replace")): count
+        (capture.strings.text(code), text.decode("utf-8", "replace")): count
         for (code, text), count in counts.items()
     }
 
@@ -89,17 +88,12 @@ def templates_of(capture: Capture) -> Mapping[tuple[str, ...], int]:
 def instants_of(capture: Capture) -> Mapping[tuple[str, ...], int]:
     """Return how often instants occurred, by category and name."""
     counts: Counter[tuple[int, int]] = Counter()
-    pool = None
     for batch in capture.batches("instants"):
         keys = np.stack([batch.array(name).astype(np.int64) for name in ("category", "name")])
         distinct, times = np.unique(keys, axis=1, return_counts=True)
         for category, name, count in zip(*distinct.tolist(), times.tolist(), strict=True):
             counts[category, name] += count
-        pool = batch.pool
-    return {
-        tuple(pool[code] if pool and code >= 0 else "" for code in key): count
-        for key, count in counts.items()
-    }
+    return {tuple(map(capture.strings.text, key)): count for key, count in counts.items()}
 
 
 def entries_of(capture: Capture) -> Mapping[str, Any] | None:

@@ -91,14 +91,11 @@ class _Events:
         def numbered(make: Callable[[int], str]) -> Numbered:
             return Numbered(templates, make, sparse=True)
 
-        def text(code: int) -> str:
-            return pool[code] if code >= 0 else ""
-
-        self._names = numbered(lambda code: quoted(text(code)))
+        self._names = numbered(lambda code: quoted(pool.text(code)))
         self._categories = numbered(
-            lambda code: f'"cat":{quoted(text(code))},' if text(code) else ""
+            lambda code: f'"cat":{quoted(pool.text(code))},' if pool.text(code) else ""
         )
-        self._series = numbered(lambda code: quoted(text(code) or "value"))
+        self._series = numbered(lambda code: quoted(pool.text(code) or "value"))
         self._who = numbered(lambda thread: '"pid":{},"tid":{}'.format(*who.get(thread, (0, 0))))
         self._scopes = numbered(lambda scope: SCOPES.get(scope, "t"))
 

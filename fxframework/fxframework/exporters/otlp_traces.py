@@ -103,7 +103,7 @@ class _Attributes:
 
     def _key(self, code: int, times: int = 1) -> str:
         """Return the key for a name, numbered if it is repeated or a key of this exporter."""
-        key = (self._pool[code] if code >= 0 else "") or UNNAMED
+        key = self._pool.text(code) or UNNAMED
         times += key in OWN_KEYS
         return f"{key}#{times}" if times > 1 else key
 
@@ -167,13 +167,11 @@ class _Spans:
         self._tasks = tasks(capture)
         pool = capture.strings
 
-        def text(code: int) -> str:
-            return pool[code] if code >= 0 else ""
-
         def category(code: int) -> str:
-            return otlp.member("fuchsia.category", otlp.string(text(code))) if text(code) else ""
+            text = pool.text(code)
+            return otlp.member("fuchsia.category", otlp.string(text)) if text else ""
 
-        self._names = Numbered(self._templates, lambda code: quoted(text(code)))
+        self._names = Numbered(self._templates, lambda code: quoted(pool.text(code)))
         self._items = [self._with_and_without_comma(each) for each in (self._thread, category)]
         self._links: Bounds = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """Sources and targets of links, by target."""

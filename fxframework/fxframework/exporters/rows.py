@@ -84,7 +84,7 @@ def json_arguments(
     """Return the texts of arguments with values as JSON; ``name`` shows a name given as JSON."""
 
     def string(code: int) -> str:
-        return orjson.dumps(pool[code] if code >= 0 else "").decode()
+        return orjson.dumps(pool.text(code)).decode()
 
     forms = value_forms(
         templates, string=string, blob=lambda code: f'"{pool.bytes_of(code).hex()}"'

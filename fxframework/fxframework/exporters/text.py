@@ -118,9 +118,7 @@ class _Lines:
             return [(TEXT, self._templates.texts(texts))]
         if column.kind == "code":
             pool = table.pool
-            return [
-                self._text(name, values, lambda code: _shown(name, pool[code] if code >= 0 else ""))
-            ]
+            return [self._text(name, values, lambda code: _shown(name, pool.text(code)))]
         if name in SIDES and self._labels:
             return [self._text(name, values, lambda thread: _shown(name, self._labels.get(thread)))]
         if column.values:

@@ -628,12 +628,7 @@ class Window(View):
         self._threads = thread_mask(selection, whole)
         self._categories = category_mask(selection, whole)
         self._functions = function_mask(selection, whole)
-        self._koids: list[tuple[int, ...]] = []
-        if self._threads is not None:
-            table = whole.table("threads")
-            chosen = self._threads[table.array("id")]
-            koids = [table.array(name)[chosen].tolist() for name in ("pid", "tid")]
-            self._koids = list(zip(*koids, strict=True))
+        self._koids = [] if self._threads is None else self._koids_of(self._threads)
 
     def records(self) -> Iterator[Record]:
         """Yield the records that match.
@@ -771,10 +766,12 @@ class Window(View):
             for batch in self.batches("sched"):
                 for side in ("prev", "next"):
                     named[batch.array(side)] = True
+        return self._koids_of(named)
+
+    def _koids_of(self, chosen: Bools) -> list[tuple[int, ...]]:
+        """Return the pid and tid of the threads that a mask by id chooses."""
         table = self.whole.table("threads")
-        chosen = named[:-1][table.array("id")]
-        koids = [table.array(name)[chosen].tolist() for name in ("pid", "tid")]
-        return list(zip(*koids, strict=True))
+        return list(table.select(chosen[table.array("id")]).tuples("pid", "tid"))
 
     def _category(self, table: Table) -> Bools | None:
         if not self.selection.categories or "ts" not in table:

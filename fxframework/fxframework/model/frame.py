@@ -108,7 +108,7 @@ def _arguments(table: Table, args: Table) -> dict[str, Any]:
     bounds = [*starts.tolist(), names.size]
     for code, start, stop in zip(distinct.tolist(), bounds, bounds[1:], strict=False):
         values = _Values(args, mine[start:stop], to[start:stop], len(table))
-        name = ARGUMENT + (texts[code] if code >= 0 else "")
+        name = ARGUMENT + texts.text(code)
         if name not in columns:
             columns.update(values.columns(name, table.pool))
     return columns

@@ -79,6 +79,10 @@ class StringPool(Sequence[str]):
         """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""
         return self.pool.bytes_of(code)
 
+    def text(self, code: int) -> str:
+        """Return the text of a code; the empty string for -1."""
+        return self._texts[code] if code >= 0 else ""
+
     def check(self, codes: NDArray[Any], least: int = -1) -> None:
         """Raise IndexError if a code is not in the pool, TypeError if codes are not integers.
 

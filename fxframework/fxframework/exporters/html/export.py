@@ -135,7 +135,7 @@ class HtmlExport(Export):
         codes = table.array("name")[rows]
         texts = table.pool  # after the column, which may add strings to it
         distinct, which = np.unique(codes, return_inverse=True)
-        numbers = [self._name(texts[code] if code >= 0 else "") for code in distinct.tolist()]
+        numbers = [self._name(texts.text(code)) for code in distinct.tolist()]
         taken: list[int] = np.array(numbers, np.int64)[which.reshape(-1)].tolist()
         return taken
 
@@ -237,9 +237,8 @@ class HtmlExport(Export):
             np.maximum.at(longest, some, lengths)
         texts = table.pool
         for place in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
-            text = texts[codes[place]] if codes[place] >= 0 else ""
             figures = int(count[place]), int(total[place]), int(longest[place])
-            self._data["byname"].append([self._name(text), *figures])
+            self._data["byname"].append([self._name(texts.text(int(codes[place]))), *figures])
 
     def _flame(self, capture: Capture) -> None:
         """Add the flame graph of a capture: name, depth, start, width (ns), calls."""

@@ -156,8 +156,7 @@ class Arguments:
                 }.get(ARG_TYPES.get(kind, ""), unsigned)
                 if text >= 0:
                     value = pool[text] if kind == _TYPE["string"] else pool.bytes_of(text).hex()
-                label = pool[name] if name >= 0 else ""
-                found.setdefault(row, []).append(f"{label}={value}")
+                found.setdefault(row, []).append(f"{pool.text(name)}={value}")
             yield some, {row: " ".join(parts) for row, parts in found.items()}
 
 
