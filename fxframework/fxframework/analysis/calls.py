@@ -18,13 +18,12 @@ from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture, View
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
-from fxframework.model.schema import SLICE_KINDS, Column
+from fxframework.model.schema import ASYNC, Column
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.model.threads import Threads
 
 __all__ = [
-    "ASYNC",
     "UNMATCHED_EXIT",
     "CallBatches",
     "Calls",
@@ -41,8 +40,6 @@ __all__ = [
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
-"""Kind of asynchronous slices."""
 UNMATCHED_EXIT = "unmatched_exit"
 """Category of instants that mark the end of a call whose beginning is missing."""
 NAMELESS = "(no name)"

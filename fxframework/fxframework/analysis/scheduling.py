@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.calls import ASYNC
 from fxframework.model.capture import Capture
-from fxframework.model.schema import SCHED_KINDS, THREAD_STATES
+from fxframework.model.schema import ASYNC, THREAD_STATES, WAKEUP
 
 __all__ = ["RUNNABLE", "RUNNING", "Waits", "waits_of"]
 
@@ -18,7 +17,6 @@ RUNNING, RUNNABLE = "running", "runnable"
 """A thread has a CPU; it could run and has none."""
 Waits = Mapping[tuple[bytes, str], int]
 """Nanoseconds in slices, by name of the slice and state of its thread."""
-WAKEUP = next(number for number, name in SCHED_KINDS.items() if name == "wakeup")
 READY = next(number for number, name in THREAD_STATES.items() if name == "running")
 
 

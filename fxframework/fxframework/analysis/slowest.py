@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.calls import ASYNC, functions_of, measured
+from fxframework.analysis.calls import functions_of, measured
 from fxframework.analysis.spread import ALL
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
+from fxframework.model.schema import ASYNC
 
 __all__ = ["Slow", "Slowest", "slowest"]
 

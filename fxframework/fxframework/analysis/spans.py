@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ASYNC
+from fxframework.model.schema import ASYNC, FLOW_BEGIN
 from fxframework.model.table import Table
 
 __all__ = ["Spans", "links"]
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
-BEGIN = 0
-"""Phase of a flow's first point."""
 SAMPLE = 1 << 16
 """Number of bytes of a capture that its fingerprint covers."""
 NONE = -1
@@ -128,7 +126,7 @@ def links(flows: Table, spans: Spans) -> tuple[I64, I64]:
     same = np.ones(max(order.size - 1, 0), np.bool_)
     for key in keys:
         same &= key[order][1:] == key[order][:-1]
-    same &= flows.array("phase")[order][1:] != BEGIN
+    same &= flows.array("phase")[order][1:] != FLOW_BEGIN
     same &= (place[1:] >= 0) & (place[:-1] >= 0) & (place[1:] != place[:-1])
     return place[:-1][same], place[1:][same]
 

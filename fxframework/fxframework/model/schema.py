@@ -74,7 +74,9 @@ SLICE_KINDS = {0: "begin_end", 1: "complete", 2: "async", 3: "call"}
 BEGIN_END, COMPLETE, ASYNC, CALL = SLICE_KINDS
 SCOPES = {0: "thread", 1: "process", 2: "global"}
 FLOW_PHASES = {0: "begin", 1: "step", 2: "end"}
+FLOW_BEGIN, FLOW_STEP, FLOW_END = FLOW_PHASES
 SCHED_KINDS = {0: "legacy_context_switch", 1: "context_switch", 2: "wakeup"}
+LEGACY_SWITCH, SWITCH, WAKEUP = SCHED_KINDS
 THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
 ARG_TYPES = {
     0: "null",

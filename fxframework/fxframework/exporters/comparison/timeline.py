@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fxframework.analysis.calls import ASYNC, ThreadNames
+from fxframework.analysis.calls import ThreadNames
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture
+from fxframework.model.schema import ASYNC
 
 __all__ = ["timeline"]
 

@@ -56,11 +56,12 @@ from fxframework.io.words import U64_MAX
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.schema import (
-    FLOW_PHASES,
+    FLOW_BEGIN,
+    FLOW_END,
     LOG_LEVELS,
     PROPERTY_TYPES,
-    SCHED_KINDS,
     THREAD_STATES,
+    WAKEUP,
 )
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -130,8 +131,6 @@ TABLES = frozenset(
 _LEVELS = np.array(sorted(LOG_LEVELS.values()))
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """Priorities by level; logs without a severity (in traces) are INFO."""
-*_SWITCHES, _WAKEUP = SCHED_KINDS
-_FIRST, *_STEPS, _LAST = FLOW_PHASES
 _INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
 _TASK_STATES = np.zeros(256, np.int64)
 for _code, _name in THREAD_STATES.items():
@@ -525,7 +524,7 @@ class _CaptureWriter:
         rows = near
         order = rows[np.lexsort((table.array("ts")[rows], table.array("cpu")[rows]))]
         cpus, times = table.array("cpu")[order], table.array("ts")[order]
-        wakes = table.array("kind")[order] == _WAKEUP
+        wakes = table.array("kind")[order] == WAKEUP
         threads = np.unique(np.concatenate((table.array("prev")[rows], table.array("next")[rows])))
         comms = _padded([text[:LONGEST_COMM] for text in self._texts(self._name[threads])], threads)
         bounds = [0, *(np.flatnonzero(np.diff(cpus)) + 1).tolist(), order.size]
@@ -771,12 +770,12 @@ def _flow_ids(table: Mapping[str, NDArray[Any]], taken: int) -> tuple[I64, NDArr
     ids: list[int] = []
     for place, id, phase in zip(*columns, strict=True):
         flow = active.get(id)
-        if place < 0 or (flow is None) == (phase != _FIRST):
+        if place < 0 or (flow is None) == (phase != FLOW_BEGIN):
             continue
         if flow is None:
             taken += 1
             flow = active[id] = taken
-        if phase == _LAST:
+        if phase == FLOW_END:
             del active[id]
         slices.append(place)
         ids.append(flow)

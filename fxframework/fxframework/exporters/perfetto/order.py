@@ -19,11 +19,10 @@ from fxframework.exporters.perfetto.nest import OPEN
 from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture
-from fxframework.model.schema import SLICE_KINDS
+from fxframework.model.schema import ASYNC
 from fxframework.model.strings import TextColumn
 
 __all__ = [
-    "ASYNC",
     "COLUMNS",
     "START",
     "TAIL",
@@ -46,7 +45,6 @@ IN_MEMORY = 32 << 20
 """The most bytes of stretches kept in memory."""
 MOST_LATE = 64
 """The most levels of nested slices with equal begins that are reordered."""
-ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
 TAIL, START = "tail length", "tail start"
 """Added columns: length and start of a slice's bytes in ``SortedSlices.tails``."""
 
