@@ -212,7 +212,7 @@ def test_a_core_that_is_slow(run: Runner, faults: Faults) -> None:
     with opened(done(run, slow, script, target=target)) as capture:
         assert int(capture.table("slices")["dur"][0]) == pytest.approx(500_000, abs=100)
     found = faults(target + APP + slow.replace("cpu = 0", "cpu = 9"))
-    assert found == {"step[0].cpu": "is 9, but must be below 1, as the target has it"}
+    assert found == {"step[0].cpu": "is 9, but must be below 1, the cpus of the target"}
 
 
 def test_every_device_and_its_image(run: Runner) -> None:

@@ -291,7 +291,8 @@ class _ScenarioReader:
         self, given: Any, path: str, loops: Mapping[str, int], target: Any, field: Any = None
     ) -> None:
         """Check numbers that depend on the target, or on the rounds of ``loops`` around them."""
-        limit = getattr(target, field.metadata.get("below", ""), None) if field else None
+        name = field.metadata.get("below", "") if field else ""
+        limit = getattr(target, name, None)
         if isinstance(given, list | tuple):
             for number, each in enumerate(given):
                 self.check_rounds(each, f"{path}[{number}]", loops, target, field)
@@ -301,7 +302,7 @@ class _ScenarioReader:
         elif isinstance(given, Argument):
             self.check_ends(given.fault, path, loops)
         elif isinstance(given, int) and limit is not None and given >= limit:
-            self.fault(path, f"is {given}, but must be below {limit}, as the target has it")
+            self.fault(path, f"is {given}, but must be below {limit}, the {name} of the target")
         elif isinstance(given, str) and field and "rounds" in field.metadata:
             self.check_ends(lambda stage: _bounds(field, stage.number(given)), path, loops)
         elif attrs.has(type(given)):
