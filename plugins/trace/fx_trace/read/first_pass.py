@@ -89,14 +89,13 @@ class Spans:
         """
         slices = rows["slices"]
 
-        def place(half: slice) -> None:
+        def enclose_nothing(half: slice) -> None:
             self.parent[half], self.depth[half], self.end[half] = -1, 0, ends[half]
-
-        in_halves(slices.size, place, slices.nbytes)
 
         def put(half: slice) -> None:
             Placing(slices, half.start, half.stop, found, vars(self)).run()
 
+        in_halves(slices.size, enclose_nothing, slices.nbytes)
         in_halves(slices.size, put, slices.nbytes)
         closed = found["ends"][found["ends"] >= 0]
         self.end[slices[closed]] = found["end"][closed]
