@@ -249,11 +249,14 @@ class Needs(Kernel):
             return -1
         at = self.registrations.thread(index)
         if self.joins and at >= 0 and self.registrations.is_borrowed(True, index):
-            self.lend(INLINE + index, at)
+            self.lend(-index, at)
         return at
 
     def lend(self, key: i64, at: i64) -> status:
-        """Have a record of provider 0 copied before the one read, unless its tables have it."""
+        """Have a record of provider 0 copied before the one read, unless its tables have it.
+
+        ``key`` is the index of a string, that of a thread below 0, or 0 for the rate.
+        """
         if self.lent.get(self.registrations.epoch, key) != at:
             self.lent.put(self.registrations.epoch, key, at)
             row = self.loans.add_row()
