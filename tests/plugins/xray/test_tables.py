@@ -310,6 +310,15 @@ def test_times_beyond_64_bits_of_nanoseconds_are_the_greatest() -> None:
     assert opened.diagnostics.counts["FXX0305"] == 1
 
 
+def test_all_times_beyond_64_bits_are_listed() -> None:
+    data = header(cycle_frequency=1) + buffer(*[call(1), call(1, "exit")] * 3)
+    opened = capture(data)
+    opened.scan()
+    listed = [each.offset for each in opened.diagnostics if each.code == "FXX0305"]
+    assert len(set(listed)) == opened.diagnostics.counts["FXX0305"] == 3
+    assert "FXF0104" not in opened.diagnostics.counts
+
+
 def test_a_buffer_without_a_time_has_its_wall_time() -> None:
     records = [*preamble(seconds=2, micros=500_000)[:-1], call(1, delta=5), call(1, "exit", 10)]
     data = packed(*records)

@@ -171,9 +171,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         super()._report(passed)
         self.report_offsets(rules.NEVER_LEFT, passed.first_open)
         self.report_more(rules.NEVER_LEFT, passed.open_calls, int(passed.first_open.size))
-        if passed.outside:
-            offset, times = passed.outside
-            self.diagnostics.add(rules.TIME_OVERFLOW, offset, times=times)
+        self.report_offsets(rules.TIME_OVERFLOW, passed.first_outside)
+        self.report_more(rules.TIME_OVERFLOW, passed.outside, passed.first_outside.size)
         self._report_names(passed)
 
     def _report_faults(self) -> None:

@@ -136,19 +136,14 @@ class Matcher:
         rows = self._match.instants.filled()
         return distinct(rows["function"][rows["kind"] < ARGUMENT])
 
-    def beyond(self, bound: int) -> tuple[int, int] | None:
-        """Of the rows since rows were taken last, those whose time is beyond ``bound`` ticks.
-
-        Return the least byte offset, and how many there are; None where there are none.
-        """
-        if self.range is None or self.range[1] <= bound:
-            return None
-        found = []
-        for rows in (self._match.slices, self._match.instants):
-            columns = rows.filled()
-            found.append(columns["offset"][columns["ticks"].view(np.uint64) > np.uint64(bound)])
-        offsets = np.concatenate(found)
-        return (int(offsets.min()), int(offsets.size)) if offsets.size else None
+    def beyond(self, bound: int) -> I64:
+        """Return the byte offsets of rows since the last time that are beyond ``bound`` ticks."""
+        found = [np.zeros(0, np.int64)]
+        if self.range is not None and self.range[1] > bound:
+            for rows in (self._match.slices, self._match.instants):
+                columns = rows.filled()
+                found.append(columns["offset"][columns["ticks"].view(np.uint64) > np.uint64(bound)])
+        return np.concatenate(found)
 
     def take(self) -> Rows:
         """Return the rows since the last time."""
@@ -187,8 +182,12 @@ class CallPass(FirstPass[Rows]):
         self.frequency = frequency
         """Ticks per second; 0 not known."""
         self.matcher = matcher = Matcher(log, limits)
-        self.outside: tuple[int, int] | None = None
-        """Offset of the first row whose time is beyond int64 nanoseconds, and how many are."""
+        self._most = limits.max_findings or NS_MAX
+        self.first_outside = np.zeros(0, np.int64)
+        """The first byte offsets of rows whose time is beyond int64 nanoseconds, as many as may be
+        reported."""
+        self.outside = 0
+        """How many such rows there are."""
         frequency = frequency or NS_PER_SECOND
         bound = ((NS_MAX + 1) * frequency - 1) // NS_PER_SECOND
         if whole:
@@ -205,8 +204,7 @@ class CallPass(FirstPass[Rows]):
                 matcher.forget()
         ids, calls, offsets = matcher.end()
         self.open_calls = int(offsets.size)
-        most = limits.max_findings or self.open_calls
-        self.first_open = offsets[:most].copy()
+        self.first_open = offsets[: self._most].copy()
         """The first byte offsets of calls that are open at the end, as many as may be reported."""
         del offsets
         every = distinct(ids, *exited)
@@ -218,9 +216,8 @@ class CallPass(FirstPass[Rows]):
     def _settle(self, bound: int) -> I64:
         """Look at the rows that there are now; return the functions with unmatched exits."""
         beyond = self.matcher.beyond(bound)
-        if beyond is not None:
-            offset, times = self.outside or (beyond[0], 0)
-            self.outside = min(offset, beyond[0]), times + beyond[1]
+        self.outside += beyond.size
+        self.first_outside = np.sort(np.append(self.first_outside, beyond))[: self._most]
         return self.matcher.exited()
 
     @property
