@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import pluggy
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Host", "Input", "Plugin", "PluginFailure", "default_host", "limits_of", "open"]
 
+T = TypeVar("T")
 GROUP = PROJECT
 """The entry-point group."""
 Input = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -536,7 +537,7 @@ class Host:
         if isinstance(what, Source):
             return what
         if isinstance(what, str) and "://" in what:
-            found = self._open_uri(what)
+            found = self._of_plugin("fx_open_source", what, Source, UnreadableError)
             if found is not None:
                 return found
             if not Path(what).exists():
@@ -545,20 +546,17 @@ class Host:
                 return open_source(what, limits=limits_of(options or {}), progress=progress)
         return Source.open(what, limits=limits_of(options or {}), progress=progress)
 
-    def _open_uri(self, uri: str) -> Source | None:
-        from fxframework.io.source import Source
-
+    def _of_plugin(self, hook: str, uri: str, kind: type[T], refusal: type[FxError]) -> T | None:
+        """Return what a plugin opens for an address; None if no plugin does."""
         try:
-            found = self._manager.hook.fx_open_source(uri=uri)
+            found = getattr(self._manager.hook, hook)(uri=uri)
         except FxError:
             raise
         except Exception as error:
-            raise UnreadableError(
-                f"a plugin failed to open it: {one_line(error)}", path=uri
-            ) from error
-        if found is not None and not isinstance(found, Source):
-            raise UnreadableError(f"a plugin returned {found!r}, not a Source", path=uri)
-        return found
+            raise refusal(f"a plugin failed to open it: {one_line(error)}", path=uri) from error
+        if found is None or isinstance(found, kind):
+            return found
+        raise refusal(f"a plugin returned {found!r}, not a {kind.__name__}", path=uri)
 
     def sink(self, where: str | os.PathLike[str], *, force: bool = False) -> Sink:
         """Open an output; a name with ``://`` is opened by a plugin or fsspec.
@@ -570,17 +568,9 @@ class Host:
         from fxframework.io.sink import Sink
 
         if isinstance(where, str) and "://" in where:
-            try:
-                found = self._manager.hook.fx_open_sink(uri=where)
-            except FxError:
-                raise
-            except Exception as error:
-                message = f"a plugin failed to open it: {one_line(error)}"
-                raise WriteRefusedError(message, path=where) from error
-            if isinstance(found, Sink):
-                return found
+            found = self._of_plugin("fx_open_sink", where, Sink, WriteRefusedError)
             if found is not None:
-                raise WriteRefusedError(f"a plugin returned {found!r}, not a Sink", path=where)
+                return found
             from fxframework.io.remote import open_sink
 
             return open_sink(where, force=force)
