@@ -143,6 +143,11 @@ def test_python_variables_are_not_tables() -> None:
         fxf.sql(capture, "select * from secret")
 
 
+def test_rows_are_lines_of_json() -> None:
+    done = run_cli("sql", "--json", str(TRACE), "select * from (values (1, 'a'), (2, 'b')) t(n, s)")
+    assert done.stdout.splitlines() == [b'{"n":1,"s":"a"}', b'{"n":2,"s":"b"}']
+
+
 def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:
     done = run_cli("sql", str(TRACE), "select count(*) as n from slices")
     assert (done.exit_code, done.stdout) == (0, b"n\n17296\n")

@@ -116,7 +116,7 @@ def _show(session: Session, result: pa.Table) -> None:
     if session.settings.json:
         for batch in result.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
-                screen.write(screen.json_line(row) + b"\n")
+                screen.write(screen.json_line(row))
         return
     names = [printable(name) for name in result.column_names]
     if not screen.out_is_terminal:

@@ -27,7 +27,9 @@ class Threads:
     ids: NDArray[np.int32] = np.zeros(0, np.int32)
     """What the columns ``thread`` of other tables hold."""
     pids: NDArray[np.uint64] = np.zeros(0, np.uint64)
+    """Koids or ids of their processes."""
     tids: NDArray[np.uint64] = np.zeros(0, np.uint64)
+    """Their koids or ids."""
     names: Codes = np.zeros(0, np.int32)
     """Codes of names; -1 if unknown."""
     process_names: Codes = np.zeros(0, np.int32)
