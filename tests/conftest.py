@@ -25,7 +25,7 @@ gc.disable()
 hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000)
 hypothesis.settings.register_profile(
-    "ci", hypothesis.settings.get_profile("ci"), deadline=None, max_examples=35
+    "ci", hypothesis.settings.get_profile("ci"), deadline=None, max_examples=30
 )
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
