@@ -287,11 +287,14 @@ class ScannedCapture(Capture, Generic[PassT, ChunkT]):
         if total > listed:
             self.diagnostics.add(rule, times=total - listed)
 
-    def report_offsets(self, rule: Rule, offsets: I64) -> None:
-        """Report a finding at each of these offsets, of shape (n,); count those past the limit."""
-        limit = self.request.limits.max_findings or offsets.size
-        self.diagnostics.add_each((rule, offset, None, None) for offset in offsets[:limit].tolist())
-        self.report_more(rule, int(offsets.size), min(limit, int(offsets.size)))
+    def report_offsets(self, rule: Rule, offsets: I64, total: int | None = None) -> None:
+        """Report a finding at each of these offsets, of shape (n,); count those past the limit.
+
+        Where the offsets are only the first ones, ``total`` is the number of all findings.
+        """
+        listed = offsets[: self.request.limits.max_findings or offsets.size].tolist()
+        self.diagnostics.add_each((rule, offset, None, None) for offset in listed)
+        self.report_more(rule, int(offsets.size) if total is None else total, len(listed))
 
     # --- Tables -----------------------------------------------------------------------------------
 

@@ -238,8 +238,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         super()._report(passed)
         most = self.request.limits.max_findings
         total, offsets = passed.open_slices(self._parts(passed), most)
-        self.report_offsets(rules.NEVER_CLOSED, offsets)
-        self.report_more(rules.NEVER_CLOSED, total, int(offsets.size))
+        self.report_offsets(rules.NEVER_CLOSED, offsets, total)
         for rule, unpaired in passed.unpaired:
             self.report_offsets(rule, unpaired)
 

@@ -169,10 +169,8 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             if note.rule == rules.CUT_RECORD
         ]
         super()._report(passed)
-        self.report_offsets(rules.NEVER_LEFT, passed.first_open)
-        self.report_more(rules.NEVER_LEFT, passed.open_calls, int(passed.first_open.size))
-        self.report_offsets(rules.TIME_OVERFLOW, passed.first_outside)
-        self.report_more(rules.TIME_OVERFLOW, passed.outside, passed.first_outside.size)
+        self.report_offsets(rules.NEVER_LEFT, passed.first_open, passed.open_calls)
+        self.report_offsets(rules.TIME_OVERFLOW, passed.first_outside, passed.outside)
         self._report_names(passed)
 
     def _report_faults(self) -> None:
