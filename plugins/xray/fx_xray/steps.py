@@ -13,6 +13,7 @@ import attrs
 from fx_xray import format as wire
 from fx_xray.format import (
     BASIC_FORM,
+    MAX_FUNCTION_ID,
     BasicArgument,
     BufferExtents,
     CallArgument,
@@ -32,8 +33,6 @@ __all__ = ["Action"]
 
 _RECORDER = "the memory that the flight recorder's buffers are in"
 _FUNCTION = "number of the function"
-MOST_FUNCTION = (1 << 28) - 1
-"""The greatest number of a function that a record of the flight recorder holds."""
 _ARGS = 'its arguments; a text may hold the round of a loop, as in "{i}"'
 _MEANWHILE = "what it does meanwhile"
 _PAYLOAD = "its payload"
@@ -148,7 +147,7 @@ def _check_payload(text: str, *, in_hex: bool) -> None:
 class Call:
     """Enter a function, do actions, and leave it."""
 
-    call: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
+    call: int | str = parameter(help=_FUNCTION, least=0, most=MAX_FUNCTION_ID, rounds=True)
     args: list[int | str] = parameter(factory=list, help=_ARGS, least=0, most=U64_MAX, rounds=True)
     body: list[Action] = parameter(factory=list, help=_MEANWHILE)
     tail: list[Action] = parameter(
@@ -171,7 +170,7 @@ class Call:
 class Enter:
     """Enter a function."""
 
-    enter: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
+    enter: int | str = parameter(help=_FUNCTION, least=0, most=MAX_FUNCTION_ID, rounds=True)
     args: list[int | str] = parameter(factory=list, help=_ARGS, least=0, most=U64_MAX, rounds=True)
 
     def do(self, stage: ActionContext) -> None:
@@ -183,7 +182,7 @@ class Enter:
 class Exit:
     """Leave a function, which need not be the one that was entered last."""
 
-    exit: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
+    exit: int | str = parameter(help=_FUNCTION, least=0, most=MAX_FUNCTION_ID, rounds=True)
 
     def do(self, stage: ActionContext) -> None:
         """Record it."""
@@ -194,7 +193,7 @@ class Exit:
 class TailExit:
     """Leave a function by a tail call."""
 
-    tail_exit: int | str = parameter(help=_FUNCTION, least=0, most=MOST_FUNCTION, rounds=True)
+    tail_exit: int | str = parameter(help=_FUNCTION, least=0, most=MAX_FUNCTION_ID, rounds=True)
 
     def do(self, stage: ActionContext) -> None:
         """Record it."""

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.format import (
-    STRING_REF_INDEX,
-)
+from fx_trace.format import STRING_REF_INDEX
 from fx_trace.read.framing import RecordBounds
 from fx_trace.read.providers import Providers
 from fx_trace.read.rows import (
