@@ -52,6 +52,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
 from fxframework.io.words import WORD
+from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture, OpenRequest, Window
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
@@ -401,7 +402,9 @@ class _MergerBase:
         }
         ts = columns["ts"]
         several = len(self._parts) > 1
-        order = np.argsort(ts, kind="stable") if several else np.arange(ts.size)
+        order = stable_order(ts) if several else None
+        if order is None:
+            order = np.arange(ts.size)
         ends = np.cumsum(columns["lengths"][order])
         cuts = np.arange(BUFFER, int(ends[-1]) if ends.size else 0, BUFFER)
         for rows in np.split(order, np.searchsorted(ends, cuts)):
