@@ -286,7 +286,7 @@ class _Rebuilding:
             return False
         assert isinstance(target, RecordRewriter)  # noqa: S101 (it has alone)
         encode = target.encoder.encode if bulk.careful or alone.exact else alone.encode
-        kinds = alone.registering if bulk.careful else frozenset[str]()
+        kinds = alone.parsed | alone.registering if bulk.careful else alone.parsed
         for chunk in lines.chunks():
             number = lines.number
             made = np.ones(chunk.count(b"\n"), np.bool_)
@@ -298,9 +298,9 @@ class _Rebuilding:
             odd = here[: 0 if here.size > MOST_ODD * made.size else None]
             packed = packer.pack(chunk, alone.encode, single, kinds=kinds, odd=odd, unlike=here)
             self._request.budget.check()
-            target.put(packed.data.data)
             exact = ~packed.guessed if bulk.careful or alone.exact else np.zeros_like(made)
-            bulk.add(chunk, number, made, exact)
+            offsets = bulk.add(chunk, number, made, exact)
+            target.put_lines(packed.data.data, packed.ends, offsets)
         return True
 
     def _single(
@@ -359,8 +359,11 @@ class _Bulk:
 
     def add(
         self, chunk: bytes, number: int, made: NDArray[np.bool_], exact: NDArray[np.bool_]
-    ) -> None:
-        """Add the lines of a chunk: which became records, and which need no check."""
+    ) -> I64:
+        """Add the lines of a chunk: which became records, and which need no check.
+
+        Return the offsets that they say, -1 where that is not known; shape (lines,).
+        """
         self._kernel.read_from(chunk)
         self._kernel.run()
         rows = self._kernel.lines.taken()
@@ -370,6 +373,9 @@ class _Bulk:
         self._digests.append(np.where(rows["kind"] < 0, 0, rows["digest"])[keep])
         self._numbers.append(number + line[keep])
         self._exact.append(exact[line[keep]])
+        offsets = np.full(made.size, -1, np.int64)
+        offsets[line] = rows["offset"]
+        return offsets
 
     def differing(self, theirs: U64) -> I64 | None:
         """Return the numbers of the lines that have other digests; None for another count."""

@@ -30,19 +30,23 @@ OFFSET = 0x6F6666736574
 NBYTES = 0x6E6279746573
 REFS = 0x72656673
 RAW = 0x726177
+MAX_OFFSET = 1 << 56
+"""Greater ones, which no file has, are taken for this."""
 HEAD = 11
 """Bytes of ``{"record":"``, with which a line begins."""
 
 
 class LineRows(Rows):
-    """A row per line: its digest, the number of its kind, and its first byte.
+    """A row per line: its digest, the number of its kind, its first byte, and its offset.
 
-    The kind is -1 for a line that the kernel does not know how to digest.
+    The kind is -1 for a line that the kernel does not know how to digest. The offset, of the
+    record in its file, is -1 for such a line, and where digests are not of the whole line.
     """
 
     digest: Column[u64]
     kind: Column[i32]
     start: Column[i64]
+    offset: Column[i64]
 
 
 class LineDigests(Kernel):
@@ -64,6 +68,7 @@ class LineDigests(Kernel):
     kinds: PairMap
     whole: flag
     pos: i64
+    offset: i64
 
     def __init__(self, *, whole: bool = False) -> None:
         self.data = memoryview(b"\n")
@@ -72,6 +77,7 @@ class LineDigests(Kernel):
         self.kinds = PairMap()
         self.whole = whole
         self.pos = 0
+        self.offset = -1
 
     def read_from(self, data: bytes) -> None:
         """Digest these lines next."""
@@ -87,6 +93,7 @@ class LineDigests(Kernel):
             if self.data[start] == NEWLINE:
                 self.pos = start + 1
                 continue
+            self.offset = -1
             kind = self.line(start)
             if kind < 0:
                 while self.data[self.pos] != NEWLINE:
@@ -95,6 +102,7 @@ class LineDigests(Kernel):
             self.lines.digest[row] = self.text.mixed
             self.lines.kind[row] = kind
             self.lines.start[row] = start
+            self.lines.offset[row] = self.offset
         return 0
 
     def line(self, start: i64) -> Fallible[i64]:
@@ -130,8 +138,11 @@ class LineDigests(Kernel):
             return False
         self.text.take(start, end)
         at = end + 1
+        offset = 0
         while ZERO <= self.data[at] <= NINE:
+            offset = min(10 * offset + self.data[at] - ZERO, MAX_OFFSET)
             at += 1
+        self.offset = offset
         end = at
         while self.data[end] != NEWLINE:
             end += 1

@@ -47,6 +47,8 @@ class Packed:
 
     data: U8
     """The bytes of all lines."""
+    ends: I64
+    """Where those of each line end, shape (lines,)."""
     guessed: NDArray[np.bool_]
     """Whether they were made by shape, shape (lines,)."""
 
@@ -626,7 +628,7 @@ def _joined(
             out[begins[rows][:, None] + np.arange(wide)] = packed
     for row, data in alone.items():
         out[begins[row] : ends[row]] = np.frombuffer(data, np.uint8)
-    return Packed(out, guessed)
+    return Packed(out, ends, guessed)
 
 
 def _values_of(value: Any, *, referenced: bool = False, top: bool = True) -> Iterator[_Value]:

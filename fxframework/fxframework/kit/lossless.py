@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.errors import PluginError, Refusals, Rule, did_you_mean, refusal
 from fxframework.io.sink import Sink
@@ -24,6 +26,7 @@ __all__ = [
     "record_of_json",
 ]
 
+I64 = NDArray[np.int64]
 PADDING = "padding"
 BUFFER = 1 << 20
 """Bytes buffered before they are written."""
@@ -193,6 +196,8 @@ class Alone:
     """Whether these are always the bytes that ``RecordRewriter.write`` writes."""
     registering: frozenset[str] = frozenset()
     """Kinds of records that decide about the bytes of later ones, if it is not exact."""
+    parsed: frozenset[str] = frozenset()
+    """Kinds of records each of which ``encode`` has to see."""
 
 
 class RecordRewriter:
@@ -217,6 +222,14 @@ class RecordRewriter:
         """
         alone = getattr(self.encoder, "alone", None)
         return None if alone is None else cast("Alone | None", alone())
+
+    def put_lines(self, data: memoryview, ends: I64, offsets: I64) -> None:  # noqa: ARG002
+        """Write the bytes of lines of record JSON.
+
+        ``ends`` are where each line's end in ``data``, and ``offsets`` what it says of its own, -1
+        if that is not behind the kind; both of shape (lines,). The default needs neither.
+        """
+        self.put(data)
 
     def put(self, data: bytes | memoryview) -> None:
         """Write encoded bytes."""

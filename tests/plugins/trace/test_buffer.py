@@ -23,9 +23,10 @@ from fx_trace.export.text import TextExport
 from fx_trace.format import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import DATA_ENDS, BufferHeader, Image, header_offset
 from fx_trace.read.decoder import RecordEncoder, frames
-from fx_trace.read.image import BufferCapture, BufferWriter
+from fx_trace.read.image import BufferCapture
 from fx_trace.sample import buffer_sample
 from fx_trace.write.buffer import TraceBuffer
+from fx_trace.write.image import BufferWriter
 from fx_trace.write.salvage import salvage_image
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.memory import BytesMemory

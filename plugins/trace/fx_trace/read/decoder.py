@@ -258,7 +258,7 @@ class RecordEncoder(Encoder):
     def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
         """Return the record's bytes. Raises WriteRefusedError, nothing changed."""
         if isinstance(record, Mapping):
-            record = from_json(record)
+            record = self.parsed(record)
         tables = self._core.tables
         if isinstance(record, Padding):
             return padding_of(record.nbytes, rules.OUT_OF_RANGE, WORD)
@@ -274,13 +274,17 @@ class RecordEncoder(Encoder):
         record.apply(tables, _unheard)
         return data
 
+    def parsed(self, given: Mapping[str, Any]) -> TraceRecord:
+        """Return the record of a JSON object. Raises WriteRefusedError."""
+        return from_json(given)
+
     def alone(self) -> Alone:
         """Return how a record is encoded if its indexes, and its raw bytes, are right."""
         registering = frozenset({StringRecord.record, ThreadRecord.record, "metadata"})
         return Alone(self._encode_alone, exact=False, registering=registering)
 
     def _encode_alone(self, given: Mapping[str, Any]) -> bytes:
-        record = from_json(given)
+        record = self.parsed(given)
         if isinstance(record, Padding):
             return padding_of(record.nbytes, rules.OUT_OF_RANGE, WORD)
         if record.raw is not None:

@@ -22,7 +22,7 @@ from fx_trace.read.capture import TraceCapture
 from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, Tables
 from fx_trace.read.decoder import RecordDecoder
 from fx_trace.read.framing import RecordBounds
-from fx_trace.read.image import BufferCapture, BufferWriter
+from fx_trace.read.image import BufferCapture
 from fx_trace.records import (
     Argument,
     Damaged,
@@ -33,6 +33,7 @@ from fx_trace.records import (
     TraceInfo,
     TraceRecord,
 )
+from fx_trace.write.image import BufferWriter
 from fx_trace.write.rewriter import TraceRewriter
 from fx_trace.write.sound import SoundRecords
 from fxframework.errors import WriteRefusedError
@@ -372,7 +373,7 @@ class _ImageSalvage:
     def write(self, one: Any) -> Iterator[Loss]:
         """Write a stretch or a record. Yield what is lost."""
         if isinstance(one, range):
-            self._writer.put(one.start, self._capture.source.read(one.start, len(one)))
+            self._writer.put_at(one.start, self._capture.source.read(one.start, len(one)))
         elif isinstance(one, Loss):
             yield one
         elif isinstance(one, BufferHeader):
