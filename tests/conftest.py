@@ -21,7 +21,8 @@ TESTS = Path(__file__).parent
 gc.disable()
 
 # Compiling a kernel may fall into any example, so no deadlines. CI tries the same examples every
-# time, so that a third of them find what all of them would; elsewhere each run tries others.
+# time, so that a third of them find what all of them would; elsewhere each run tries others. So how
+# many there are is said here: a test asks for fewer where one takes long, and for more never.
 hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000)
 hypothesis.settings.register_profile(

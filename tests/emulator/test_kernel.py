@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_emulator.clock import VirtualClock
@@ -628,7 +628,6 @@ def scheduled(plan: list[tuple[int, list[Any]]], seed: int, cpus: int = 2) -> li
 
 
 @given(plans, st.integers(0, 2**64))
-@settings(max_examples=150, deadline=None)
 def test_the_scheduler_keeps_its_promises(plan: list[tuple[int, list[Any]]], seed: int) -> None:
     assert scheduled(plan, seed) == scheduled(plan, seed)
 

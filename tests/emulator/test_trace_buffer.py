@@ -249,7 +249,6 @@ TestBuffer.settings = settings(max_examples=10, stateful_step_count=25, deadline
     st.lists(st.tuples(st.integers(2, 40), st.booleans()), min_size=1, max_size=60),
     st.data(),
 )
-@settings(max_examples=60, deadline=None)
 def test_a_crash_leaves_what_was_committed(
     mode: Mode, steps: list[tuple[int, bool]], data: st.DataObject
 ) -> None:
@@ -518,7 +517,6 @@ def test_an_archive_has_what_a_crashed_provider_left() -> None:
     st.integers(0, 1500),
     st.sampled_from([0, 5, None]),
 )
-@settings(max_examples=60, deadline=None)
 def test_streaming_keeps_what_was_committed_before_a_crash(
     steps: list[tuple[int, bool]], stores: int, delay: int | None
 ) -> None:

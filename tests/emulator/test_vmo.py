@@ -191,7 +191,7 @@ class VmoMachine(RuleBasedStateMachine):
             assert vmo.committed_pages == expected
 
 
-VmoMachine.TestCase.settings = hypothesis.settings(max_examples=60, stateful_step_count=40)
+VmoMachine.TestCase.settings = hypothesis.settings(stateful_step_count=40)
 TestVmoAgainstTheModel = VmoMachine.TestCase
 
 

@@ -43,7 +43,7 @@ REAL_XRAY = {
 }
 REAL = ("magic_trace_sample.fxt", "large_blob_4099_words.fxt")
 FUZZ = settings(
-    max_examples=10**9 if SECONDS else 20,
+    max_examples=10**9 if SECONDS else 12,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),

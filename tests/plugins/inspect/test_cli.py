@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fx_inspect.plugin
@@ -514,7 +514,6 @@ def everything(version: int) -> bytes:
 WHOLE = {version: everything(version) for version in (0, 1, 2)}
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(WHOLE)),
     st.lists(st.tuples(st.integers(16, 1600), st.integers(0, 7)), min_size=1, max_size=20),

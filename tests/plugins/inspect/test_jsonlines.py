@@ -143,7 +143,7 @@ def test_the_vectors_and_the_sample(reader: ModuleType) -> None:
     assert agree(reader, sample(40_000) + b"\x09") > 300
 
 
-@hypothesis.settings(max_examples=60, **SLOW)  # type: ignore[arg-type]
+@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(vmos() | damaged(vmos()) | st.binary(max_size=300))
 def test_any_file(reader: ModuleType, data: bytes) -> None:
     agree(reader, data)

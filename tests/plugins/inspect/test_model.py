@@ -365,7 +365,6 @@ TestVersion0 = OperationsOfVersion0.TestCase
         max_size=80,
     )
 )
-@settings(max_examples=40, deadline=None)
 def test_a_full_vmo_stays_sound(version: int, steps: list[tuple[str, int]]) -> None:
     inspector = Inspector(version=version, max_size=8192)
     nodes, values = [inspector.root], []

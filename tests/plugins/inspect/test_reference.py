@@ -43,7 +43,7 @@ def agree(data: bytes, limit: int = 1 << 30) -> None:
     assert ours == said(Reference, data, limit)
 
 
-@hypothesis.settings(max_examples=300, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(
     data=vmos() | damaged(vmos()) | st.binary(max_size=200),
     limit=st.sampled_from([1 << 30, 0, 64]),
@@ -66,7 +66,7 @@ def written(make: Any, given: dict[str, Any]) -> Any:
         return refused.code, refused.message
 
 
-@hypothesis.settings(max_examples=300, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=st.data())
 def test_edits_of_any_field(data: st.DataObject) -> None:
     file = data.draw(vmos() | damaged(vmos()) | st.just(every_type()))

@@ -219,7 +219,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> No
     assert findings(streamed.diagnostics) == findings(whole.diagnostics)
 
 
-@hypothesis.settings(max_examples=40, **SLOW)  # type: ignore[arg-type]
+@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(data=vmos() | damaged(vmos()), limit=st.integers(1, 80))
 def test_no_value_is_longer_than_the_limit(data: bytes, limit: int) -> None:
     capture, whole = opened(data, max_string=limit), opened(data)

@@ -53,7 +53,6 @@ def entries_of(records: Any, form: str = "log") -> list[Entry]:
         message=st.text(st.characters(exclude_characters="\0", codec="utf-8")),
     )
 )
-@hypothesis.settings(max_examples=100, deadline=None)
 def test_a_packet_survives_the_way_there_and_back(given: fx.LegacyPacket) -> None:
     lost: Counter[str] = Counter()
     record = to_structured(given, lost)

@@ -85,7 +85,7 @@ def test_bytes_that_the_fields_do_not_give_stand_beside_them(tools: Tools) -> No
         agree(tools, bytes(one) + text_log("after") * 3, {})
 
 
-@hypothesis.settings(max_examples=100, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=log_files() | damaged(log_files()) | st.binary(max_size=300))
 def test_agree_on_any_file(tools: Tools, data: bytes) -> None:
     agree(tools, data, {})
@@ -143,7 +143,7 @@ def test_each_packet_by_itself_and_among_others(tools: Tools, odd: int) -> None:
         agree(tools, data, {}, "log-legacy-stream")
 
 
-@hypothesis.settings(max_examples=60, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=packet_files() | damaged(packet_files()) | st.binary(max_size=200))
 def test_agree_on_any_packets(tools: Tools, data: bytes) -> None:
     agree(tools, data, {}, "log-legacy-stream")
@@ -170,7 +170,7 @@ def test_entries_of_a_ring(tools: Tools, tail: int) -> None:
         agree(tools, data, {}, "log-ring")
 
 
-@hypothesis.settings(max_examples=60, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=ring_images() | damaged(ring_images()) | st.binary(max_size=200))
 def test_agree_on_any_ring(tools: Tools, data: bytes) -> None:
     agree(tools, data, {}, "log-ring")

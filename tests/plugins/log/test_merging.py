@@ -210,7 +210,6 @@ def is_manifest(record: Any) -> bool:
         max_size=3,
     )
 )
-@hypothesis.settings(max_examples=300, deadline=None)
 def test_every_record_is_kept_as_it_is_in_the_order_of_time(
     captures: list[tuple[str, list[bytes]]],
 ) -> None:

@@ -118,7 +118,6 @@ def both_ways(some: list[Log], options: dict[str, Any]) -> list[tuple[bytes, Any
     return [export(TEXT, hand_made(*some), **options), (sink.getvalue(), dropped)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(some=st.lists(logs, min_size=1, max_size=12), options=OPTIONS)
 def test_any_logs(some: list[Log], options: dict[str, Any]) -> None:
     bulk, single = both_ways(some, options)

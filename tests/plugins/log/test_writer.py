@@ -232,7 +232,7 @@ def test_the_largest_record_is_written() -> None:
     st.integers(-(2**63), 2**63 - 1),
     st.integers(0, 255),
 )
-@hypothesis.settings(max_examples=100, **SLOW)
+@hypothesis.settings(**SLOW)
 def test_what_is_written_is_read(
     keys: dict[str, Any], message: str, time: int, severity: int
 ) -> None:

@@ -38,7 +38,7 @@ from .test_writer import (
 )
 
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(max_examples=80, **SLOW)
+MANY = hypothesis.settings(**SLOW)
 
 
 def story(archive: Archive) -> None:

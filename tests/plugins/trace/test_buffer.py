@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_trace import format as wire
@@ -188,7 +188,6 @@ def runs(draw: st.DrawFn) -> tuple[str, int, list[tuple[int, bool, bool]]]:
 
 
 @given(runs(), st.binary(min_size=8, max_size=64))
-@settings(max_examples=80, deadline=None)
 def test_what_was_committed_is_what_is_read(run: Any, litter: bytes) -> None:
     mode, total, steps = run
     memory = BytesMemory((litter * (total // len(litter) + 1))[:total])
@@ -896,7 +895,6 @@ FRAMING = ("FXT0001", "FXT0002", "FXT0003", "FXT0004", "FXT0005", "FXT0006", *IM
 
 
 @given(st.one_of(bit_flips(*IMAGES), truncations(*IMAGES)))
-@settings(max_examples=100, deadline=None)
 def test_damaged_images_are_covered_and_both_decoders_agree(data: bytes) -> None:
     found: dict[bool, list[tuple[str, int | None]]] = {True: [], False: []}
     for code, offset, first in mixed(data):

@@ -25,7 +25,7 @@ from .streams import fxt_streams
 from .test_extracting import names_of, rows
 
 MAGIC = wire.MAGIC_BYTES
-tried = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+tried = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def table(which: str, pool: StringPool, count: int, /, **given: Any) -> Table:

@@ -25,7 +25,6 @@ from .streams import fxt_streams
 FILES = Path(__file__).parents[2] / "conformance" / "trace" / "files"
 SAMPLE = sample(40_000)
 agreeing = settings(
-    max_examples=60,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

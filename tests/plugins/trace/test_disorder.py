@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_trace.read import capture as opening
@@ -70,7 +70,6 @@ def trace_of(events: list[tuple[str, int, int, int]], *rates: dict[str, Any]) ->
     return built(*made[:half], *rates, *made[half:])
 
 
-@settings(max_examples=80, deadline=None)
 @given(disorder)
 def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) -> None:
     data = trace_of(events)
@@ -81,7 +80,6 @@ def test_runs_give_what_one_sort_gives(events: list[tuple[str, int, int, int]]) 
         assert found_in(over(data)) == expected
 
 
-@settings(max_examples=80, deadline=None)
 @given(disorder, st.booleans(), st.sampled_from([10**9, 3 * 10**9, 1000]))
 def test_events_are_matched_alike_while_others_are_read(
     events: list[tuple[str, int, int, int]], in_order: bool, rate: int

@@ -27,7 +27,7 @@ from .streams import damaged, fxt_streams
 
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
 SUPPORT = {"string", "thread", "metadata", "initialization"}
-tried = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+tried = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def part(data: bytes, selection: Selection, **options: Any) -> bytes:
@@ -161,7 +161,7 @@ def test_of_damaged_traces_too(data: bytes, selection: Selection) -> None:
     check_times(data, selection)
 
 
-@settings(tried, max_examples=40)
+@settings(tried)
 @given(fxt_streams(), stretches(), st.integers(1, 9))
 def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, events: int) -> None:
     at_once = part(data, selection)
@@ -171,7 +171,7 @@ def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, eve
         assert part(data, selection) == at_once
 
 
-@settings(tried, max_examples=60)
+@settings(tried)
 @given(fxt_streams(), st.data())
 def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
     with fxf.open(data, format="trace") as whole:
@@ -203,7 +203,7 @@ def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
             assert losses(mine) <= losses(whole)
 
 
-@settings(tried, max_examples=60)
+@settings(tried)
 @given(fxt_streams(), stretches())
 def test_open_slices_can_be_dropped(data: bytes, selection: Selection) -> None:
     with (

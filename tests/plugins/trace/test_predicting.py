@@ -33,7 +33,6 @@ def assert_agree(data: bytes) -> None:
 
 
 @hypothesis.given(damaged(fxt_streams(max_records=40, magic=True)))
-@hypothesis.settings(max_examples=40)
 def test_compiled_and_plain_agree(data: bytes) -> None:
     assert_agree(data)
 

@@ -215,14 +215,12 @@ def check(data: bytes, *, big_endian: bool = False) -> list[Any]:
 
 
 @hypothesis.given(fxt_streams())
-@hypothesis.settings(max_examples=120)
 def test_streams_round_trip(data: bytes) -> None:
     records = check(data)
     assert not any(isinstance(each, fx.Damaged) for each in records)
 
 
 @hypothesis.given(fxt_records())
-@hypothesis.settings(max_examples=100)
 def test_byte_orders_read_alike(stream: list[Any]) -> None:
     little = check(render(stream))
     big = check(render(stream, big_endian=True), big_endian=True)
@@ -241,19 +239,16 @@ def test_byte_orders_read_alike(stream: list[Any]) -> None:
 
 
 @hypothesis.given(damaged(fxt_streams()))
-@hypothesis.settings(max_examples=120)
 def test_damage_round_trips(data: bytes) -> None:
     check(data)
 
 
 @hypothesis.given(any_bytes(), st.booleans())
-@hypothesis.settings(max_examples=150)
 def test_any_bytes_round_trip(data: bytes, big_endian: bool) -> None:
     check(data, big_endian=big_endian)
 
 
 @hypothesis.given(damaged(fxt_streams()))
-@hypothesis.settings(max_examples=100)
 def test_raw_stands_only_where_it_is_needed(data: bytes) -> None:
     for each in decode(data):
         own = data[each.offset : each.offset + each.nbytes]
@@ -267,12 +262,12 @@ def test_raw_stands_only_where_it_is_needed(data: bytes) -> None:
 
 
 ODD = {0, 1, 6}
-"""Where a word is cut: how many odd bytes there are changes nothing of what is written again."""
+"""Where a word is cut: how many odd bytes there are changes nothing else."""
 
 
 def test_every_truncation_keeps_the_records_before_it() -> None:
     whole = decode(SAMPLE)
-    for length in range(len(SAMPLE)):
+    for length in (length for length in range(len(SAMPLE)) if length % 8 in ODD):
         data = SAMPLE[:length]
         records = decode(data)
         kept = sum(each.offset + each.nbytes <= length for each in whole)
@@ -280,8 +275,7 @@ def test_every_truncation_keeps_the_records_before_it() -> None:
         sound = itertools.takewhile(lambda each: not isinstance(each, fx.Damaged), whole[:kept])
         for before, after in zip(sound, records, strict=False):
             assert before == after
-        if length % 8 in ODD:
-            assert encode([each.to_json() for each in records]) == data
+        assert encode([each.to_json() for each in records]) == data
 
 
 def test_bit_flips_round_trip() -> None:
@@ -534,7 +528,6 @@ def test_every_edit_of_a_vector_takes_effect() -> None:
 
 
 @hypothesis.given(fxt_streams(max_records=4))
-@hypothesis.settings(max_examples=60)
 def test_every_edit_takes_effect(data: bytes) -> None:
     check_edits(data)
 
@@ -1119,7 +1112,6 @@ def test_strict_stops_at_the_first_loss() -> None:
 
 
 @hypothesis.given(damaged(fxt_streams()))
-@hypothesis.settings(max_examples=100)
 def test_findings_of_any_bytes_lie_in_their_records(data: bytes) -> None:
     found = Diagnostics(RULES)
     records = list(RecordDecoder(diagnostics=found).records(data))
@@ -1266,7 +1258,6 @@ def test_explain_refuses_a_byte_that_is_not_there() -> None:
 
 
 @hypothesis.given(st.one_of(damaged(fxt_streams()), any_bytes()), st.data())
-@hypothesis.settings(max_examples=100)
 def test_explain_covers_any_bytes(data: bytes, draw: st.DataObject) -> None:
     if not data or data[:3] == b"\x1f\x8b\x08":
         return

@@ -227,7 +227,7 @@ GREATEST_TIME = struct.pack(
 """An event, and a log record at the greatest time that fits 63 bits."""
 
 
-@hypothesis.settings(max_examples=40, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(damaged(fxt_streams()) | fxt_streams(), st.sampled_from([1, 2, 7, 1000]))
 @hypothesis.example(TIMES_OUTSIDE, 1)
 @hypothesis.example(GREATEST_TIME, 1)

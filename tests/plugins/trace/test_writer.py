@@ -52,7 +52,7 @@ STAGE = {"metadata", "initialization", "string", "thread"}
 """Records that say nothing by themselves."""
 ME = (7, 8)
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(max_examples=80, **SLOW)
+MANY = hypothesis.settings(**SLOW)
 
 # --- Helpers -----------------------------------------------------------------------------------
 

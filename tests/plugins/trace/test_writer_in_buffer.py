@@ -261,7 +261,7 @@ def begun(draw: Any) -> Run:
     return Run(mode, draw(st.sampled_from(SIZES)), draw(policy), draw(policy))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(begun(), st.data())
 def test_what_was_taken_is_what_is_read(run: Run, hand: st.DataObject) -> None:
     steps = hand.draw(st.sampled_from([5, 20, 60]))

@@ -728,7 +728,6 @@ def matched(items: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     buffer_size=st.sampled_from([136, 4096]),
     threshold=st.sampled_from([0, 4]),
 )
-@settings(max_examples=40)
 def test_tables_have_the_calls_of_the_model(
     host: Host, script: list[Any], version: int, buffer_size: int, threshold: int
 ) -> None:

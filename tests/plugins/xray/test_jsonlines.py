@@ -119,13 +119,13 @@ def test_records_out_of_place(tools: Tools, version: int) -> None:
         agree(tools, "xray", data[:-3], max_record=20)
 
 
-@hypothesis.settings(max_examples=60, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=fdr_files() | damaged(fdr_files()) | st.binary(max_size=200))
 def test_agree_on_any_log(tools: Tools, data: bytes) -> None:
     agree(tools, "xray", data)
 
 
-@hypothesis.settings(max_examples=40, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=basic_files() | damaged(basic_files()) | st.binary(max_size=200))
 def test_agree_on_any_basic_trace(tools: Tools, data: bytes) -> None:
     agree(tools, "xray-basic", data)

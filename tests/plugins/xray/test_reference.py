@@ -41,7 +41,7 @@ def agree(form: str, data: bytes, limit: int = 1 << 30) -> None:
 
 
 @pytest.mark.parametrize("form", FILES)
-@hypothesis.settings(max_examples=150, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=st.data())
 def test_whatever_a_trace_holds(form: str, data: st.DataObject) -> None:
     file = data.draw(FILES[form] | damaged(FILES[form]) | st.binary(max_size=200))

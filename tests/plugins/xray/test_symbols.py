@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fx_xray.read.demangling import demangle
@@ -218,7 +218,6 @@ YAML = (MAPS / "deep-16.yaml").read_bytes()
 CSV = b"".join(read_map(str(MAPS / "deep-16.yaml")).to_csv())
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from([PROGRAM, YAML, CSV]),
     st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=8)), max_size=6),
@@ -419,7 +418,6 @@ def test_who_measures_goes_on_measuring() -> None:
     assert seen
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -479,7 +477,6 @@ def test_any_name_gives_a_name(name: str) -> None:
 # --- YAML ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\ufffe\uffff"), max_size=12))
 @example("a: b")
 @example("it's")

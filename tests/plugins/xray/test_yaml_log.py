@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fx_xray.plugin
@@ -285,7 +285,6 @@ def test_threads_are_merged_by_time() -> None:
         assert capture.table("threads").array("tid").tolist() == [1, 2, 3]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="�"), max_size=20))
 @example("a, b }")
 @example("'")
@@ -320,7 +319,6 @@ PLAIN = "\n".join(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=6)), max_size=5),
     st.sampled_from(["\n", "\r\n", "\n\n", "\n...\n"]),
@@ -342,7 +340,6 @@ def test_remembered_beginnings_change_nothing(edits: Any, end: str) -> None:
         assert found[0] == found[1]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=6)), max_size=5),
     st.floats(0, 1),
