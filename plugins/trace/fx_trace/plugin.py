@@ -169,7 +169,7 @@ def fx_writers() -> Iterable[Writer]:
             format="trace-buffer",
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
-            open=lazy("fx_trace.write.image:open_buffer_writer"),
+            open=lazy("fx_trace.write.rewriter:open_buffer_writer"),
             lossless=True,
             exempt={
                 "many_records_come_back": "an image has an end",

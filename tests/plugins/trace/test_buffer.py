@@ -26,7 +26,7 @@ from fx_trace.read.decoder import RecordEncoder, frames
 from fx_trace.read.image import BufferCapture
 from fx_trace.sample import buffer_sample
 from fx_trace.write.buffer import TraceBuffer
-from fx_trace.write.image import BufferWriter
+from fx_trace.write.rewriter import BufferWriter
 from fx_trace.write.salvage import salvage_image
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.memory import BytesMemory

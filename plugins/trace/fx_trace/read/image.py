@@ -1,6 +1,6 @@
 """Images of trace buffers: read into records and tables where they lie, buffer after buffer.
 
-docs/formats/trace-buffer.md describes them; ``fx_trace.write.image`` makes one of its records.
+docs/formats/trace-buffer.md describes them; ``fx_trace.write.rewriter`` makes one of its records.
 """
 
 from __future__ import annotations

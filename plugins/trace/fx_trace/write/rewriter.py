@@ -1,22 +1,33 @@
-"""The rewriter: writes records that were read from a trace, or their JSON."""
+"""The rewriters: write records that were read, or their JSON, as a trace or as an image."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
 from fx_trace import format as wire
 from fx_trace import records as r
+from fx_trace import rules
+from fx_trace.read.buffer import END_AT, ONESHOT, BufferHeader
 from fx_trace.read.cursor import Tables
-from fx_trace.read.decoder import RecordEncoder
-from fx_trace.records import TraceRecord
+from fx_trace.read.decoder import RecordDecoder, RecordEncoder
+from fx_trace.records import Damaged, Padding, TraceRecord
 from fx_trace.write.arguments import encoded_text
+from fxframework.errors import WriteRefusedError, refusal
 from fxframework.io.sink import Sink
-from fxframework.io.words import pad8
+from fxframework.io.source import CHUNK
+from fxframework.io.words import WORD, pad8
 from fxframework.kit.lossless import Alone, RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
-__all__ = ["TraceRewriter", "open_writer", "perfetto_parts"]
+__all__ = ["BufferWriter", "TraceRewriter", "open_buffer_writer", "open_writer", "perfetto_parts"]
+
+I64 = NDArray[np.int64]
 
 
 class TraceRewriter(RecordRewriter):
@@ -93,3 +104,241 @@ def blob_records(
     for at in range(0, len(payload) or 1, step):
         part = payload[at : at + step]
         yield r.Blob(name=name, blob_type=blob_type, payload=part, refs=refs)
+
+
+# --- Images ------------------------------------------------------------------------------------
+
+_UNUSED = frozenset({rules.ODD_BYTES.code, rules.STALE_BYTES.code, rules.RECORDS_END_EARLY.code})
+"""Codes of damage that loses no record: space behind the records."""
+
+
+@attrs.define
+class _Buffer:
+    """One buffer of an image that is being written."""
+
+    name: str
+    start: int
+    size: int
+    end: int
+    """The recorded data end."""
+    used: bytearray = attrs.field(factory=bytearray)
+    behind: bytearray = attrs.field(factory=bytearray)
+    """Padding and stale bytes behind the last record so far."""
+    changed: bool = False
+    """Whether records were added to those of the image that was read."""
+
+    def add(self, data: bytes | memoryview, *, behind: bool) -> None:
+        """Take the bytes of the next record."""
+        if behind:
+            self.behind += data
+            return
+        self.used += self.behind
+        self.used += data
+        self.behind = bytearray()
+
+    def settle(self, *, scanned: bool) -> int:
+        """Make the parts fit the size, and give the data end: what is behind gives or takes."""
+        room = self.size - len(self.used)
+        if room < 0:
+            raise refusal(
+                rules.BUFFER_TOO_SMALL,
+                f"the records of {self.name} take {len(self.used)} bytes, and it has {self.size}",
+            )
+        if room == len(self.behind) and not self.changed:
+            return self.end
+        if room < len(self.behind):
+            del self.behind[: len(self.behind) - room]
+            if scanned and room >= WORD:
+                # A scanning reader must not take what follows for records.
+                self.behind[:WORD] = bytes(WORD)
+        return len(self.used) if self.end else 0
+
+    @property
+    def gap(self) -> int:
+        """Zero bytes between the records and what is behind them."""
+        return self.size - len(self.used) - len(self.behind)
+
+
+class _ImageEncoder(RecordEncoder):
+    """Encodes the records of an image."""
+
+    def __init__(self, tables: Tables | None) -> None:
+        super().__init__(tables=tables)
+        self.unused: set[int] = set()
+        """Offsets of parsed records that are space behind the others."""
+
+    def parsed(self, given: Mapping[str, Any]) -> TraceRecord:
+        """Return the record of a JSON object, which must say its offset."""
+        if given.get("record") == BufferHeader.record:
+            raise _second_header()
+        record = super().parsed(given)
+        offset = given.get("offset")
+        if type(offset) is not int:
+            message = f"{record.record}: offset, which says the buffer, is missing"
+            raise refusal(rules.INVALID_FIELDS, message)
+        record.offset = offset
+        if _is_unused(record):
+            self.unused.add(offset)
+        return record
+
+    def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
+        """Return the bytes of a record.
+
+        Metadata as it was read, and without effect on what follows.
+        """
+        if isinstance(record, Mapping):
+            record = self.parsed(record)
+        if record.record != "metadata":
+            return super().encode(record)
+        raw = b"" if record.raw is None else bytes(record.raw)
+        bare = record.edited()
+        if [r.edited() for r in RecordDecoder().records(raw)] != [bare]:
+            raise refusal(
+                rules.METADATA_INSIDE_PROVIDER,
+                "a provider writes no metadata into its trace buffer",
+            )
+        return raw
+
+    def alone(self) -> Alone:
+        """Return how a record is encoded; each that may be unused space is parsed."""
+        return attrs.evolve(super().alone(), parsed=frozenset({Padding.record, Damaged.record}))
+
+
+def _is_unused(record: TraceRecord) -> bool:
+    return isinstance(record, Padding) or (isinstance(record, Damaged) and record.code in _UNUSED)
+
+
+def _second_header() -> WriteRefusedError:
+    message = "an image has one buffer_header, before everything else"
+    return refusal(rules.BUFFER_TOO_SMALL, message)
+
+
+class BufferWriter(RecordRewriter):
+    """Makes an image of its records (``fxframework.registry.RecordWriter``).
+
+    The ``buffer_header`` comes first; each record goes into the buffer that its ``offset`` lies
+    in, behind those that came before it. Where records of a buffer became longer, shorter, more
+    or fewer, the space behind them gives or takes the difference, and a recorded data end
+    follows. ``image_size`` is the length of an image that is shorter than its header says.
+    """
+
+    encoder: _ImageEncoder
+
+    def __init__(self, sink: Sink, *, image_size: int = 0, tables: Tables | None = None) -> None:
+        super().__init__(sink, _ImageEncoder(tables))
+        self._closed = False
+        self._image_size = image_size
+        self._header: BufferHeader | None = None
+        self.buffers: list[_Buffer] = []
+        self._loose = bytearray()
+        """What has no header before it, or is behind the end of the buffer."""
+
+    def write(self, record: BufferHeader | TraceRecord | Mapping[str, Any]) -> None:
+        """Take a record. Raises WriteRefusedError, nothing of it taken."""
+        if isinstance(record, Mapping):
+            if record.get("record") == BufferHeader.record:
+                record = BufferHeader.from_json(record)
+            else:
+                record = self.encoder.parsed(record)
+        if isinstance(record, BufferHeader):
+            self._begin(record)
+            return
+        kind, offset = record.record, record.offset
+        header = self._header
+        end = 0 if header is None else header.total_size
+        if header is None or offset >= end:
+            if offset != end + len(self._loose) or not isinstance(record, Damaged):
+                where = "behind the end of the buffer" if header else "without a buffer_header"
+                raise refusal(rules.BUFFER_TOO_SMALL, f"a {kind} record at byte {offset}, {where}")
+            self._loose += self.encoder.encode(record)
+            return
+        buffer = self.buffer_at(offset)
+        data = self.encoder.encode(record)
+        if len(data) > buffer.size:
+            raise refusal(
+                rules.BUFFER_TOO_SMALL,
+                f"a {kind} record of {len(data)} bytes, and {buffer.name} is smaller",
+            )
+        buffer.add(data, behind=_is_unused(record))
+
+    def alone(self) -> Alone | None:
+        """Return how later records are encoded; None without a header that has come first."""
+        return None if self._header is None else super().alone()
+
+    def put_lines(self, data: memoryview, ends: I64, offsets: I64) -> None:
+        """Take the bytes of records, each for the buffer that its offset lies in.
+
+        Raises WriteRefusedError where an offset lies in none.
+        """
+        unused = np.isin(offsets, list(self.encoder.unused))
+        starts = [buffer.start for buffer in self.buffers]
+        place = 2 * np.searchsorted(starts, offsets, "right") + unused
+        first = begin = 0
+        for stop in (*(np.flatnonzero(place[1:] != place[:-1]) + 1).tolist(), offsets.size):
+            buffer = self.buffer_at(int(offsets[first:stop].max()))
+            end = int(ends[stop - 1])
+            buffer.add(data[begin:end], behind=bool(unused[first]))
+            first, begin = stop, end
+
+    def put_at(self, offset: int, data: bytes) -> None:
+        """Take the bytes of sound records, which were at an offset of one buffer."""
+        self.buffer_at(offset).add(data, behind=False)
+
+    def buffer_at(self, offset: int) -> _Buffer:
+        """Return the buffer that an offset of the image lies in. Raises WriteRefusedError."""
+        for buffer in self.buffers:
+            if buffer.start <= offset < buffer.start + buffer.size:
+                return buffer
+        raise refusal(
+            rules.BUFFER_TOO_SMALL, f"byte {offset} of the image lies in none of its buffers"
+        )
+
+    def _begin(self, header: BufferHeader) -> None:
+        if self._header is not None or self._loose:
+            raise _second_header()
+        for fault in header.check(header.total_size):
+            error = refusal(rules.INVALID_BUFFER_HEADER, f"buffer_header: {fault}")
+            error.offset = fault.offset
+            raise error
+        size = self._image_size or header.total_size
+        self._header = header
+        self.buffers = [
+            _Buffer(name, start, max(0, min(length, size - start)), end)
+            for name, start, length, end in header.buffers()
+        ]
+
+    def close(self) -> None:
+        """Write the image, once.
+
+        Raises WriteRefusedError (BUFFER_TOO_SMALL) where a buffer has too much.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        header = self._header
+        if header is None:
+            self._sink.write(self._loose)
+            return
+        head = bytearray(header.encode())
+        for buffer in self.buffers:
+            end = buffer.settle(scanned=header.mode == ONESHOT or not buffer.end)
+            struct.pack_into("<Q", head, END_AT[buffer.name], end)
+        self._sink.write(head)
+        for buffer in self.buffers:
+            self._sink.write(buffer.used)
+            for at in range(0, buffer.gap, CHUNK):
+                self._sink.write(bytes(min(CHUNK, buffer.gap - at)))
+            self._sink.write(buffer.behind)
+        self._sink.write(self._loose)
+
+
+def open_buffer_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
+) -> BufferWriter:
+    """Return a writer of images.
+
+    Of the options, ``image_size`` is the length of one that was cut.
+    """
+    return BufferWriter(sink, image_size=int(options.get("image_size", 0)))

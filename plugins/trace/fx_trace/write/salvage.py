@@ -33,8 +33,7 @@ from fx_trace.records import (
     TraceInfo,
     TraceRecord,
 )
-from fx_trace.write.image import BufferWriter
-from fx_trace.write.rewriter import TraceRewriter
+from fx_trace.write.rewriter import BufferWriter, TraceRewriter
 from fx_trace.write.sound import SoundRecords
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
