@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import attrs
 
+from fx_inspect.format import MAX_VERSION, MAX_VMO
 from fx_inspect.read.snapshot import Snapshot
 from fx_inspect.write.nodes import Node
 from fx_inspect.write.writer import Inspector
@@ -332,9 +333,9 @@ class _OfValue(_OfDevice):
 class InspectStart(_OfDevice):
     """Begin the tree of a VMO."""
 
-    version: int = parameter(2, help="of the format: 0, 1 or 2", least=0)
+    version: int = parameter(2, help="of the format: 0, 1 or 2", least=0, most=MAX_VERSION)
     max_size: int | None = parameter(
-        None, help="bytes that it may grow to, where the VMO does", least=0
+        None, help="bytes that it may grow to, where the VMO does", least=0, most=MAX_VMO
     )
     growth: str = parameter("step", help="how it grows", choices=("step", "double"))
 

@@ -54,7 +54,9 @@ class XrayStart:
         most=wire.FDR_VERSIONS[-1],
     )
     buffer_size: int = parameter(
-        wire.BUFFER_BYTES, help="bytes of a buffer of a thread, 128 or more", least=0
+        wire.BUFFER_BYTES,
+        help="bytes of a buffer of a thread, 128 or more",
+        least=wire.SMALLEST_BUFFER,
     )
     buffers: int | None = parameter(
         None, help="how many buffers there are; if not given, as many as fit", least=1
