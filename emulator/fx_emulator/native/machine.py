@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -69,6 +70,9 @@ _FEATURES_ECX = 1 << 0 | 1 << 9 | 1 << 13 | 1 << 23
 """SSE3, SSSE3, CMPXCHG16B, POPCNT."""
 _EXTENDED_EDX = 1 << 11 | 1 << 20 | 1 << 29
 """SYSCALL, NX, long mode."""
+
+_DRAWS = re.compile(rb"\x0f\xc7[\xf0-\xff]")
+"""Bytes of RDRAND and RDSEED, behind their prefixes; RDPID has them, too."""
 
 _INTERRUPTS = {
     0: "division by zero, or a quotient that is too large",
@@ -428,6 +432,10 @@ class Machine:
         engine.on_instruction("rdtscp", self._rdtscp)
         engine.on_instruction("cpuid", self._cpuid)
         engine.on_instruction("syscall", self._syscall)
+        for chunk in self.file.chunks:
+            for found in _DRAWS.finditer(chunk.data) if chunk.permissions & RUN else ():
+                last = chunk.start + found.start()
+                engine.on_code(self._refuse_draw, last - 2, last)  # prefixes may come first
 
     @property
     def cpu(self) -> Cpu:
@@ -490,6 +498,15 @@ class Machine:
         self.engine.set(access.text.removeprefix("rdpid "), self.cpu.rdmsr(IA32_TSC_AUX))
         self.engine.set("rip", pc + access.size)
         return True
+
+    def _refuse_draw(self, address: int) -> None:
+        """Refuse RDRAND and RDSEED, for which the engine takes random numbers of the host."""
+        text = self.decoder.name(address)
+        if text.startswith(("rdrand", "rdseed")):
+            raise self.error(
+                f"invalid instruction {text!r}: the emulated CPU has no RDRAND and RDSEED, as "
+                "CPUID says; build with -march=x86-64"
+            )
 
     def _trap(self, address: int) -> None:
         """Call the function of the target at a trap."""
