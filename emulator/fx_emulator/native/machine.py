@@ -145,8 +145,6 @@ class Machine:
         self.output = bytearray()
         """What the program printed."""
         self.handles = Handles()
-        self.random = Random(target.seed)
-        """What the program draws from."""
         self.keys = itertools.count(1)
         """Numbers of the keys of thread-local values that the program creates."""
         self.explored: list[NativeThread] = []
@@ -355,6 +353,11 @@ class Machine:
             device.rewrite(offset, word)
 
     # --- memory access by the target ---
+
+    def draw(self, at: int, size: int) -> None:
+        """Store random bytes for the current thread, which follow from the target's seed."""
+        assert self.current is not None  # noqa: S101 (it calls)
+        self.store(at, self.current.random.draw(size))
 
     def remember(self, address: int, size: int) -> None:
         """Journal bytes that are about to be overwritten."""
@@ -573,6 +576,7 @@ class Machine:
             thread_pointer=pointer,
             context=self.engine.context(),
             home=cpus[number % len(cpus) if cpu is None else cpu],
+            random=Random(self.target.seed ^ number << 32),
             cpus=cpus,
         )
         self.threads.append(thread)

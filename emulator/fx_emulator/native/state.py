@@ -36,6 +36,7 @@ class _KeptThread:
     depth: tuple[tuple[Context, int], ...]
     split: Any
     wake_ns: int
+    random: int
 
 
 @attrs.define
@@ -199,6 +200,7 @@ class State:
                     tuple(thread.depth),
                     thread.split,
                     thread.wake_ns,
+                    thread.random.state,
                 )
             )
         return Snapshot(
@@ -238,6 +240,7 @@ class State:
             thread.finished, thread.result = each.finished, each.result
             thread.depth, thread.split = list(each.depth), each.split
             thread.wake_ns = each.wake_ns
+            thread.random.state = each.random
         self.learned, self.heard = list(kept.learned), list(kept.heard)
         self.contents.restored()
         while len(self._undo) > kept.versions:
