@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -145,8 +144,8 @@ class Machine:
         self.output = bytearray()
         """What the program printed."""
         self.handles = Handles()
-        self.keys = itertools.count(1)
-        """Numbers of the keys of thread-local values that the program creates."""
+        self.keys = 0
+        """Number of the last key of thread-local values that the program created."""
         self.explored: list[NativeThread] = []
         """The threads that all explorations of the program share."""
         self.observer: Callable[[int], None] | None = None
@@ -611,6 +610,7 @@ class Machine:
     def _reset_tls(self, thread: NativeThread) -> None:
         file, pointer = self.file, thread.thread_pointer
         begin = pointer - self.tls_size
+        thread.specific.clear()
         self.space.write(begin, file.tls.ljust(file.tls_size, b"\0"))
         self.space.write_word(pointer, pointer)
         self.space.write_word(pointer + 16, pointer)

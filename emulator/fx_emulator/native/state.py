@@ -37,6 +37,7 @@ class _KeptThread:
     split: Any
     wake_ns: int
     random: int
+    specific: dict[int, int]
 
 
 @attrs.define
@@ -60,6 +61,7 @@ class Snapshot:
     heap: Any
     order: Any
     output: int
+    keys: int
     extra: Any = None
 
 
@@ -201,6 +203,7 @@ class State:
                     thread.split,
                     thread.wake_ns,
                     thread.random.state,
+                    dict(thread.specific),
                 )
             )
         return Snapshot(
@@ -221,6 +224,7 @@ class State:
             heap=machine.heap.snapshot(),
             order=machine.order.snapshot() if machine.order is not None else None,
             output=len(machine.output),
+            keys=machine.keys,
         )
 
     def restore(self, kept: Snapshot) -> None:
@@ -241,6 +245,7 @@ class State:
             thread.depth, thread.split = list(each.depth), each.split
             thread.wake_ns = each.wake_ns
             thread.random.state = each.random
+            thread.specific = dict(each.specific)
         self.learned, self.heard = list(kept.learned), list(kept.heard)
         self.contents.restored()
         while len(self._undo) > kept.versions:
@@ -258,3 +263,4 @@ class State:
         if machine.order is not None:
             machine.order.restore(kept.order)
         del machine.output[kept.output :]
+        machine.keys = kept.keys

@@ -159,6 +159,18 @@ def test_a_thread_draws_the_same_in_every_schedule(program: NativeProgram) -> No
     assert len(set(*found)) == 2
 
 
+def test_values_of_keys_are_of_one_schedule(program: NativeProgram) -> None:
+    memory = program.target.vmo("out", 4096)
+    found = set()
+    for _ in range(2):
+        threads = [program.entry("claims", memory, me) for me in (0, 1)]
+        report = explore(
+            threads, lambda image: found.add(struct.unpack_from("<2Q", image)), crash=False
+        )
+        assert report.ok, report
+    assert found <= {(1101, 1102), (1102, 1101)}
+
+
 def test_explorations_leave_no_trace(program: NativeProgram) -> None:
     memory = program.target.vmo("out", 4096)
     found: list[set[tuple[int, ...]]] = []
