@@ -40,6 +40,7 @@ __all__ = [
     "named_values",
     "parse",
     "parse_document",
+    "parse_target",
 ]
 
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
@@ -165,6 +166,15 @@ def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = 
     if reading.faults or scenario is None:
         raise ScenarioError(reading.faults, path=None if path is None else str(path))
     return scenario
+
+
+def parse_target(given: Mapping[str, Any], host: Host) -> Device:
+    """Convert what a scenario may say under ``[target]``. Raises ScenarioError with all faults."""
+    reading = _ScenarioReader(host)
+    found = list(reading.devices({TARGET: dict(given)}))
+    if reading.faults:
+        raise ScenarioError(reading.faults)
+    return found[0]
 
 
 class _ScenarioReader:
