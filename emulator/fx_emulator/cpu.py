@@ -34,8 +34,10 @@ _MASK_64 = (1 << 64) - 1
 _MASK_32 = (1 << 32) - 1
 _NS = 1_000_000_000
 _VENDOR = b"fxemulator86"
-_CPUS = 1 << 12
-"""Number of CPUs that TSC_AUX can identify."""
+MOST_CPUS = 1 << 12
+"""Most CPUs of a processor: those that TSC_AUX can tell apart."""
+MOST_NODE = _MASK_32 >> 12
+"""Greatest number of a node in TSC_AUX."""
 _HALTING = 2
 """First C-state in which a counter that is not nonstop stops; C1 only halts the core."""
 
@@ -238,18 +240,16 @@ class Processor:
     """The CPUs by number."""
 
     def __attrs_post_init__(self) -> None:
-        if not 1 <= self.number <= _CPUS:
-            raise CpuError(f"invalid number of CPUs {self.number}: must be 1 to {_CPUS}")
+        if not 1 <= self.number <= MOST_CPUS:
+            raise CpuError(f"invalid number of CPUs {self.number}: must be 1 to {MOST_CPUS}")
         if self.frequency < 1 or self.step < 1 or self.read_cost_ns < 0:
             raise CpuError(
                 f"invalid counter: frequency {self.frequency} Hz, step {self.step} ticks, read "
                 f"cost {self.read_cost_ns} ns: frequency and step must be at least 1, the cost "
                 "not negative"
             )
-        if any(not 0 <= node <= _MASK_32 >> 12 for node in self.nodes):
-            raise CpuError(
-                f"invalid nodes {list(self.nodes)}: each must be 0 to {_MASK_32 >> 12:#x}"
-            )
+        if any(not 0 <= node <= MOST_NODE for node in self.nodes):
+            raise CpuError(f"invalid nodes {list(self.nodes)}: each must be 0 to {MOST_NODE:#x}")
         if self.crystal is not None:
             _check_crystal(self.frequency, self.crystal)
         zeros = (0,) * self.number

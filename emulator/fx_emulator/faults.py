@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 import attrs
 
 from fx_emulator.errors import Crash, EmulatorError
+from fx_emulator.memory import WORD
 
 __all__ = [
     "BitFlip",
@@ -88,7 +89,7 @@ class TornWrite:
 class BitFlip:
     """Flip bit ``bit`` of a stored word: of store number ``store``, or of each store to ``offset``.
 
-    With both, flip it only if that store goes to that byte offset.
+    With both, flip it only if that store goes to that byte offset, a multiple of 8.
     """
 
     device: ClassVar[str] = "memory"
@@ -100,6 +101,8 @@ class BitFlip:
     def __attrs_post_init__(self) -> None:
         if self.store is None and self.offset is None:
             raise EmulatorError("a bit flip needs a store, an offset, or both")
+        if self.offset is not None and self.offset % WORD:
+            raise EmulatorError(f"invalid offset {self.offset}: must be a multiple of {WORD}")
 
     def __call__(self, offset: int, value: int, number: int) -> int:
         """Return the word that reaches the memory."""

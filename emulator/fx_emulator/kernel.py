@@ -70,12 +70,13 @@ class Random:
     """Pseudo-random numbers (SplitMix64), equal on every machine and version for the same seed."""
 
     def __init__(self, seed: int) -> None:
-        self._state = seed & _MASK
+        self.state = seed & _MASK
+        """What the next numbers follow from."""
 
     def word(self) -> int:
         """Return the next 64 bits."""
-        self._state = (self._state + 0x9E3779B97F4A7C15) & _MASK
-        mixed = self._state
+        self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        mixed = self.state
         mixed = ((mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9) & _MASK
         mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & _MASK
         return mixed ^ mixed >> 31

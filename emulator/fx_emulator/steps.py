@@ -5,6 +5,7 @@ Only this module, ``native_steps`` and ``plugin`` import fxframework; the emulat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from fractions import Fraction
 from typing import Any
@@ -14,13 +15,13 @@ import attrs
 from fx_emulator import faults
 from fx_emulator import kernel as k
 from fx_emulator.clock import VirtualClock
-from fx_emulator.cpu import Tsc
+from fx_emulator.cpu import MOST_CPUS, MOST_NODE, Tsc
 from fx_emulator.errors import Crash, EmulatorError
-from fx_emulator.memory import Memory
+from fx_emulator.memory import WORD, Memory
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.target import Target
 from fx_emulator.trace_buffer import HEADER_BYTES, MODES, PAGE, TraceEngine
-from fx_emulator.vmo import Vmo
+from fx_emulator.vmo import MOST_BYTES, Vmo
 from fxframework.kit.steps import Duration, Outcome, Run, parameter
 from fxframework.model.target import Program, SchedulerListener
 
@@ -225,7 +226,7 @@ class Machine:
 class TargetDevice:
     """The machine. Its scheduler follows the scenario's seed."""
 
-    cpus: int = parameter(4, help="how many CPUs there are", least=1)
+    cpus: int = parameter(4, help="how many CPUs there are", least=1, most=MOST_CPUS)
     frequency: int = parameter(
         2_596_120_000, help="ticks a second of their time-stamp counters", least=1
     )
@@ -235,7 +236,9 @@ class TargetDevice:
     offsets: list[int] = parameter(
         factory=list, help="for each CPU the ticks that its counter begins with"
     )
-    nodes: list[int] = parameter(factory=list, help="for each CPU its NUMA node")
+    nodes: list[int] = parameter(
+        factory=list, help="for each CPU its NUMA node", least=0, most=MOST_NODE
+    )
     read_cost: Duration = parameter(
         Duration(0), help="virtual time that a read of a counter takes", least=0
     )
@@ -305,7 +308,7 @@ def open_provider(given: TraceProvider, run: Run, name: str) -> TraceEngine:
 class VmoDevice:
     """A memory object."""
 
-    size: int = parameter(4096, help="bytes, rounded up to pages of 4096", least=0)
+    size: int = parameter(4096, help="bytes, rounded up to pages of 4096", least=0, most=MOST_BYTES)
     resizable: bool = parameter(False, help="whether its size may change")
 
 
@@ -407,7 +410,12 @@ class CpuPstate:
     """Change the frequency of a core."""
 
     cpu: int = parameter(help="the CPU", least=0, below="cpus")
-    ratio: float = parameter(help="of the base frequency")
+    ratio: float = parameter(help="of the base frequency, 0.001 or more")
+
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError for a ratio that rounds to 0, or is not finite."""
+        if not 0.001 <= self.ratio < math.inf:
+            raise ValueError(f"invalid ratio {self.ratio}: must be 0.001 or more")
 
     def do(self, run: Run) -> Outcome:
         """Set the ratio of a core, rounded to thousandths."""
@@ -533,12 +541,16 @@ class FaultBitFlip:
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     bit: int = parameter(help="the bit, 0 to 63", least=0, most=63)
     store: int | None = parameter(None, help="of this store, from here on and from 0", least=0)
-    offset: int | None = parameter(None, help="of each store to this byte", least=0)
+    offset: int | None = parameter(
+        None, help="of each store to this byte, a multiple of 8", least=0
+    )
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError where neither store nor offset is given."""
+        """Raise ValueError without store and offset, and for an offset within a word."""
         if self.store is None and self.offset is None:
             raise ValueError("give `store`, `offset`, or both")
+        if self.offset is not None and self.offset % WORD:
+            raise ValueError(f"invalid offset {self.offset}: must be a multiple of {WORD}")
 
     def do(self, run: Run) -> Outcome:
         """Arm the fault."""

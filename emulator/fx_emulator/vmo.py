@@ -23,6 +23,9 @@ PAGE = 4096
 FIRST_KOID = 1024
 """The first koid that the kernel assigns."""
 
+MOST_BYTES = 1 << 32
+"""Most bytes of a VMO, if nothing else is said."""
+
 _WORD = 8
 _PAGE_BITS = 12
 _NAME_BYTES = 31
@@ -239,7 +242,7 @@ class Vmo:
         *,
         name: str = "",
         resizable: bool = False,
-        max_size: int = 1 << 32,
+        max_size: int = MOST_BYTES,
         koids: Iterator[int] | None = None,
         log: bool = False,
     ) -> Self:
@@ -261,7 +264,7 @@ class Vmo:
         *,
         name: str = "",
         resizable: bool = False,
-        max_size: int = 1 << 32,
+        max_size: int = MOST_BYTES,
         koids: Iterator[int] | None = None,
     ) -> Self:
         """Create a VMO over a memory of whole pages, which another process may map.
@@ -494,7 +497,7 @@ class Vmo:
         *,
         name: str | None = None,
         resizable: bool = False,
-        max_size: int = 1 << 32,
+        max_size: int = MOST_BYTES,
     ) -> Self:
         """Return a child with the current bytes; later stores into either do not affect the other.
 

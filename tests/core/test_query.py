@@ -148,6 +148,17 @@ def test_rows_are_lines_of_json() -> None:
     assert done.stdout.splitlines() == [b'{"n":1,"s":"a"}', b'{"n":2,"s":"b"}']
 
 
+def test_lines_of_json_have_every_value() -> None:
+    query = (
+        "select sum(n) as s, 'nan'::double as x, ['-inf'::double] as y, 1.50::decimal(4, 2) as d,"
+        " {'b': unhex('00ff')} as z, interval 2 day as i"
+        " from (values (18446744073709551615::ubigint), (1)) t(n)"
+    )
+    done = run_cli("sql", "--json", str(TRACE), query)
+    sums = b'"s":18446744073709551616,"x":"NaN","y":["-Infinity"]'
+    assert done.stdout == b'{%s,"d":1.50,"z":{"b":"00ff"},"i":[0,2,0]}\n' % sums
+
+
 def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:
     done = run_cli("sql", str(TRACE), "select count(*) as n from slices")
     assert (done.exit_code, done.stdout) == (0, b"n\n17296\n")

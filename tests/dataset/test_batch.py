@@ -107,6 +107,17 @@ def test_the_pool_gives_the_same_bytes_and_the_command_names_what_failed(
     assert (again.exit_code, "--resume" in again.stderr) == (1, True)
 
 
+def test_the_command_names_the_losses_of_a_capture_and_with_v_all_findings(tmp_path: Path) -> None:
+    # A header, a reserved block, and three bytes.
+    data = b"\0\2\2\0INSP" + bytes(8) + b"\0\1" + bytes(14) + b"cut"
+    (tmp_path / "cut.inspect").write_bytes(data)
+    for flags in ((), ("-v",)):
+        out = tmp_path / f"dataset{len(flags)}"
+        done = run_cli(*flags, "batch", tmp_path / "cut.inspect", "--out", out, "--jobs", "1")
+        assert (done.exit_code, "FXI0013 ×1" in done.stderr) == (3, True)
+        assert ("FXI0102" in done.stderr) == bool(flags)
+
+
 def test_dask_gives_the_same_bytes(
     fleet: tuple[Path, list[Path]], whole: tuple[Path, Any], tmp_path: Path
 ) -> None:

@@ -132,6 +132,7 @@ def test_a_buffer_is_full_for_so_many_records():
         lambda: TornWrite(0, 8),
         lambda: BitFlip(bit=1),
         lambda: BitFlip(bit=64, store=0),
+        lambda: BitFlip(bit=0, offset=12),
         lambda: BitFlip(bit=0, store=-1),
         lambda: DropDatagram(-1),
         lambda: FullBuffer(-1),

@@ -24,6 +24,7 @@ from fxframework.testing.cli import run_cli
 
 Faults = Callable[..., dict[str, str]]
 RUN = '[[step]]\ndo = "target.run"\n'
+VMO = '[device.m]\nkind = "vmo"\n'
 PROVIDER = '[device.app]\nkind = "trace_provider"\n'
 
 
@@ -116,6 +117,39 @@ def thread(script: str) -> str:
             '[[step]]\ndo = "target.archive"\nas = "a"\n' * 2,
             "step[1].as",
             "the output 'a' already exists",
+        ),
+        (
+            "".join(f'[[step]]\ndo = "target.archive"\nas = "{name}"\n' for name in ("a/b", "a")),
+            "step[1].as",
+            "'a' and 'a/b': a file is not a folder",
+        ),
+        ('[[step]]\ndo = "target.archive"\nas = ""\n', "step[0].as", "within the output folder"),
+        (
+            PROVIDER + '[[step]]\ndo = "fault.bit_flip"\ndevice = "app"\nbit = 1\noffset = 12\n',
+            "step[0]",
+            "must be a multiple of 8",
+        ),
+        ("[target]\ncpus = 4097\n" + RUN, "target.cpus", "4096 or less"),
+        ("[target]\ncpus = 2\nnodes = [0, -1]\n" + RUN, "target.nodes[1]", "0 or more"),
+        (VMO + "size = 4_294_967_297\n" + RUN, "device.m.size", "4294967296 or less"),
+        (
+            VMO + '[[step]]\ndo = "inspect.start"\ndevice = "m"\nversion = 3\n',
+            "step[0].version",
+            "2 or less",
+        ),
+        (
+            VMO + '[[step]]\ndo = "inspect.start"\ndevice = "m"\nmax_size = 134_217_729\n',
+            "step[0].max_size",
+            "134217728 or less",
+        ),
+        (
+            VMO + '[[step]]\ndo = "xray.start"\nrecorder = "m"\nbuffer_size = 127\n',
+            "step[0].buffer_size",
+            "128 or more",
+        ),
+        *(
+            (f'[[step]]\ndo = "cpu.pstate"\ncpu = 0\nratio = {ratio}\n', "step[0]", "0.001 or more")
+            for ratio in ("0", "0.0009", "nan", "inf")
         ),
         (
             '[[step]]\ndo = "trace.replay"\ncapture = "none.fxt"\nas = "a"\n',
@@ -339,7 +373,10 @@ def test_what_is_no_duration(value: object) -> None:
         nanoseconds(value)
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/../b", "/a", "a\\b", "./a"])
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "a/../b", "/a", "a\\b", "./a", "a/", "a//b", "a\0b", "report.json"],
+)
 def test_what_cannot_name_an_output(name: str) -> None:
     assert output_fault(name)
 

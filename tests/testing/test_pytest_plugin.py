@@ -88,6 +88,31 @@ def test_every_fixture(tmp_path: Path) -> None:
     assert "step[1] golden.compare" in said
 
 
+def test_the_mark_of_a_target_takes_what_a_scenario_does(tmp_path: Path) -> None:
+    test = """
+        import pytest
+
+
+        @pytest.mark.emulated_target(start="2s", cpus=2, offsets=[0, -5])
+        def test_texts(emulated_target):
+            assert emulated_target.clock.monotonic_ns() == 2 * 10**9
+
+
+        @pytest.mark.emulated_target(cpu=2)
+        def test_faults(emulated_target):
+            pass
+
+
+        @pytest.mark.emulated_target(4)
+        def test_position(emulated_target):
+            pass
+    """
+    said = run(tmp_path, test=test)
+    assert "1 passed, 2 errors" in said, said
+    assert "target.cpu: there is no such parameter" in said
+    assert "named parameters, such as emulated_target(seed=1)" in said
+
+
 def test_a_run_that_does_not_use_it_imports_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

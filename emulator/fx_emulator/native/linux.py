@@ -342,7 +342,7 @@ class Linux:
     @_call(318)
     def draw(self, at: int, size: int) -> int:
         """getrandom: store bytes drawn from the target's seed."""
-        self.machine.store(at, self.machine.random.draw(min(size, 4096)))
+        self.machine.draw(at, min(size, 4096))
         return min(size, 4096)
 
     @_call(60)

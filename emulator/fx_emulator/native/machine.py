@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -69,6 +69,9 @@ _FEATURES_ECX = 1 << 0 | 1 << 9 | 1 << 13 | 1 << 23
 """SSE3, SSSE3, CMPXCHG16B, POPCNT."""
 _EXTENDED_EDX = 1 << 11 | 1 << 20 | 1 << 29
 """SYSCALL, NX, long mode."""
+
+_DRAWS = re.compile(rb"\x0f\xc7[\xf0-\xff]")
+"""Bytes of RDRAND and RDSEED, behind their prefixes; RDPID has them, too."""
 
 _INTERRUPTS = {
     0: "division by zero, or a quotient that is too large",
@@ -141,10 +144,8 @@ class Machine:
         self.output = bytearray()
         """What the program printed."""
         self.handles = Handles()
-        self.random = Random(target.seed)
-        """What the program draws from."""
-        self.keys = itertools.count(1)
-        """Numbers of the keys of thread-local values that the program creates."""
+        self.keys = 0
+        """Number of the last key of thread-local values that the program created."""
         self.explored: list[NativeThread] = []
         """The threads that all explorations of the program share."""
         self.observer: Callable[[int], None] | None = None
@@ -352,6 +353,11 @@ class Machine:
 
     # --- memory access by the target ---
 
+    def draw(self, at: int, size: int) -> None:
+        """Store random bytes for the current thread, which follow from the target's seed."""
+        assert self.current is not None  # noqa: S101 (it calls)
+        self.store(at, self.current.random.draw(size))
+
     def remember(self, address: int, size: int) -> None:
         """Journal bytes that are about to be overwritten."""
         if self.journal is not None:
@@ -428,6 +434,10 @@ class Machine:
         engine.on_instruction("rdtscp", self._rdtscp)
         engine.on_instruction("cpuid", self._cpuid)
         engine.on_instruction("syscall", self._syscall)
+        for chunk in self.file.chunks:
+            for found in _DRAWS.finditer(chunk.data) if chunk.permissions & RUN else ():
+                last = chunk.start + found.start()
+                engine.on_code(self._refuse_draw, last - 2, last)  # prefixes may come first
 
     @property
     def cpu(self) -> Cpu:
@@ -490,6 +500,15 @@ class Machine:
         self.engine.set(access.text.removeprefix("rdpid "), self.cpu.rdmsr(IA32_TSC_AUX))
         self.engine.set("rip", pc + access.size)
         return True
+
+    def _refuse_draw(self, address: int) -> None:
+        """Refuse RDRAND and RDSEED, for which the engine takes random numbers of the host."""
+        text = self.decoder.name(address)
+        if text.startswith(("rdrand", "rdseed")):
+            raise self.error(
+                f"invalid instruction {text!r}: the emulated CPU has no RDRAND and RDSEED, as "
+                "CPUID says; build with -march=x86-64"
+            )
 
     def _trap(self, address: int) -> None:
         """Call the function of the target at a trap."""
@@ -556,6 +575,7 @@ class Machine:
             thread_pointer=pointer,
             context=self.engine.context(),
             home=cpus[number % len(cpus) if cpu is None else cpu],
+            random=Random(self.target.seed ^ number << 32),
             cpus=cpus,
         )
         self.threads.append(thread)
@@ -590,6 +610,7 @@ class Machine:
     def _reset_tls(self, thread: NativeThread) -> None:
         file, pointer = self.file, thread.thread_pointer
         begin = pointer - self.tls_size
+        thread.specific.clear()
         self.space.write(begin, file.tls.ljust(file.tls_size, b"\0"))
         self.space.write_word(pointer, pointer)
         self.space.write_word(pointer + 16, pointer)

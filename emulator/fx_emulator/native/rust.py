@@ -70,7 +70,8 @@ def error_text(machine: Any, number: int, at: int, size: int) -> int:
 
 def key_create(machine: Any, at: int, _destructor: int) -> int:
     """Create a thread-local key."""
-    machine.store(at, next(machine.keys).to_bytes(4, "little"))
+    machine.keys += 1
+    machine.store(at, machine.keys.to_bytes(4, "little"))
     return 0
 
 

@@ -36,6 +36,8 @@ class _KeptThread:
     depth: tuple[tuple[Context, int], ...]
     split: Any
     wake_ns: int
+    random: int
+    specific: dict[int, int]
 
 
 @attrs.define
@@ -59,6 +61,7 @@ class Snapshot:
     heap: Any
     order: Any
     output: int
+    keys: int
     extra: Any = None
 
 
@@ -199,6 +202,8 @@ class State:
                     tuple(thread.depth),
                     thread.split,
                     thread.wake_ns,
+                    thread.random.state,
+                    dict(thread.specific),
                 )
             )
         return Snapshot(
@@ -219,6 +224,7 @@ class State:
             heap=machine.heap.snapshot(),
             order=machine.order.snapshot() if machine.order is not None else None,
             output=len(machine.output),
+            keys=machine.keys,
         )
 
     def restore(self, kept: Snapshot) -> None:
@@ -238,6 +244,8 @@ class State:
             thread.finished, thread.result = each.finished, each.result
             thread.depth, thread.split = list(each.depth), each.split
             thread.wake_ns = each.wake_ns
+            thread.random.state = each.random
+            thread.specific = dict(each.specific)
         self.learned, self.heard = list(kept.learned), list(kept.heard)
         self.contents.restored()
         while len(self._undo) > kept.versions:
@@ -255,3 +263,4 @@ class State:
         if machine.order is not None:
             machine.order.restore(kept.order)
         del machine.output[kept.output :]
+        machine.keys = kept.keys

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from fx_emulator.cpu import Cpu
+from fx_emulator.kernel import Random
 from fx_emulator.native.engine import Context
 from fx_emulator.native.space import Region
 
@@ -40,6 +41,8 @@ class NativeThread:
     context: Context
     home: Cpu
     """The CPU of a thread that the kernel does not schedule."""
+    random: Random
+    """What it draws from, so that its draws do not depend on those of other threads."""
     thread: Any = None
     """The kernel's thread (``fx_emulator.kernel.Thread``), or None."""
     cpus: Any = ()

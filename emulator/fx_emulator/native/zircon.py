@@ -330,7 +330,7 @@ def leave(_machine: Any, code: int) -> None:
 
 def cprng_draw(machine: Any, buffer: int, size: int) -> None:
     """Store bytes drawn from the target's seed."""
-    machine.store(buffer, machine.random.draw(size))
+    machine.draw(buffer, size)
 
 
 ZIRCON: Table = {

@@ -78,8 +78,9 @@ def _report(session: Session, entry: Entry) -> None:
         error.code = why.code
         session.screen.error(error, stops=False)
     elif entry.outcome == LOSSES:
-        codes = ", ".join(f"{code} ×{count:,}" for code, count in entry.findings.items())
-        session.screen.note(f"{entry.file}: data was lost ({codes}); `fxf verify` lists where")
+        session.screen.losses(
+            entry.file, entry.findings, lambda code: session.host.rule(code)[0].severity
+        )
     else:
         session.screen.detail(f"{entry.file}: {amount(sum(entry.rows.values()), 'row')}")
 

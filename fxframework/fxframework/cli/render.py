@@ -10,7 +10,7 @@ import itertools
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -204,16 +204,15 @@ class Screen:
 
             self.say("".join(traceback.format_exception(error)).rstrip())
 
-    def losses(self, capture: Capture) -> None:
+    def losses(
+        self, name: str, counts: Mapping[str, int], severity: Callable[[str], Severity]
+    ) -> None:
         """Print in one line that data was lost, with counts by code; with -v, of all findings."""
-        found = capture.diagnostics
         least = Severity.INFO if self.settings.verbose else Severity.DATA_LOSS
-        counts = {
-            code: count for code, count in found.counts.items() if found.severity(code) >= least
-        }
+        counts = {code: count for code, count in counts.items() if severity(code) >= least}
         text = ", ".join(f"{code} ×{count:,}" for code, count in sorted(counts.items()))
         self.note(
-            f"{capture.name}: {amount(sum(counts.values()), 'finding')}, data was lost ({text}); "
+            f"{name}: {amount(sum(counts.values()), 'finding')}, data was lost ({text}); "
             "`fxf verify` lists them"
         )
 

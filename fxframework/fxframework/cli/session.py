@@ -324,5 +324,5 @@ class Session:
         found = capture.diagnostics
         if found.worst is None or found.worst < Severity.DATA_LOSS:
             return ExitCode.OK
-        self.screen.losses(capture)
+        self.screen.losses(capture.name, found.counts, found.severity)
         return ExitCode.FINDINGS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import decimal
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
+from fxframework.kit.json_fields import special_double
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +118,7 @@ def _show(session: Session, result: pa.Table) -> None:
     if session.settings.json:
         for batch in result.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
-                screen.write(screen.json_line(row))
+                screen.write(screen.json_line(_json_value(row)))
         return
     names = [printable(name) for name in result.column_names]
     if not screen.out_is_terminal:
@@ -134,6 +136,25 @@ def _rows(result: pa.Table) -> Iterator[list[str]]:
     for batch in result.to_batches(max_chunksize=4096):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield [_cell(value) for value in row]
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value for JSON, as ``fxf cat --json`` shows it: bytes are hex, numbers exact."""
+    match value:
+        case float():
+            return special_double(value) or value
+        case bytes():
+            return value.hex()
+        case decimal.Decimal():
+            import orjson
+
+            return orjson.Fragment(str(value))
+        case dict():
+            return {key: _json_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_json_value(item) for item in value]
+        case _:
+            return value
 
 
 def _cell(value: Any) -> str:

@@ -37,6 +37,8 @@ Duration = NewType("Duration", int)
 Status = Literal["ok", "failed", "skipped"]
 NAMES = ("device", "capture", "output", "input", "file")
 """What a text can name; an ``input`` is an output or a device, a ``file`` an existing file."""
+REPORT = "report.json"
+"""The report beside the outputs, without durations, so that it is reproducible."""
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -62,8 +64,11 @@ def nanoseconds(value: object) -> Duration:
 def output_fault(name: str) -> str:
     """Return why an output cannot have this name; the empty string if it can."""
     path = PurePosixPath(name)
-    if not name or path.is_absolute() or "\\" in name or {".", ".."} & set(name.split("/")):
+    plain = str(path) == name and not {"\\", "\0"} & set(name)
+    if not plain or path.is_absolute() or {".", ".."} & set(name.split("/")):
         return f"an output is named by a path within the output folder, not {name!r}"
+    if name == REPORT:
+        return f"{name!r} is the name of the report beside the outputs"
     return ""
 
 

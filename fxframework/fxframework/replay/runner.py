@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import FxError, MissingExtraError, UsageError, WriteRefusedError
-from fxframework.kit.steps import Outcome, Run
+from fxframework.kit.steps import REPORT, Outcome, Run
 from fxframework.replay.report import Report, StepReport
 from fxframework.replay.scenario import TARGET, Device, Scenario, Step, load
 
@@ -22,8 +22,6 @@ __all__ = ["GOLDEN", "opened", "prepare", "replay"]
 
 GOLDEN = ".golden"
 """Suffix of the folder of golden files beside a scenario."""
-REPORT = "report.json"
-"""The report in the output folder, without durations, so that it is reproducible."""
 
 
 def replay(

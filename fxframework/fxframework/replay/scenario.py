@@ -40,6 +40,7 @@ __all__ = [
     "named_values",
     "parse",
     "parse_document",
+    "parse_target",
 ]
 
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
@@ -165,6 +166,15 @@ def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = 
     if reading.faults or scenario is None:
         raise ScenarioError(reading.faults, path=None if path is None else str(path))
     return scenario
+
+
+def parse_target(given: Mapping[str, Any], host: Host) -> Device:
+    """Convert what a scenario may say under ``[target]``. Raises ScenarioError with all faults."""
+    reading = _ScenarioReader(host)
+    found = list(reading.devices({TARGET: dict(given)}))
+    if reading.faults:
+        raise ScenarioError(reading.faults)
+    return found[0]
 
 
 class _ScenarioReader:
@@ -367,6 +377,10 @@ class _ScenarioReader:
                     self.fault(place, fault)
                 elif value in known[makes]:
                     self.fault(place, f"the {makes} {value!r} already exists")
+                elif makes == "output":
+                    within = [each for each in known[makes] if _is_within(each, value)]
+                    if within:
+                        self.fault(place, f"{value!r} and {within[0]!r}: a file is not a folder")
                 made.append((makes, value))
         for makes, value in made:
             known[makes].add(value)
@@ -401,8 +415,13 @@ def named_values(parameters: Any) -> Iterator[tuple[attrs.Attribute[Any], str]]:
             continue
         value = getattr(parameters, field.name)
         for each in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(each, str) and each:
+            if isinstance(each, str) and (each or field.default is attrs.NOTHING):
                 yield field, each
+
+
+def _is_within(a: str, b: str) -> bool:
+    """Return whether one of two outputs would be in a folder with the name of the other."""
+    return a.startswith(f"{b}/") or b.startswith(f"{a}/")
 
 
 # --- Conversion of TOML values to objects ------------------------------------------------------

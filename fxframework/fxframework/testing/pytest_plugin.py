@@ -54,15 +54,19 @@ def emulated_target(request: pytest.FixtureRequest) -> Iterator[Any]:
     """
     from fxframework.host import default_host
     from fxframework.kit.steps import Run
+    from fxframework.replay.scenario import ScenarioError, parse_target
 
     mark = request.node.get_closest_marker("emulated_target")
+    if mark is not None and mark.args:
+        pytest.fail("emulated_target takes named parameters, such as emulated_target(seed=1)")
     given = {} if mark is None else dict(mark.kwargs)
     host = default_host()
-    kind = host.devices.get("target")
-    if kind is None or kind.parameters is None:
-        pytest.fail("no plugin has a device kind 'target'; `fxf plugins` lists what is installed")
     run = Run(name=request.node.name, host=host, seed=given.pop("seed", 0))
-    machine = kind.open(kind.parameters()(**given), run, "target")
+    try:
+        target = parse_target(given, host)
+    except ScenarioError as error:
+        pytest.fail(str(error))
+    machine = target.kind.open(target.parameters, run, target.name)
     yield machine.target
     machine.close()
 

@@ -765,6 +765,17 @@ LINKS_NOT_FOLLOWED = Rule(
     ours="The links stay, with the state `not expanded`. Reported once.",
     remedy="Give the folder that has the trees' files with -o links=FOLDER.",
 )
+LINKED_TREE_DAMAGED = Rule(
+    "FXI0606",
+    DATA_LOSS,
+    "the tree of a link has lost data",
+    "docs, Inspect: From blocks to tables",
+    "The tree of a link can be read in full.",
+    detail="its content is {value!r}",
+    readers="As of any file: Rust refuses the tree (LinkParseFailure), C++ drops values silently.",
+    ours="What is sound of the tree is joined.",
+    remedy="`fxf verify` of that file lists what was lost.",
+)
 
 # --- what writers report ---
 

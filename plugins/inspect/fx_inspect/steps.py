@@ -11,8 +11,11 @@ from typing import Any, Self
 
 import attrs
 
+from fx_inspect.format import MAX_VERSION, MAX_VMO
 from fx_inspect.read.snapshot import Snapshot
+from fx_inspect.write.arrays import StringArray
 from fx_inspect.write.nodes import Node
+from fx_inspect.write.values import StringProperty
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError, UsageError, did_you_mean
 from fxframework.kit import workload
@@ -187,6 +190,16 @@ def tree_of(run: Run, device: str) -> Tree:
 ActionContext = workload.ActionContext[Tree]
 
 
+def _given(stage: ActionContext, content: Content, *, texts: bool) -> Any:
+    """Return a value in the current round; ``"{i}"`` alone is a number, or one of ``texts``."""
+    value = content.value
+    if not texts:
+        return stage.value(value)
+    if isinstance(value, list):
+        return [_given(stage, Content(each), texts=True) for each in value]
+    return stage.text(value) if isinstance(value, str) else value
+
+
 @attrs.frozen
 class Create:
     """Create a value."""
@@ -197,7 +210,8 @@ class Create:
 
     def do(self, stage: ActionContext) -> None:
         """Create the value."""
-        content = None if self.value is None else Content(stage.value(self.value.value))
+        texts = self.kind in {"string", "string_array"}
+        content = None if self.value is None else Content(_given(stage, self.value, texts=texts))
         _create(stage.writer, stage.text(self.create), self.kind, content)
 
 
@@ -211,8 +225,10 @@ class Set:
 
     def do(self, stage: ActionContext) -> None:
         """Set the value."""
+        path = stage.text(self.set)
         slot = [] if self.slot is None else [self.slot]
-        stage.writer.call(stage.text(self.set), "set", *slot, stage.value(self.value.value))
+        texts = isinstance(stage.writer.value(path), StringProperty | StringArray)
+        stage.writer.call(path, "set", *slot, _given(stage, self.value, texts=texts))
 
 
 @attrs.frozen
@@ -332,9 +348,9 @@ class _OfValue(_OfDevice):
 class InspectStart(_OfDevice):
     """Begin the tree of a VMO."""
 
-    version: int = parameter(2, help="of the format: 0, 1 or 2", least=0)
+    version: int = parameter(2, help="of the format: 0, 1 or 2", least=0, most=MAX_VERSION)
     max_size: int | None = parameter(
-        None, help="bytes that it may grow to, where the VMO does", least=0
+        None, help="bytes that it may grow to, where the VMO does", least=0, most=MAX_VMO
     )
     growth: str = parameter("step", help="how it grows", choices=("step", "double"))
 

@@ -18,6 +18,7 @@ from fx_xray.format import (
     BufferExtents,
     CallArgument,
     NewBuffer,
+    WallTime,
     XrayRecord,
 )
 from fx_xray.write.encoder import RecordEncoder
@@ -54,7 +55,9 @@ class XrayStart:
         most=wire.FDR_VERSIONS[-1],
     )
     buffer_size: int = parameter(
-        wire.BUFFER_BYTES, help="bytes of a buffer of a thread, 128 or more", least=0
+        wire.BUFFER_BYTES,
+        help="bytes of a buffer of a thread, 128 or more",
+        least=wire.SMALLEST_BUFFER,
     )
     buffers: int | None = parameter(
         None, help="how many buffers there are; if not given, as many as fit", least=1
@@ -307,31 +310,47 @@ class _Piece:
 def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
     """Return all records of a trace in the order of writing, in which buffers interleave.
 
-    Within a buffer it is the order of the file, even where counters of CPUs differ. A record
-    without a time has that of the record before it; before the first one, that of the first.
+    Within a buffer it is the order of the file, and the buffers of a thread follow one another by
+    their wall times, even where counters of CPUs differ. A record without a time has that of the
+    record before it; before the first one of a buffer, that of the first.
     """
     encoder = RecordEncoder(form)
-    found: list[_Piece] = []
-    block: list[_Piece] = []
-
-    def close() -> None:
-        latest = next((piece.ns for piece in block if piece.ns is not None), None)
-        for piece in block:
-            if latest is not None:
-                piece.ns = latest = max(latest, piece.ns or 0)
-        found.extend(block)
-        block.clear()
-
+    blocks: list[list[_Piece]] = [[]]
     for record in records:
-        if form == BASIC_FORM or isinstance(record, BufferExtents | NewBuffer):
-            begun = block and isinstance(block[-1].record, BufferExtents)
-            if not (begun and isinstance(record, NewBuffer)):
-                close()
+        begins = form == BASIC_FORM or isinstance(record, BufferExtents | NewBuffer)
+        begun = blocks[-1] and isinstance(blocks[-1][-1].record, BufferExtents)
+        if begins and not (begun and isinstance(record, NewBuffer)):
+            blocks.append([])
         ns = getattr(record, "ns", None)
-        block.append(_Piece(record.offset, ns, encoder.encode(record), record))
-    close()
+        blocks[-1].append(_Piece(record.offset, ns, encoder.encode(record), record))
+    blocks.sort(key=_wall_time)
+    latest: dict[tuple[int, int], int] = {}
+    """The time of the last record of each thread."""
+    for block in blocks:
+        now = next((piece.ns for piece in block if piece.ns is not None), None)
+        if now is None:
+            continue
+        thread = _thread_of(block)
+        now = max(now, latest.get(thread, now))
+        for piece in block:
+            piece.ns = now = max(now, piece.ns or 0)
+        latest[thread] = now
+    found = [piece for block in blocks for piece in block]
     found.sort(key=lambda piece: -1 if piece.ns is None else piece.ns)
     return found
+
+
+def _wall_time(block: list[_Piece]) -> tuple[int, int]:
+    """Return the wall time of a buffer; zeros without one, as in basic mode."""
+    records = (piece.record for piece in block)
+    wall = next((record for record in records if isinstance(record, WallTime)), None)
+    return (0, 0) if wall is None else (wall.seconds, wall.micros)
+
+
+def _thread_of(block: list[_Piece]) -> tuple[int, int]:
+    """Return process and thread of a buffer, or of a record of basic mode."""
+    timed = next(piece.record for piece in block if piece.ns is not None)
+    return getattr(timed, "process", None) or 0, getattr(timed, "thread", None) or 0
 
 
 def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:

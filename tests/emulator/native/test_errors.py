@@ -43,6 +43,8 @@ def line_of(text: str) -> int:
         ("breakpoint", "INT3"),
         ("avx512", "the emulated CPU has no AVX-512; build with -march=x86-64"),
         ("avx2", "the emulated CPU has no AVX; build with -march=x86-64"),
+        ("draw", "'rdrand rax': the emulated CPU has no RDRAND and RDSEED"),
+        ("draw_word", "'rdseed r9w': the emulated CPU has no RDRAND and RDSEED"),
         ("privileged", "the target has no Linux"),
         ("halt", "HLT, a privileged instruction"),
         ("call_abort", r"abort\(\) was called"),

@@ -143,6 +143,34 @@ def test_explore_tries_the_signal_everywhere(program: NativeProgram) -> None:
     assert run("careless", schedule=found.schedule).failure.image == found.image
 
 
+def test_a_thread_draws_the_same_in_every_schedule(program: NativeProgram) -> None:
+    memory = program.target.vmo("out", 4096)
+    threads = [program.entry("draws", memory, me) for me in (0, 1)]
+    found = set()
+    for options in ({}, {"random": range(5)}, {"schedule": "1 0"}):
+        report = explore(
+            threads,
+            lambda image: found.add(struct.unpack_from("<2Q", image)),
+            crash=False,
+            **options,
+        )
+        assert report.ok, report
+    assert len(found) == 1
+    assert len(set(*found)) == 2
+
+
+def test_values_of_keys_are_of_one_schedule(program: NativeProgram) -> None:
+    memory = program.target.vmo("out", 4096)
+    found = set()
+    for _ in range(2):
+        threads = [program.entry("claims", memory, me) for me in (0, 1)]
+        report = explore(
+            threads, lambda image: found.add(struct.unpack_from("<2Q", image)), crash=False
+        )
+        assert report.ok, report
+    assert found <= {(1101, 1102), (1102, 1101)}
+
+
 def test_explorations_leave_no_trace(program: NativeProgram) -> None:
     memory = program.target.vmo("out", 4096)
     found: list[set[tuple[int, ...]]] = []

@@ -227,6 +227,32 @@ def test_what_was_deleted_can_be_made_anew(host: Host) -> None:
     assert replay(parse(HEAD + text, host), host=host).ok
 
 
+def test_rounds_are_texts_where_texts_belong(run: Callable[..., Report], tmp_path: Path) -> None:
+    body = [
+        {"create": "n{i}", "value": "{i}"},
+        {"create": "s{i}", "value": "{i}", "kind": "string"},
+        {"create": "t{i}", "value": ["{i}", "x"], "kind": "string_array"},
+        {"set": "text", "value": "{i}"},
+        {"set": "texts", "value": "{i}", "slot": 1},
+    ]
+    script = [{"loop": 2, "as": "i", "body": body}]
+    report = run(
+        [
+            step("create", "text", value="a"),
+            step("create", "texts", value=["a", "b"]),
+            step("thread", process="p", thread="t", script=script),
+            'do = "target.run"',
+            SNAPSHOT,
+        ]
+    )
+    properties = result(report, tmp_path)["properties"]
+    found = {name: value for each in properties for name, value in [each.values()]}
+    assert found == {
+        "text": "1", "texts": ["a", "1"], "n0": 0, "n1": 1, "s0": "0", "s1": "1",
+        "t0": ["0", "x"], "t1": ["1", "x"],
+    }  # fmt: skip
+
+
 def test_values_without_room_are_told(run: Callable[..., Report]) -> None:
     report = run(
         [

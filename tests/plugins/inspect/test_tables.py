@@ -308,6 +308,19 @@ def test_a_link_that_leads_nowhere_stays(
     assert paths(capture) == ["root"]
 
 
+def test_losses_in_the_tree_of_a_link_are_reported_at_the_link() -> None:
+    damaged = linking(("under", "b-1", 1), value=2) + b"cut"
+    odd = b"".join((HEADER[:8], struct.pack("<Q", 1), HEADER[16:]))
+    main = linking(("lazy", "a-0", 0), ("more", "a-0", 1), ("odd", "c-2", 0))
+    capture = linked(main, {"a-0": damaged, "b-1": linking(value=3), "c-2": odd})
+    assert [row["int"] for row in rows(capture)] == [0, 2, 3, 2, 3]
+    links = rows(capture, "inspect_links")
+    assert {row["state"] for row in links} == {"expanded"}
+    assert [(found.code, found.offset) for found in capture.diagnostics] == [
+        ("FXI0606", row["offset"]) for row in links[:2]
+    ]  # a copy during a change is a warning of its own file
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [

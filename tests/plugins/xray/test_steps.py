@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -304,6 +305,29 @@ def test_a_trace_may_go_to_a_recorder(run: Runner, tmp_path: Path, form: str) ->
     assert not facts["refused"]
     first = min(item[2] for item in entered)
     assert first == 2000 * 2_596_120_000 // 10**9 or form == "xray"
+
+
+@pytest.mark.parametrize("form", ["xray", "xray-basic"])
+def test_the_calls_of_a_thread_keep_their_order_where_its_counter_goes_back(
+    run: Runner, tmp_path: Path, form: str
+) -> None:
+    counter = Counter(tsc=10**9)
+    writer: Any = BasicWriter(counter, threshold_us=0)
+    if form == "xray":
+        walls = itertools.count()
+        options: dict[str, Any] = {"buffer_size": 256, "clock": lambda: next(walls)}
+        writer = FdrWriter(counter, threshold_us=0, **options)
+    recorder = writer.thread(7)
+    for number in range(1, 30):
+        if number == 15:
+            counter.tsc, counter.cpu = 1000, 1
+        counter.tsc += 10
+        with recorder.call(number):
+            counter.tsc += 1
+    report = anew(run, tmp_path, writer.log(), 'recorder = "r"')
+    assert not report.steps[1].facts["refused"]
+    found = [item for each in blocks_of(report.outputs["b.xray"]) for item in each.items]
+    assert [item[1] for item in found if item[0] == "enter"] == list(range(1, 30))
 
 
 def test_the_example_holds(host: Host) -> None:

@@ -24,8 +24,9 @@ from fx_inspect.read import tables
 from fx_inspect.read.batches import TreeRows, paths
 from fx_inspect.read.first_pass import RawColumns, arranged, tree_order
 from fx_inspect.read.order import TreeOrder
-from fxframework.errors import FxError
+from fxframework.errors import FxError, Severity
 from fxframework.io.source import Source
+from fxframework.kit.scanned import listed_notes
 from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import TextColumn
@@ -103,6 +104,8 @@ class _Follower:
         self.depth = int(request.options.get("link_depth", 16))
         self.known: dict[str, Mapping[str, Table] | str] = {}
         """The tables of a tree, or the state of the link, by content."""
+        self.damaged: set[str] = set()
+        """Contents of the links to trees of which data was lost."""
         own = self._tables(tree)
         rows = sum(map(len, own.values()))
         self.room = max(MOST_ROWS, MOST_TIMES * rows)
@@ -148,6 +151,8 @@ class _Follower:
                 self.diagnostics.add(_FINDINGS[state], origin["offset"], value=wanted)
             else:
                 state = EXPANDED
+                if wanted in self.damaged:
+                    self.diagnostics.add(rules.LINKED_TREE_DAMAGED, origin["offset"], value=wanted)
                 above = int(part.numbers[node])
                 named = name if disposition == CHILD else None
                 found.append(self._enter(reached, above, named, (*part.contents, wanted), origin))
@@ -208,6 +213,9 @@ class _Follower:
             return "not readable"
         if not source.size or raw.header() is None:
             return "not readable"
+        notes = listed_notes(raw.notes, rules.RULES)
+        if any(note.rule.severity >= Severity.DATA_LOSS for note in notes):
+            self.damaged.add(wanted)
         return found
 
     def _given(self, wanted: str) -> Any:

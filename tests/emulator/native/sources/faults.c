@@ -19,6 +19,8 @@ void breakpoint(void) { __asm__ volatile("int3"); }
 int divide(int a, int b) { return a / b; }
 void avx512(void) { __asm__ volatile(".byte 0x62,0xf1,0x7c,0x48,0x58,0xc0"); }  // vaddps %zmm0, %zmm0, %zmm0
 void avx2(void) { __asm__ volatile(".byte 0xc5,0xfd,0xfe,0xc0"); }              // vpaddd %ymm0, %ymm0, %ymm0
+void draw(void) { __asm__ volatile(".byte 0x48,0x0f,0xc7,0xf0" ::: "rax"); }      // rdrand %rax
+void draw_word(void) { __asm__ volatile(".byte 0x66,0x41,0x0f,0xc7,0xf9" ::: "r9"); }  // rdseed %r9w
 void privileged(void) { __asm__ volatile("syscall" ::: "rcx", "r11", "memory"); }
 void halt(void) { __asm__ volatile("hlt"); }
 void call_abort(void) { abort(); }

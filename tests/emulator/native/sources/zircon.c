@@ -24,6 +24,7 @@ status zx_handle_duplicate(handle, uint32_t, handle *);
 status zx_socket_write(handle, uint32_t, const void *, uint64_t, uint64_t *);
 status zx_nanosleep(int64_t);
 int64_t zx_deadline_after(int64_t);
+void zx_cprng_draw(void *, uint64_t);
 handle zx_thread_self(void);
 handle zx_process_self(void);
 void zx_thread_exit(void);
@@ -63,6 +64,24 @@ int make(uint32_t *out) {
 }
 
 int fixed_size(handle vmo) { return zx_vmo_set_size(vmo, 8192); }
+
+int pthread_key_create(uint32_t *, void (*)(void *));
+int pthread_setspecific(uint32_t, const void *);
+void *pthread_getspecific(uint32_t);
+
+// Count the threads that have no value of the key 1, or of a new one.
+void claims(volatile uint64_t *out, int at) {
+  uint32_t fresh;
+  pthread_key_create(&fresh, 0);
+  out[at] = fresh + 100 * !pthread_getspecific(1) + 1000 * !pthread_getspecific(fresh);
+  pthread_setspecific(1, "mine");
+}
+
+void draws(volatile uint64_t *out, int at) {
+  uint64_t drawn;
+  zx_cprng_draw(&drawn, sizeof(drawn));
+  out[at] = drawn;
+}
 
 int koids(uint64_t *out, handle vmo) {
   uint64_t info[4], actual;
