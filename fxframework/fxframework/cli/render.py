@@ -122,7 +122,7 @@ class Screen:
         """Return a line of JSON."""
         import orjson
 
-        line = orjson.dumps(row)
+        line = orjson.dumps(row, default=_json_value)
         return (json_escaped(line) if self.out_is_terminal else line) + b"\n"
 
     def paint(self, text: str, **style: Any) -> str:
@@ -274,6 +274,19 @@ def _json_pieces(document: Mapping[str, Any]) -> Iterator[bytes]:
             opening = b","
         yield b"[]" if opening == b"[" else b"\n  ]"
     yield b"\n}\n"
+
+
+def _json_value(value: Any) -> Any:
+    """Return what stands in JSON for a value of a query: bytes in hex, exact decimal numbers."""
+    from decimal import Decimal
+
+    import orjson
+
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return orjson.Fragment(format(value, "f"))
+    return str(value)
 
 
 def _indented(value: Any) -> bytes:
