@@ -773,5 +773,6 @@ def limits_of(given: Mapping[str, Any]) -> Limits:
     try:
         return Limits(**values)
     except ValueError as error:
-        name = next(name for name, value in values.items() if value is not None and value < 0)
-        raise UsageError(f"option {name} cannot be negative", remedy="0 means no limit") from error
+        name = next(name for name, value in values.items() if value is not None and not value >= 0)
+        wrong = "cannot be negative" if values[name] < 0 else "must be a number"
+        raise UsageError(f"option {name} {wrong}", remedy="0 means no limit") from error

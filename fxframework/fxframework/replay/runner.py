@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fxframework.errors import FxError, MissingExtraError, UsageError, WriteRefusedError
 from fxframework.kit.steps import Outcome, Run
 from fxframework.replay.report import Report, StepReport
-from fxframework.replay.scenario import TARGET, Device, Scenario, Step, load
+from fxframework.replay.scenario import MAX_SEED, TARGET, Device, Scenario, Step, load
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -51,6 +51,10 @@ def replay(
         host = default_host()
     if not isinstance(scenario, Scenario):
         scenario = load(Path(scenario), host)
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise UsageError(
+            f"a seed of {seed} is out of range", remedy=f"give a number from 0 to {MAX_SEED}"
+        )
     own_seed = seed is None or seed == scenario.seed
     if update_golden and not own_seed:
         raise UsageError(
