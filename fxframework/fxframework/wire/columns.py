@@ -190,7 +190,8 @@ class Rows:
         if isinstance(source, Text) and source.entry is not None:
             return "text of", source.entry.table
         if source is not None:
-            return "integer"
+            unsigned = isinstance(source, Number | Computed) and not source.signed
+            return "unsigned" if unsigned and source.nbits == 64 else "integer"
         return ("constant", self.constants[name]) if name in self.constants else None
 
     def schema(self, others: TableSchema | None) -> TableSchema:
