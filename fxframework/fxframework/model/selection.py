@@ -50,10 +50,6 @@ def _several(given: Any) -> tuple[Any, ...]:
     return (given,) if isinstance(given, str | int) else tuple(given)
 
 
-def _criterion() -> Any:
-    return attrs.field(default=(), converter=_several)
-
-
 @attrs.frozen(kw_only=True)
 class Selection:
     """A part of a capture: a time range; threads, processes, categories, functions; or logs.
@@ -73,35 +69,35 @@ class Selection:
     """The earliest time, included."""
     stop_ns: int | None = None
     """The end of the time range, excluded."""
-    threads: tuple[str, ...] = _criterion()
+    threads: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Threads, by name, id or ``pid/tid``."""
-    processes: tuple[str, ...] = _criterion()
+    processes: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Processes, by name or pid."""
-    categories: tuple[str, ...] = _criterion()
+    categories: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Categories, by name."""
-    functions: tuple[str, ...] = _criterion()
+    functions: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Names of slices."""
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
     """Logs of at least this severity: a byte, or the name of a level (else UsageError)."""
-    tags: tuple[str, ...] = _criterion()
+    tags: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs that have one of these tags."""
-    exclude_tags: tuple[str, ...] = _criterion()
+    exclude_tags: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs that have none of these tags."""
-    components: tuple[str, ...] = _criterion()
+    components: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs of components whose moniker or URL contains one of these."""
-    filters: tuple[str, ...] = _criterion()
+    filters: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs whose message, moniker or URL contains one of these."""
-    excludes: tuple[str, ...] = _criterion()
+    excludes: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs whose message, moniker and URL contain none of these."""
     case_sensitive: bool = False
     """Whether case matters in these criteria."""
     kernel: bool = False
     """Logs of the kernel: their component, or a tag, is ``klog``."""
-    pids: tuple[int, ...] = _criterion()
+    pids: tuple[int, ...] = attrs.field(default=(), converter=_several)
     """Logs of these processes."""
-    tids: tuple[int, ...] = _criterion()
+    tids: tuple[int, ...] = attrs.field(default=(), converter=_several)
     """Logs of these threads."""
 
     @property

@@ -395,6 +395,15 @@ EXPORTER = [
           '        batch = batch.select(batch.array("thread") < 2)\n'
           '        ts = batch.array("ts").tolist()\n',
           "row .* of (slices|instants) of generated"),
+    Fault("equal lines are written once", "exporter", "lines.py",
+          "        for time, length, code in zip(ts, dur, codes, strict=True):\n",
+          "        for time, length, code in dict.fromkeys(zip(ts, dur, codes, strict=True)):\n",
+          "without row .* of (slices|instants) of generated"),
+    *(Fault(f"names are {what}", "exporter", "lines.py", "name.replace(", f"name{change}.replace(",
+            "instants.name is not written whole: long texts")
+      for what, change in (("cut to 100 bytes", "[:100]"), ("written in small letters", ".lower()"))),
+    Fault("lengths of 32 bits", "exporter", "lines.py", "(time, length, name", "(time, length & 0xFFFFFFFF, name",
+          "slices.dur is not written whole: numbers"),
     Fault("it crashes where there is nothing", "exporter", "lines.py",
           'raise WriteRefusedError("there are no events", path=capture.name)',
           "raise IndexError(self._rows)", "IndexError"),
