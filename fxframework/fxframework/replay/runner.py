@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fxframework.errors import FxError, MissingExtraError, UsageError, WriteRefusedError
+from fxframework.errors import (
+    FxError,
+    MissingExtraError,
+    OutputError,
+    UsageError,
+    WriteRefusedError,
+)
 from fxframework.kit.steps import Outcome, Run
 from fxframework.replay.report import Report, StepReport
 from fxframework.replay.scenario import MAX_SEED, TARGET, Device, Scenario, Step, load
@@ -108,12 +114,20 @@ def prepare(out: Path, *, force: bool = False) -> Path:
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
-    """Write a file of a folder atomically, without the compression of a Sink."""
+    """Write a file of a folder atomically, without the compression of a Sink.
+
+    Raises OutputError if it cannot be written; nothing of it is left behind.
+    """
     path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
-    part.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise OutputError(error, path=str(path)) from error
 
 
 @contextlib.contextmanager
