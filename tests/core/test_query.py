@@ -156,7 +156,8 @@ def test_rows_are_lines_of_json() -> None:
         ("{'b': '\\x01\\xff'::blob}", b'{"b":"01ff"}'),
         ("interval 3 day", b'"MonthDayNano(months=0, days=3, nanoseconds=0)"'),
         ("map {1: 2}", b"[[1,2]]"),
-        ("'nan'::double", b"null"),
+        ("'nan'::double", b'"NaN"'),
+        ("[{'x': '-inf'::float}, {'x': 1.5::float}]", b'[{"x":"-Infinity"},{"x":1.5}]'),
     ],
 )  # fmt: skip
 def test_a_value_of_any_type_is_json(value: str, text: bytes) -> None:

@@ -14,6 +14,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
+from fxframework.kit.json_fields import special_double
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +118,7 @@ def _show(session: Session, result: pa.Table) -> None:
     if session.settings.json:
         keys = _keys(result.column_names)
         for row in _rows(result):
-            screen.write(screen.json_line(dict(zip(keys, row, strict=True))))
+            screen.write(screen.json_line(dict(zip(keys, map(_json, row), strict=True))))
         return
     names = [printable(name) for name in result.column_names]
     if not screen.out_is_terminal:
@@ -145,6 +146,15 @@ def _rows(result: pa.Table) -> Iterator[tuple[Any, ...]]:
                     "OUT.parquet",
                 ) from None
         yield from zip(*columns, strict=True)
+
+
+def _json(value: Any) -> Any:
+    """Return a value with the names of doubles that JSON lacks in their place."""
+    if isinstance(value, float):
+        return special_double(value) or value
+    if isinstance(value, dict):
+        return {key: _json(item) for key, item in value.items()}
+    return list(map(_json, value)) if type(value) in (list, tuple) else value
 
 
 def _keys(names: Sequence[str]) -> list[str]:
