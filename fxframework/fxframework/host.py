@@ -216,7 +216,8 @@ class Host:
                 plugin = load()
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
             if self._admit(known):
-                self._fail(known, f"cannot be imported: {one_line(error)}", fatal=True)
+                remedy = f"; {error.remedy}" if isinstance(error, FxError) and error.remedy else ""
+                self._fail(known, f"cannot be imported: {one_line(error)}{remedy}", fatal=True)
             return known
         return self.register(
             plugin, name=known.name, distribution=known.distribution, version=known.version

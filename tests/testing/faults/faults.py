@@ -237,6 +237,8 @@ READER = [
     Fault("a column without a prefix", "reader", "reader.py",
           'Column("pulse_end"', 'Column("finish", "i8", "nothing"), Column("pulse_end"',
           "column slices.finish has no prefix"),
+    Fault("codes of another format", "reader", "plugin.py", 'f"PUL{number:04}"', 'f"FXT{number:04}"',
+          "rule FXT0001 has a code of the format trace"),
     Fault("a rule that says nothing", "reader", "plugin.py",
           'ours="It is kept as it is."', 'ours=""', "rule PUL0001 has no ours"),
     Fault("a default of another type", "reader", "plugin.py",
