@@ -277,7 +277,7 @@ def _json_pieces(document: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def _json_value(value: Any) -> Any:
-    """Return what stands in JSON for a value of a query: bytes in hex, exact decimal numbers."""
+    """Return the JSON form of a value of a query: bytes in hex, exact decimal numbers."""
     from decimal import Decimal
 
     import orjson
