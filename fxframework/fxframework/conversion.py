@@ -630,7 +630,7 @@ def _salvage_writer(host: Host, capture: Capture, out: str) -> Writer:
     preferred = preferred_writer(host, fitting, capture) if fitting else None
     if preferred is not None:
         return preferred
-    suffixes = ", ".join(suffix for writer in possible for suffix in writer.suffixes)
+    suffixes = ", ".join(dict.fromkeys(each for writer in possible for each in writer.suffixes))
     remedy = f"{capture.format} captures can be salvaged into files of: {suffixes or 'no format'}"
     if not found:
         raise UsageError(f"no format has the suffix of {out!r}", remedy=remedy)

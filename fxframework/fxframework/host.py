@@ -21,9 +21,10 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from mmap import mmap
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import pluggy
@@ -70,8 +71,8 @@ __all__ = ["Host", "Input", "Plugin", "PluginFailure", "default_host", "limits_o
 T = TypeVar("T")
 GROUP = PROJECT
 """The entry-point group."""
-Input = str | os.PathLike[str] | bytes | bytearray | memoryview
-"""An input: a path, ``-``, a URI, or bytes."""
+Input = str | os.PathLike[str] | bytes | bytearray | memoryview | mmap | IO[bytes]
+"""An input: a path, ``-``, a URI, bytes, or a file that is open in binary mode."""
 
 
 @attrs.frozen(kw_only=True)
@@ -215,7 +216,8 @@ class Host:
                 plugin = load()
         except Exception as error:  # noqa: BLE001 (code of plugins; listed)
             if self._admit(known):
-                self._fail(known, f"cannot be imported: {one_line(error)}", fatal=True)
+                remedy = f"; {error.remedy}" if isinstance(error, FxError) and error.remedy else ""
+                self._fail(known, f"cannot be imported: {one_line(error)}{remedy}", fatal=True)
             return known
         return self.register(
             plugin, name=known.name, distribution=known.distribution, version=known.version
@@ -706,7 +708,7 @@ def _shared_host(stamp: object) -> Host:
 def open(
     what: Input, format: str | None = None, *, strict: bool = False, **options: Any
 ) -> Capture:
-    """Open a capture: a path, ``-`` for standard input, or bytes.
+    """Open a capture: a path, ``-`` for standard input, bytes, or a file open in binary mode.
 
     ``format`` names the reader, which is otherwise detected; ``options`` are the reader's and
     the limits. Raises what ``Host.open`` raises; use the capture as a context manager.
@@ -773,5 +775,6 @@ def limits_of(given: Mapping[str, Any]) -> Limits:
     try:
         return Limits(**values)
     except ValueError as error:
-        name = next(name for name, value in values.items() if value is not None and value < 0)
-        raise UsageError(f"option {name} cannot be negative", remedy="0 means no limit") from error
+        name = next(name for name, value in values.items() if value is not None and not value >= 0)
+        wrong = "cannot be negative" if values[name] < 0 else "must be a number"
+        raise UsageError(f"option {name} {wrong}", remedy="0 means no limit") from error

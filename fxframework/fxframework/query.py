@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -94,13 +95,26 @@ class Queries(abc.ABC):
     def _run(self, query: str) -> pa.Table:
         import pyarrow as pa
 
-        try:
+        def run() -> pa.Table:
             result = self._connection.sql(query)
-            return _plain_sums(pa.table({}) if result is None else result.to_arrow_table())
+            return pa.table({}) if result is None else result.to_arrow_table()
+
+        try:
+            return _plain_sums(self._interruptibly(run))
         except self._duckdb.BinderException:
             raise
         except self._duckdb.Error as error:
             raise self._refused(query, error) from None
+
+    def _interruptibly(self, run: Callable[[], pa.Table]) -> pa.Table:
+        """Run a query in another thread: neither Ctrl-C nor limits interrupt it in this one."""
+        with ThreadPoolExecutor(1) as threads:
+            result = threads.submit(run)
+            try:
+                return result.result()
+            except KeyboardInterrupt:
+                self._connection.interrupt()
+                raise
 
     def _refused(self, query: str, error: Exception) -> UsageError:
         try:

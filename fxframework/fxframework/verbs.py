@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from mmap import mmap
+from typing import TYPE_CHECKING, Any, cast
 
 from fxframework.conversion import check_options, plan, plan_salvage
 from fxframework.errors import UsageError, did_you_mean
@@ -28,8 +29,8 @@ __all__ = ["compare", "convert", "diff", "predict", "reference_of", "salvage", "
 
 EXPLAINED = "`fxf verify` lists findings, and `fxf explain CODE` says what other readers do"
 
-SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, Capture)
-"""Types of a single input."""
+SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, mmap, Capture)
+"""Types of a single input, beside open files."""
 BY = {
     "record": ("record",),
     "entry": ("entry",),
@@ -61,7 +62,7 @@ def convert(
     Raises UsageError for unknown targets and options, and for captures that the target does not
     accept; UnreadableError, NoReaderError; WriteRefusedError if the output cannot be written.
     """
-    several = [inputs] if isinstance(inputs, SINGLE) else list(inputs)
+    several = _listed(inputs)
     if not several:
         raise UsageError("convert needs at least one input", remedy="give a path or a capture")
     with contextlib.ExitStack() as stack:
@@ -173,7 +174,7 @@ def sql(
     from fxframework.dataset.query import DatasetQueries, is_dataset
     from fxframework.query import Database, Queries
 
-    several = [captures] if isinstance(captures, SINGLE) else list(captures)
+    several = _listed(captures)
     if not several:
         raise UsageError("sql needs at least one capture", remedy="give a path or a capture")
     with contextlib.ExitStack() as stack:
@@ -268,12 +269,18 @@ def _several(what: Input | Capture | Iterable[Input | Capture]) -> list[Input | 
     from fxframework.dataset.inputs import expand
 
     found: list[Input | Capture] = []
-    for one in [what] if isinstance(what, SINGLE) else list(what):
+    for one in _listed(what):
         if isinstance(one, str | os.PathLike):
             found += [item.file for item in expand([os.fspath(one)])]
         else:
             found.append(one)
     return found
+
+
+def _listed(given: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
+    """Return the inputs, of which there may be one."""
+    single = isinstance(given, SINGLE) or hasattr(given, "read")
+    return [cast("Input | Capture", given)] if single else list(cast("Iterable[Any]", given))
 
 
 def _host(capture: Capture) -> Host:

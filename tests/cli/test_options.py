@@ -200,3 +200,23 @@ def test_what_help_does_not_list_says_why(folder: Path, monkeypatch: pytest.Monk
     done = run_cli("info", "boot.fxt", "--since", "1s")
     assert done.exit_code == ExitCode.USAGE
     assert "processes whole captures" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("watch", "--interval", "nan", "busy.inspect"), "'nan' is not a number"),
+        (("watch", "--interval", "1e300", "busy.inspect"), "is not in the range"),
+        (("compare", "--threshold", "nan", "boot.fxt", "boot-2.fxt"), "'nan' is not a number"),
+        (("stack", "--min-percent", "nan", "boot.fxt"), "'nan' is not a number"),
+        (("-f", "trace:boot.fxt", "boot.fxt"), "-f takes the name of a format"),
+    ],
+)
+def test_what_an_option_cannot_be_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(folder)
+    done = run_cli(*arguments)
+    assert done.exit_code == ExitCode.USAGE
+    assert done.stderr.startswith("error[FXF0005]: ")
+    assert message in done.stderr

@@ -407,6 +407,7 @@ def test_options_reach_the_reader_typed_and_limits_reach_the_request(host: Host)
         ({"max_string": True}, "takes an integer"),
         ({"max_string": "many"}, "takes an integer, not 'many'"),
         ({"max_string": -1}, "cannot be negative"),
+        ({"max_time": "nan"}, "option max_time must be a number"),
     ],
 )
 def test_options_that_do_not_fit_are_usage_errors(

@@ -148,15 +148,45 @@ def test_rows_are_lines_of_json() -> None:
     assert done.stdout.splitlines() == [b'{"n":1,"s":"a"}', b'{"n":2,"s":"b"}']
 
 
-def test_lines_of_json_have_every_value() -> None:
-    query = (
-        "select sum(n) as s, 'nan'::double as x, ['-inf'::double] as y, 1.50::decimal(4, 2) as d,"
-        " {'b': unhex('00ff')} as z, interval 2 day as i"
-        " from (values (18446744073709551615::ubigint), (1)) t(n)"
-    )
-    done = run_cli("sql", "--json", str(TRACE), query)
-    sums = b'"s":18446744073709551616,"x":"NaN","y":["-Infinity"]'
-    assert done.stdout == b'{%s,"d":1.50,"z":{"b":"00ff"},"i":[0,2,0]}\n' % sums
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (f"{(1 << 127) - 1}::hugeint", f"{(1 << 127) - 1}".encode()),
+        ("sum(18446744073709551615::ubigint)", b"18446744073709551615"),
+        ("[1.5::decimal(10, 2)]", b"[1.50]"),
+        ("{'b': '\\x01\\xff'::blob}", b'{"b":"01ff"}'),
+        ("interval 3 day", b'{"months":0,"days":3,"nanoseconds":0}'),
+        ("map {1: 2}", b"[[1,2]]"),
+        ("'nan'::double", b'"NaN"'),
+        ("[{'x': '-inf'::float}, {'x': 1.5::float}]", b'[{"x":"-Infinity"},{"x":1.5}]'),
+    ],
+)  # fmt: skip
+def test_a_value_of_any_type_is_json(value: str, text: bytes) -> None:
+    done = run_cli("sql", "--json", str(TRACE), f"select {value} as v, 1 as v")
+    assert done.stdout == b'{"v":' + text + b',"v#2":1}\n', done.stderr
+
+
+def test_a_value_that_cannot_be_shown_or_written_names_its_column(tmp_path: Path) -> None:
+    for options in ((), ("--json",)):
+        done = run_cli("sql", *options, str(TRACE), "select 1 as a, '290000-01-01'::date as late")
+        assert done.exit_code == 2
+        assert "error[FXF0005]: a value of the column 'late' cannot be shown" in done.stderr
+    for suffix in ("csv", "parquet"):
+        out = tmp_path / f"a.{suffix}"
+        done = run_cli("sql", str(TRACE), "select interval 1 day as a", "-o", str(out))
+        assert done.exit_code == 1
+        assert f"error[FXF0002]: a .{suffix} file cannot hold this result" in done.stderr
+        assert not out.exists()
+
+
+def test_a_query_ends_where_its_time_does() -> None:
+    endless = "select count(*) from range(1000000000) a, range(1000) b"
+    done = subprocess.run(
+        [sys.executable, "-m", "fxframework.cli", "sql", "--max-time", "1", str(TRACE), endless],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[FXF0003]: the work took longer than max_time=1 seconds")
 
 
 def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import mmap
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -150,12 +153,19 @@ def test_no_input() -> None:
 
 # --- every verb takes every kind of input --------------------------------------------------------
 
+
+def mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
 GIVEN: dict[str, Callable[[Path], Any]] = {
     "str": str,
     "Path": Path,
     "bytes": Path.read_bytes,
     "bytearray": lambda path: bytearray(path.read_bytes()),
     "memoryview": lambda path: memoryview(path.read_bytes()),
+    "mmap": mapped,
     "capture": fxf.open,
 }
 VERBS: dict[str, Callable[[Any, Path], Any]] = {
@@ -185,6 +195,30 @@ def test_a_verb_takes_paths_bytes_and_captures(verb: str, kind: str, tmp_path: P
     if kind == "capture":
         assert given.summary().records  # still open
         given.close()
+
+
+def test_open_files_are_read_from_where_they_are(tmp_path: Path) -> None:
+    expected = BOOT.read_bytes()
+    for file in (BOOT.open("rb"), io.BytesIO(gzip.compress(expected))):
+        with file, fxf.open(file) as capture:
+            assert capture.source.data.tobytes() == expected
+    out = tmp_path / "both.fxt"
+    with BOOT.open("rb") as file:
+        assert fxf.convert(file, out).inputs[0].path == str(BOOT)
+        behind = io.BytesIO(b"12345678" + expected)
+        behind.seek(8)
+        assert fxf.verify(behind) == []
+    with BOOT.open(encoding="latin-1") as text, pytest.raises(UsageError, match="text, not bytes"):
+        fxf.open(text)  # type: ignore[arg-type]
+    with pytest.raises(UnreadableError, match="null"):
+        fxf.open("a\0b")
+
+
+def test_one_value_of_a_criterion_stands_for_itself() -> None:
+    with fxf.open(BOOT) as capture:
+        expected = len(capture.select(fxf.Selection(threads=("main",))).table("slices"))
+        assert len(capture.select(fxf.Selection(threads="main")).table("slices")) == expected > 0
+    assert fxf.Selection(tags="a", pids=1) == fxf.Selection(tags=["a"], pids=[1])
 
 
 @pytest.mark.parametrize("many", MANY)

@@ -196,6 +196,8 @@ def test_resume_converts_what_is_new_changed_or_failed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="other options"):
         fxf.batch(folder, out, jobs=1, resume=True, max_string=10)
     fxf.batch(folder, out, jobs=1, force=True, max_string=10)
+    with pytest.raises(WriteRefusedError, match="not a folder"):
+        fxf.batch(folder, first, jobs=1)
     with pytest.raises(WriteRefusedError, match="already a dataset"):
         fxf.batch(folder, out, jobs=1)
     with pytest.raises(WriteRefusedError, match="nor a dataset"):

@@ -16,6 +16,7 @@ from fxframework.io.pending import scratch_folder
 from fxframework.testing.cli import CliResult, run_cli
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
+SCENARIO = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.toml"
 ROOM = 4096
 """Bytes that a file may have on a full disk."""
 FORMATS = ("trace", "log", "inspect", "xray")
@@ -214,3 +215,21 @@ def test_a_scratch_file_that_does_not_fit_is_told(
     assert result.exit_code == ExitCode.FAILED
     assert result.stderr.startswith("error[FXF0011]: cannot write a temporary file: ")
     assert "gone" in result.stderr
+
+
+def test_a_new_plugin_on_a_full_disk(host: Host, tmp_path: Path) -> None:
+    with full_disk():
+        result = run_cli("new-plugin", "kernel", "beats", "--into", tmp_path, host=host)
+    check_told(result, tmp_path / "fx-beats")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_outputs_of_a_scenario_on_a_full_disk(host: Host, tmp_path: Path) -> None:
+    """The step that makes it fails, and the report lists what is there."""
+    out = tmp_path / "out"
+    with full_disk():
+        result = run_cli("replay", SCENARIO, "--out", out, host=host)
+    assert result.exit_code == ExitCode.FAILED
+    assert "boot.fxt: cannot write: File too large; free some space" in result.text
+    assert result.text.splitlines()[-1].endswith("out: report.json")
+    assert [each.name for each in out.iterdir()] == ["report.json"]

@@ -47,6 +47,10 @@ HOOK = "from fxframework import hookimpl\n@hookimpl\ndef fx_readers():\n    {}\n
 TWICE = "from fxframework.registry import Reader\n    return [Reader(format='x', open=list)] * 2"
 FAULTS = {
     "raises": ("raise KeyError('the pen')", "cannot be imported: KeyError: 'the pen'"),
+    "declares what cannot be": (
+        "from fxframework.plugin import wire\nwire.u8(values={256: 'late'})",
+        "which holds 0 to 255; correct the number, or give the field more bits",
+    ),
     "is not Python": ("def", "cannot be imported: SyntaxError"),
     "exits": ("import sys\nsys.exit(7)", "cannot be imported: EscapeError: SystemExit: 7"),
     "interrupts": ("raise KeyboardInterrupt", "cannot be imported: EscapeError"),

@@ -121,7 +121,13 @@ def test_the_schema(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("good.toml", "--seed", "-1"), ("good.toml", "--since", "1s")]
+    "arguments",
+    [
+        (),
+        ("good.toml", "--seed", "-1"),
+        ("good.toml", "--seed", str(1 << 64)),
+        ("good.toml", "--since", "1s"),
+    ],
 )
 def test_what_makes_no_sense(host: Host, arguments: tuple[str, ...]) -> None:
     assert run_cli("replay", *arguments, host=host).exit_code == 2

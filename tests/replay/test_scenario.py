@@ -260,6 +260,7 @@ def test_threads_and_states_are_of_a_cpu_of_the_target(host: Host, cpu: int) -> 
         ("", "scenario"),
         ("[scenario]\n", "scenario.name"),
         ('[scenario]\nname = "x"\nseed = -1\n', "scenario.seed"),
+        (f'[scenario]\nname = "x"\nseed = {1 << 64}\n', "scenario.seed"),
         ('[scenario]\nname = "x"\nseed = "1"\n', "scenario.seed"),
         ("[scenario]\nname = 3\n", "scenario.name"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fxframework import Host, hookimpl
-from fxframework.errors import ExitCode, UsageError, WriteRefusedError
+from fxframework.errors import ExitCode, OutputError, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.registry import Exporter
 from fxframework.templates import repository
@@ -178,7 +178,7 @@ def test_nothing_is_overwritten(make: str, tmp_path: Path) -> None:
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """The last file cannot be written: a folder of its name is needed for the first."""
-    with pytest.raises(OSError):
+    with pytest.raises(OutputError, match="cannot write"):
         write({"a/b": "first\n", "a": "second\n"}, tmp_path / "fx-beats")
     assert not list(tmp_path.iterdir())
 

@@ -31,6 +31,21 @@ def too_large() -> None:
         b: int = wire.u32()
 
 
+def a_name_of_no_number() -> None:
+    class Base(wire.Record):
+        state: str = wire.u8(values={256: "late"})
+
+
+def a_constant_that_does_not_fit() -> None:
+    class Base(wire.Record):
+        version: int = wire.i8(equals=200)
+
+
+def limits_that_cross() -> None:
+    class Base(wire.Record):
+        level: float = wire.f64(least=2, most=1)
+
+
 def later_length() -> None:
     class Base(wire.Record):
         text: str = wire.text(wire.field("length"))
@@ -235,6 +250,9 @@ CASES: dict[Callable[[], Any], str] = {
     overlapping: "Base.b: overlaps an earlier field",
     outside_of_the_word: "Base.a: bit 32 is not in its word of 4 bytes",
     too_large: "One.b: ends at byte 9 of a record of 8 bytes",
+    a_name_of_no_number: "256 is not a number of the field, which holds 0 to 255",
+    a_constant_that_does_not_fit: "200 is not a number of the field, which holds -128 to 127",
+    limits_that_cross: "least is 2, and most only 1",
     later_length: "Base.text: depends on length, which does not come before it",
     same_kind: r"Two: has the kind \(1,\) of .*One",
     kind_too_large: "One._kind: kind 256 does not fit its field",

@@ -11,7 +11,7 @@ from fxframework.cli import complete
 from fxframework.cli.calls import read_each, write_dot
 from fxframework.cli.filters import place_options
 from fxframework.cli.graph import figure_options
-from fxframework.cli.options import CaptureCommand
+from fxframework.cli.options import CaptureCommand, Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.settings import key_value
@@ -65,7 +65,7 @@ class CompareCommand(CaptureCommand):
 @click.option("--by", default="name", metavar="WHAT",
               help="Compare calls by name, path, process, thread, category, or another column of "
                    "slices; by name.")  # fmt: skip
-@click.option("--threshold", default=5.0, type=click.FloatRange(0, 1000), metavar="PERCENT",
+@click.option("--threshold", default=5.0, type=Number(0, 1000), metavar="PERCENT",
               help="Smaller changes are the same. Default: 5.")  # fmt: skip
 @click.option("--fail-on", multiple=True, metavar="VERDICT",
               help="Exit with status 1 for these verdicts only; none: never. Repeatable, or "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "CaptureCommand",
     "Command",
     "GroupedOption",
+    "Number",
     "WithGlobalOptions",
     "add_global_options",
     "command",
@@ -60,6 +62,19 @@ def _version(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
         ctx.exit()
 
 
+class Number(click.FloatRange):
+    """A number of a range; NaN, which click takes for any, is refused."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number. Raises BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
 class GroupedOption(click.Option):
     """An option listed under a separate title in the help."""
 
@@ -77,7 +92,7 @@ def _global_options() -> list[GroupedOption]:
     option = _global_option
     return [
         option("-f", "--format", metavar="NAME", shell_complete=complete.formats,
-               help="Format of the inputs, not detected; for one input: NAME:PATH."),
+               help="Format of the inputs, not detected; of one input: NAME:PATH in its place."),
         option("-o", "--option", metavar="KEY=VALUE", multiple=True,
                shell_complete=complete.options,
                help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),

@@ -166,6 +166,13 @@ class Session:
         name, colon, path = text.partition(":")
         if colon and name in self.host.readers and not Path(text).exists():
             return name, path
+        name, colon, path = (self.settings.format or "").partition(":")
+        if colon and name in self.host.readers:
+            raise UsageError(
+                f"-f takes the name of a format, not {self.settings.format!r}",
+                remedy=f"give {name}:{path} in place of the file, without -f; -f {name} holds for "
+                "all inputs",
+            )
         return self.settings.format, text
 
     @contextlib.contextmanager

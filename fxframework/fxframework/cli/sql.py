@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import decimal
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,26 +118,46 @@ def _show(session: Session, result: pa.Table) -> None:
     """Print a result: aligned on a terminal, else tab-separated; JSON lines with --json."""
     screen = session.screen
     if session.settings.json:
-        for batch in result.to_batches(max_chunksize=4096):
-            for row in batch.to_pylist():
-                screen.write(screen.json_line(_json_value(row)))
+        keys = _keys(result.column_names)
+        for row in _rows(result):
+            screen.write(screen.json_line(dict(zip(keys, map(_json_value, row), strict=True))))
         return
     names = [printable(name) for name in result.column_names]
     if not screen.out_is_terminal:
         screen.print("\t".join(names))
         for row in _rows(result):
-            screen.print("\t".join(row))
+            screen.print("\t".join(map(_cell, row)))
         return
-    shown = list(_rows(result.slice(0, SHOWN)))
+    shown = [list(map(_cell, row)) for row in _rows(result.slice(0, SHOWN))]
     screen.columns([names, *shown], indent=0)
     if result.num_rows > SHOWN:
         screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; -o OUT.csv writes all of them)")
 
 
-def _rows(result: pa.Table) -> Iterator[list[str]]:
+def _rows(result: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a result. Raises UsageError for a value that Python cannot hold."""
     for batch in result.to_batches(max_chunksize=4096):
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield [_cell(value) for value in row]
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                columns.append(column.to_pylist())
+            except (OverflowError, ValueError) as error:
+                raise UsageError(
+                    f"a value of the column {name!r} cannot be shown: {error}",
+                    remedy="convert it to text in the query, as in ts::varchar, or write it to "
+                    "OUT.parquet",
+                ) from None
+        yield from zip(*columns, strict=True)
+
+
+def _keys(names: Sequence[str]) -> list[str]:
+    """Return the names of columns as keys: of equal names, the second has ``#2``."""
+    counts = Counter[str]()
+    keys = []
+    for name in names:
+        counts[name] += 1
+        keys.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
+    return keys
 
 
 def _json_value(value: Any) -> Any:
@@ -145,14 +167,18 @@ def _json_value(value: Any) -> Any:
             return special_double(value) or value
         case bytes():
             return value.hex()
-        case decimal.Decimal():
+        case Decimal():
             import orjson
 
-            return orjson.Fragment(str(value))
+            return orjson.Fragment(format(value, "f"))
         case dict():
             return {key: _json_value(item) for key, item in value.items()}
+        case tuple() if hasattr(value, "months"):  # an interval
+            return {name: getattr(value, name) for name in ("months", "days", "nanoseconds")}
         case list() | tuple():
             return [_json_value(item) for item in value]
+        case timedelta():
+            return str(value)
         case _:
             return value
 
@@ -167,13 +193,22 @@ def _cell(value: Any) -> str:
 
 def _write(result: pa.Table, out: str, *, force: bool) -> None:
     """Write a result in the format of the suffix. Raises WriteRefusedError for other suffixes."""
+    import pyarrow as pa
+
     from fxframework.exporters.columnar import ROWS, write_arrow, write_csv, write_parquet
     from fxframework.io.sink import Sink
 
     for suffix, write in zip(WRITERS, (write_parquet, write_arrow, write_csv), strict=True):
         if out.endswith(suffix):
-            with Sink.open(out, force=force) as sink:
-                write(result.unify_dictionaries().to_reader(ROWS), sink)
+            try:
+                with Sink.open(out, force=force) as sink:
+                    write(result.unify_dictionaries().to_reader(ROWS), sink)
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+                raise WriteRefusedError(
+                    f"a {suffix} file cannot hold this result: {error}",
+                    path=out,
+                    remedy="convert the column to text in the query, as in ts::varchar",
+                ) from None
             return
     raise WriteRefusedError(
         "results cannot be written with this suffix", path=out, remedy=f"use {', '.join(WRITERS)}"

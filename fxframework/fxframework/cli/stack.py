@@ -10,6 +10,7 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.calls import by_option, finished, length, opened
 from fxframework.cli.filters import place_options
+from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import aligned, amount, printable
@@ -37,7 +38,7 @@ STEP = "  "
 )
 @click.option(
     "--min-percent",
-    type=click.FloatRange(0, 100),
+    type=Number(0, 100),
     default=0.0,
     metavar="P",
     help="Leave out calls with a smaller share of the time. Default: 0.",

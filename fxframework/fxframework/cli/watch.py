@@ -12,6 +12,7 @@ import click
 
 from fxframework.cli import complete
 from fxframework.cli.diff import change_line, entry_line
+from fxframework.cli.options import Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import amount, printable
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.25
 """Default seconds between two snapshots."""
+LONGEST = 86400.0
+"""Most seconds between two snapshots."""
 MARKS = {"added": "+", "removed": "-", "changed": "~"}
 COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
 
@@ -35,7 +38,7 @@ Change = tuple[str, "Entry | None", "Entry | None"]
 @_command(name="watch", short_help="Show how a live capture changes.")
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0),
+    type=Number(min=0, max=LONGEST),
     default=INTERVAL,
     metavar="SECONDS",
     help=f"Seconds between two snapshots. Default: {INTERVAL}.",

@@ -7,6 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -158,6 +159,10 @@ def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict
     options = {name: str(value) for name, value in sorted(recipe.options.items())}
     about = {"fxframework": "dataset", "version": 1, "format": recipe.format, "options": options}
     text = orjson.dumps(about, option=orjson.OPT_APPEND_NEWLINE)
+    if not store.remote and Path(store.path).is_file():
+        raise WriteRefusedError(
+            "not a folder", path=store.root, remedy="name another folder with --out"
+        )
     known = store.read(DATASET)
     if known is None and store.names():
         raise WriteRefusedError(

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from weakref import ref
 
 import attrs
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework import rules
-from fxframework.errors import LimitError, Rule, UnreadableError, readable_name
+from fxframework.errors import LimitError, Rule, UnreadableError, UsageError, readable_name
 from fxframework.io.budget import MEMORY_FLOOR, Budget
 from fxframework.io.limits import Limits
 from fxframework.io.mapping import Mapping
@@ -165,25 +165,27 @@ class Source:
     @classmethod
     def open(
         cls,
-        what: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        what: str | os.PathLike[str] | bytes | bytearray | memoryview | mmap.mmap | IO[bytes],
         *,
         limits: Limits | None = None,
         progress: Progress | None = None,
     ) -> Source:
-        """Open a path, ``-`` (standard input) or bytes; gzip and zstd are unpacked.
+        """Open a path, ``-`` (standard input), bytes or a file; gzip and zstd are unpacked.
 
-        ``progress`` is called while bytes are fetched. Raises UnreadableError if the input cannot
-        be opened, LimitError beyond ``max_unpacked``.
+        A file is read from where it is to its end. ``progress`` is called while bytes are fetched.
+        Raises UnreadableError if the input cannot be opened, LimitError beyond ``max_unpacked``.
         """
         limits = limits or Limits()
-        if isinstance(what, bytes | bytearray | memoryview):
+        if isinstance(what, bytes | bytearray | memoryview | mmap.mmap):
             raw = cls(np.frombuffer(what, np.uint8), name="<bytes>")
-        elif os.fspath(what) == "-":
+        elif hasattr(what, "read") and not isinstance(what, str | os.PathLike):
+            raw = _spool(_pieces(what), _name_of(what), limits, progress)
+        elif (path := os.fspath(cast("str", what))) == "-":
             if sys.stdin is None:
                 raise UnreadableError("standard input is closed", path="<stdin>")
             raw = _spool(_pieces(sys.stdin.buffer), "<stdin>", limits, progress)
         else:
-            raw = _from_path(Path(what), limits, progress)
+            raw = _from_path(Path(path), limits, progress)
         return raw.unpack(limits, progress)
 
     def unpack(self, limits: Limits, progress: Progress | None = None) -> Source:
@@ -229,6 +231,10 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
                 source = _spool(_pieces(file), name, limits, progress, option=option)
                 source.path = path if stat.S_ISREG(status.st_mode) else None
                 return source
+    except ValueError as error:  # a null character in the name
+        raise UnreadableError(
+            f"cannot open: {error}", path=name, remedy="check the path"
+        ) from error
     except OSError as error:
         if path.is_dir():
             folder = shlex.quote(name)
@@ -257,6 +263,14 @@ def _mapped(file: IO[bytes], name: str) -> Mapping | None:
 
 def _pieces(file: IO[bytes]) -> Callable[[], bytes]:
     return lambda: file.read(CHUNK)
+
+
+def _name_of(file: IO[bytes]) -> str:
+    """Return the name of an open file. Raises UsageError for one that gives text."""
+    if not isinstance(file.read(0), bytes):
+        raise UsageError("the file gives text, not bytes", remedy='open it with the mode "rb"')
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else "<file>"
 
 
 def _spool(

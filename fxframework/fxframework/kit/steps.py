@@ -253,9 +253,10 @@ class Run:
         fault = output_fault(name)
         if fault:
             raise UsageError(fault)
-        self.outputs[name] = bytes(data)
+        made = bytes(data)
         if self._on_output is not None:
-            self._on_output(name, self.outputs[name])
+            self._on_output(name, made)
+        self.outputs[name] = made
 
     def file(self, path: str) -> Path:
         """Return the path of a file that the scenario names, relative to the scenario's folder."""

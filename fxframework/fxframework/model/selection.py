@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from typing import Any
 
 import attrs
 
@@ -44,6 +45,11 @@ def name_fits(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
+def _several(given: Any) -> tuple[Any, ...]:
+    """Return the values of a criterion; one value stands for itself."""
+    return (given,) if isinstance(given, str | int) else tuple(given)
+
+
 @attrs.frozen(kw_only=True)
 class Selection:
     """A part of a capture: a time range; threads, processes, categories, functions; or logs.
@@ -63,35 +69,35 @@ class Selection:
     """The earliest time, included."""
     stop_ns: int | None = None
     """The end of the time range, excluded."""
-    threads: tuple[str, ...] = ()
+    threads: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Threads, by name, id or ``pid/tid``."""
-    processes: tuple[str, ...] = ()
+    processes: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Processes, by name or pid."""
-    categories: tuple[str, ...] = ()
+    categories: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Categories, by name."""
-    functions: tuple[str, ...] = ()
+    functions: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Names of slices."""
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
     """Logs of at least this severity: a byte, or the name of a level (else UsageError)."""
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs that have one of these tags."""
-    exclude_tags: tuple[str, ...] = ()
+    exclude_tags: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs that have none of these tags."""
-    components: tuple[str, ...] = ()
+    components: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs of components whose moniker or URL contains one of these."""
-    filters: tuple[str, ...] = ()
+    filters: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs whose message, moniker or URL contains one of these."""
-    excludes: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = attrs.field(default=(), converter=_several)
     """Logs whose message, moniker and URL contain none of these."""
     case_sensitive: bool = False
     """Whether case matters in these criteria."""
     kernel: bool = False
     """Logs of the kernel: their component, or a tag, is ``klog``."""
-    pids: tuple[int, ...] = ()
+    pids: tuple[int, ...] = attrs.field(default=(), converter=_several)
     """Logs of these processes."""
-    tids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = attrs.field(default=(), converter=_several)
     """Logs of these threads."""
 
     @property

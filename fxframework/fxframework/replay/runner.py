@@ -10,10 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fxframework.errors import FxError, MissingExtraError, UsageError, WriteRefusedError
+from fxframework.errors import (
+    FxError,
+    MissingExtraError,
+    OutputError,
+    UsageError,
+    WriteRefusedError,
+)
 from fxframework.kit.steps import REPORT, Outcome, Run
 from fxframework.replay.report import Report, StepReport
-from fxframework.replay.scenario import TARGET, Device, Scenario, Step, load
+from fxframework.replay.scenario import MAX_SEED, TARGET, Device, Scenario, Step, load
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -49,6 +55,10 @@ def replay(
         host = default_host()
     if not isinstance(scenario, Scenario):
         scenario = load(Path(scenario), host)
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise UsageError(
+            f"a seed of {seed} is out of range", remedy=f"give a number from 0 to {MAX_SEED}"
+        )
     own_seed = seed is None or seed == scenario.seed
     if update_golden and not own_seed:
         raise UsageError(
@@ -102,12 +112,20 @@ def prepare(out: Path, *, force: bool = False) -> Path:
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
-    """Write a file of a folder atomically, without the compression of a Sink."""
+    """Write a file of a folder atomically, without the compression of a Sink.
+
+    Raises OutputError if it cannot be written; nothing of it is left behind.
+    """
     path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
-    part.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise OutputError(error, path=str(path)) from error
 
 
 @contextlib.contextmanager

@@ -48,6 +48,8 @@ TARGET = "target"
 """The device kind whose parameters are the table of that name."""
 TYPE_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 """The simple types, as named in messages."""
+MAX_SEED = (1 << 64) - 1
+"""The greatest seed; JSON holds the seed of a report."""
 SHOWN = 60
 """The most characters of an invalid value to show in a message."""
 
@@ -91,7 +93,9 @@ class About:
     """The table ``[scenario]``."""
 
     name: str = parameter(help="what the scenario is called in reports")
-    seed: int = parameter(0, help="what all that is left to chance follows from", least=0)
+    seed: int = parameter(
+        0, help="what all that is left to chance follows from", least=0, most=MAX_SEED
+    )
     description: str = parameter("", help="what it shows")
 
 

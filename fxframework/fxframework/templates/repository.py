@@ -19,7 +19,7 @@ from pathlib import Path
 
 import attrs
 
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import OutputError, UsageError, WriteRefusedError
 from fxframework.hookspecs import API
 
 __all__ = ["KINDS", "Name", "render", "write"]
@@ -121,7 +121,8 @@ def _templates(folder: Traversable, within: str = "") -> list[tuple[str, str]]:
 def write(files: Mapping[str, str], target: Path) -> None:
     """Write a repository to a new folder, atomically.
 
-    Raises WriteRefusedError if the folder exists or its parent folder is not writable.
+    Raises WriteRefusedError if the folder exists or its parent folder is not writable, OutputError
+    if the disk is full.
     """
     if target.exists() or target.is_symlink():
         raise WriteRefusedError(
@@ -138,8 +139,11 @@ def write(files: Mapping[str, str], target: Path) -> None:
     with contextlib.ExitStack() as undo:
         undo.callback(shutil.rmtree, work, ignore_errors=True)
         whole = work / target.name
-        for path, text in files.items():
-            file = whole / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8", newline="\n")
-        whole.rename(target)
+        try:
+            for path, text in files.items():
+                file = whole / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8", newline="\n")
+            whole.rename(target)
+        except OSError as error:
+            raise OutputError(error, path=str(target)) from error

@@ -309,6 +309,8 @@ class Run:
             with np.errstate(invalid="ignore"):  # signalling NaN
                 return bits.astype(kind)
         dtype = np.dtype(np.int32 if kind == "code" else kind)
+        if how == "unsigned" and dtype.kind == "f":
+            return values.view(np.uint64).astype(dtype)
         return (
             values.view(dtype)
             if dtype.kind in "iu" and dtype.itemsize == 8

@@ -189,6 +189,8 @@ class Rows:
             return "text of", source.refers
         if isinstance(source, Text) and source.entry is not None:
             return "text of", source.entry.table
+        if isinstance(source, Number | Computed) and source.nbits == 64 and not source.signed:
+            return "unsigned"
         if source is not None:
             return "integer"
         return ("constant", self.constants[name]) if name in self.constants else None

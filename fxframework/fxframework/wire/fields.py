@@ -200,6 +200,10 @@ class Limited(Field):
     ) -> None:
         super().__init__(**common)
         self.unit = unit
+        if least is not None and most is not None and least > most:
+            raise PluginError(
+                f"least is {least}, and most only {most}", remedy="exchange the two limits"
+            )
         self.at_least = least
         self.at_most = most
         self.limits: list[tuple[Expression, int]] = []
@@ -237,6 +241,14 @@ class Number(Limited):
         self.refers = refers
         self.equals = None if equals is None else expression(equals)
         self.below = None if below is None else expression(below)
+        fixed = [self.equals.number] if isinstance(self.equals, Constant) else []
+        for number in (*self.values, *fixed):
+            if not self.range[0] <= number <= self.range[1]:
+                raise PluginError(
+                    f"{number} is not a number of the field, which holds {self.range[0]} to "
+                    f"{self.range[1]}",
+                    remedy="correct the number, or give the field more bits",
+                )
         least, most = self.at_least, self.at_most
         wide = nbits == 64 and not signed  # half of them are below 0 in expressions
         if least is not None and most is None and wide:

@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.schema import TABLE_CODES, THREAD_COLUMNS, Column
-from fxframework.model.strings import StringPool
+from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import ColumnData, Table
 
 __all__ = [
+    "REFERENCES",
     "BrokenCaptureError",
     "Change",
     "Foreign",
     "alter",
     "break_off",
+    "enlarge",
+    "lengthen",
     "rebatch",
     "rename",
     "shifted",
@@ -172,6 +175,41 @@ def alter(table: str, column: str) -> Change:
         return given.replaced(**{column: new})
 
     return lambda capture: _through(capture, altered)
+
+
+LONG = b"~" * 200
+"""What makes a text long."""
+
+
+def lengthen(table: str, column: str, end: bytes) -> Change:
+    """Give each row a long text in a column, which ends so."""
+
+    def longer(given: Table) -> Table:
+        if given.name != table:
+            return given
+        old, pool, more = given[column], given.pool, LONG + end
+        new: ColumnData
+        if isinstance(old, TextColumn):
+            new = TextColumn.of(old.bytes_of(row) + more for row in range(len(given)))
+        else:
+            codes = (c if c < 0 else pool.intern(pool.bytes_of(c) + more) for c in old.tolist())
+            new = np.fromiter(codes, old.dtype)
+        return given.replaced(**{column: new})
+
+    return lambda capture: _through(capture, longer)
+
+
+def enlarge(table: str, column: str) -> Change:
+    """Add 2**32 to each number in a column that is not negative."""
+
+    def larger(given: Table) -> Table:
+        if given.name != table:
+            return given
+        old = given.array(column)
+        more = old.dtype.type(1 << 32)
+        return given.replaced(**{column: np.where(old >= 0, old + more, old)})
+
+    return lambda capture: _through(capture, larger)
 
 
 def rename(odd: bytes) -> Change:

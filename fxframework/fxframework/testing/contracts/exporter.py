@@ -15,10 +15,13 @@ from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options
 from fxframework.testing.contracts.base import BATCH_SIZES, descriptors
 from fxframework.testing.contracts.changed import (
+    REFERENCES,
     BrokenCaptureError,
     Change,
     alter,
     break_off,
+    enlarge,
+    lengthen,
     rebatch,
     rename,
     shifted,
@@ -35,6 +38,8 @@ __all__ = ["ExporterContract"]
 
 ODD = b"\"'\\<&>,;\t\r\n\0\xff\xc3\xa9"
 """Unusual bytes for names, which may contain any bytes."""
+PLACES = frozenset({"row", "offset"})
+"""Columns that only say where a row is."""
 KEPT_FILES = ("/dev/null",)
 """Files that may be opened for writing and exist afterwards."""
 
@@ -154,6 +159,45 @@ class ExporterContract(Sessions):
                 f"writes: other values of {table}.{column} give the same output: leave {column} "
                 "out of writes=, so that its values are counted as left out, or write it"
             )
+
+    def test_values_are_written_whole(self) -> None:
+        """A column that has an effect on the output is written whole.
+
+        Long texts that differ in the case of their last letter, and numbers that differ by 2**32,
+        give different outputs.
+        """
+        self._need_tables()
+        for given in itertools.islice(self._generated(), 1):
+            usual = self._outcome(given)
+            for table, column, is_text in self._wide_columns(given):
+                what, before, change = "numbers 2**32 apart", usual, enlarge(table, column)
+                if is_text:
+                    what = "long texts that end with a and with A"
+                    before = self._outcome(given, lengthen(table, column, b"a"))
+                    change = lengthen(table, column, b"A")
+                same = self._outcome(given, change) == before
+                if same and before[1] == usual[1]:  # else what is cut is counted
+                    assert self._outcome(given, alter(table, column)) == usual, (
+                        f"output: {table}.{column} is not written whole: {what} give the same "
+                        "output"
+                    )
+
+    def _outcome(self, given: Input, change: Change = untouched) -> tuple[Any, Any]:
+        """Return the output of an input and what was dropped; of a failure, the exception."""
+        try:
+            return self._written(given, change)
+        except Exception as error:  # noqa: BLE001 (what is not written is not cut)
+            return error, None
+
+    def _wide_columns(self, given: Input) -> Iterator[tuple[str, str, bool]]:
+        """Yield table and name of columns of texts, and of numbers of 8 bytes."""
+        with given.open() as capture:
+            for name in sorted(self._accepted & {*capture.tables}):
+                for column in capture.table(name).schema.all_columns:
+                    if column.kind in ("code", "text"):
+                        yield name, column.name, True
+                    elif column.kind in ("i8", "u8") and column.name not in PLACES | REFERENCES:
+                        yield name, column.name, False
 
     def _claimed(self, given: Input) -> Iterator[tuple[str, str]]:
         """Yield table and column of what is claimed, and can have other values in an input."""

@@ -93,6 +93,11 @@ class GeneratedCapture(Capture):
         while stacks[0]:
             now = self._event("end", now, 0, stacks[0])
         self._event("begin", now, 1, stacks[1])
+        for _ in range(2):  # events that are equal in all
+            common = {"ticks": now, "category": "work", "name": "twice"}
+            self._add("instants", now, **common, thread=2, scope="thread", id=0)
+            self._add("slices", now, **common, thread=0, depth=0, parent=-1, dur=7, kind="complete",
+                      id=0)  # fmt: skip
 
     def _event(self, kind: str, now: int, thread: int, stack: list[int]) -> int:
         """Add an event to the tables; return the time of the next one."""

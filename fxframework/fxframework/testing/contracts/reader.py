@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fxframework.errors import FxError, Severity, StrictError
-from fxframework.host import Host
+from fxframework.host import Host, default_host
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, kind_of
 from fxframework.model.prediction import Prediction
@@ -134,6 +134,16 @@ class ReaderContract(Requests, Choosing):
             assert code not in FRAMEWORK_RULES, f"rule {code} has a code of the framework"
             for field in ("title", "rule", "section", "ours"):
                 assert getattr(rule, field), f"rule {code} has no {field}"
+
+    def test_codes_are_of_this_format_alone(self) -> None:
+        """No installed format of another plugin has a rule of the same code."""
+        for other in default_host().readers.values():
+            theirs = {} if other.rules is None or other.format == self.format else other.rules()
+            for code in [code for code in theirs if code in self.rules]:
+                assert self.rules[code].title == theirs[code].title, (
+                    f"rule {code} has a code of the format {other.format}: give the format codes "
+                    "with a prefix of its own"
+                )
 
     # --- Sniffing --------------------------------------------------------------------------
 
