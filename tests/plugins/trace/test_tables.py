@@ -114,6 +114,24 @@ def test_complete_events_written_at_their_ends_nest_by_time() -> None:
     assert codes(capture) == {"FXT0304": 1}
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_step_back_in_time_is_reported_where_a_thread_steps_back(whole: bool) -> None:
+    # The second record is older than the first, but of another thread, which is in order.
+    capture = opened(
+        complete(100, 110, "a"),
+        complete(50, 60, "other", thread=[1, 9]),
+        complete(200, 210, "b"),
+        complete(150, 160, "late"),
+        complete(140, 145, "later"),
+    )
+    if not whole:
+        list(capture.batches("slices", 2))
+    assert codes(capture) == {"FXT0304": 1}
+    late = rows(capture, "slices", "name", "offset")[3]
+    assert late[0] == "late"
+    assert [d.offset for d in capture.diagnostics if d.code == "FXT0304"] == [late[1]]
+
+
 def test_of_complete_events_that_begin_together_the_longer_is_outside() -> None:
     spans = (("short", 20), ("long", 40), ("middle", 30))
     capture = opened(*(complete(10, end, name) for name, end in spans))

@@ -91,10 +91,6 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         first = int(given[0])
         return int(table["base"].view(np.uint64)[first]), int(table["hertz"].view(np.uint64)[first])
 
-    def read_order(self, offsets: I64) -> I64:
-        """For offsets of records, numbers that are in the order of reading, same shape."""
-        return offsets
-
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
@@ -153,10 +149,12 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         passed = TracePass(self.scanner(), max_depth, ordered=False, in_memory=whole)
         parts = self._whole(passed) if whole else self._chunks(passed, passed.scanner)
         if not all(passed.add(part, keep=whole) for part in parts):
+            out_of_order = passed.out_of_order
             passed = TracePass(self.scanner(), max_depth, ordered=True, in_memory=False)
+            passed.out_of_order = out_of_order
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
-        passed.finish(self.framed_bytes, self.read_order)
+        passed.finish(self.framed_bytes)
         return passed
 
     _counted: CountingPass | None = None
@@ -171,7 +169,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
             passed = CountingPass(self.scanner())
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
-            passed.finish(self.framed_bytes, self.read_order)
+            passed.finish(self.framed_bytes)
             if not self._reported:
                 self._report(passed)
             self._counted = passed
