@@ -11,6 +11,7 @@ import struct
 import tracemalloc
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -595,6 +596,22 @@ def test_blobs_of_one_name_are_joined() -> None:
         session = blobs.BlobExport(sink, {"name": "perfetto"})
         session.write(capture)
         assert session.close() == {"blobs of other names": 1}
+
+
+def test_blobs_without_a_name_are_not_taken_for_those_that_nobody_named(tmp_path: Path) -> None:
+    # Fuchsia's trace engine fills what is left of a buffer with blobs that have no name.
+    encoder = RecordEncoder()
+    data = wire.MAGIC_BYTES + b"".join(
+        encoder.encode(
+            {"record": "blob", "name": name, "blob_type": 1, "payload_hex": payload.hex()}
+        )
+        for name, payload in (("perfetto", b"packets!"), ("", bytes(8)))
+    )
+    out = tmp_path / "out.blob"
+    with pytest.raises(WriteRefusedError, match="several names: '', 'perfetto'"):
+        fxf.convert(data, out)
+    fxf.convert(data, out, name="")
+    assert out.read_bytes() == bytes(8)
 
 
 def test_memory_does_not_grow_with_what_a_text_multiplies() -> None:
