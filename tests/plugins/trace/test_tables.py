@@ -23,6 +23,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
+from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
@@ -320,6 +321,29 @@ def test_scopes_of_instants() -> None:
         ("odd", 77),
     ]
     assert codes(capture) == {"FXT0115": 1}
+
+
+def test_a_part_has_the_arguments_of_counters_that_are_not_numbers_and_of_objects() -> None:
+    counters = [
+        event("counter", at, "mem", counter_id=3, category=category,
+              args=[arg("unit", "string", unit), arg("used", "int32", at), arg("by", "koid", 5)])
+        for at, category, unit in ((5, "c", "MiB"), (6, "other", "KiB"))
+    ]  # fmt: skip
+    named = {"record": "kernel_object", "object_type": 4, "koid": 5, "name": "channel",
+             "args": [arg("peer", "koid", 6)]}  # fmt: skip
+    capture = opened(named, *counters)
+    whole = list(capture.table("args").texts("name"))
+    assert whole == ["peer", "unit", "used", "by", "unit", "used", "by"]
+    for part, expected in (
+        (capture.between(None, None), whole),
+        (capture.between(6, None), ["peer", "unit", "used", "by"]),
+        (capture.select(Selection(categories=("other",))), ["peer", "unit", "used", "by"]),
+    ):
+        for size in (1, 2, 100):
+            batches = list(part.batches("args", size))
+            assert [name for batch in batches for name in batch.texts("name")] == expected
+        shown = {text for text in part.table("args").texts("str") if text}
+        assert shown == {"KiB"} | ({"MiB"} if expected is whole else set())
 
 
 def test_every_number_of_a_counter_is_a_row() -> None:
