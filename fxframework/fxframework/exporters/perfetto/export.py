@@ -55,6 +55,7 @@ from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
+from fxframework.model.logs import log_levels
 from fxframework.model.schema import (
     FLOW_BEGIN,
     FLOW_END,
@@ -128,7 +129,6 @@ TABLES = frozenset(
 )
 
 
-_LEVELS = np.array(sorted(LOG_LEVELS.values()))
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """Priorities by level; logs without a severity (in traces) are INFO."""
 _INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
@@ -600,8 +600,7 @@ class _CaptureWriter:
             .varints(3, small)
             .varints(5, times + _utc_offset(self.capture))
         )
-        severity = table.array("severity")[rows]
-        body.varints(7, _PRIORITIES[np.searchsorted(_LEVELS, severity, "right")])
+        body.varints(7, _PRIORITIES[log_levels(table)[rows]])
         parts = [(body.data(), body.lengths)]
         for field, values in ((6, labels), (8, texts)):
             sizes = np.fromiter(map(len, values), np.int64, len(values))
