@@ -148,6 +148,7 @@ class TraceExport(Export):
         self._drop_rows(
             capture.row_counts(), but={"slices", "args", "flows", "threads", "processes"}
         )
+        self._drop_arguments(capture, "flows")
 
     def close(self) -> Mapping[str, int]:
         """End the object; return the counts of what could not be written, by name."""

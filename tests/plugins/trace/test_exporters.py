@@ -614,6 +614,41 @@ def test_blobs_without_a_name_are_not_taken_for_those_that_nobody_named(tmp_path
     assert out.read_bytes() == bytes(8)
 
 
+@pytest.mark.parametrize(
+    ("suffix", "lost"),
+    [
+        ("pftrace", {"flows": 1, "sched": 2, None: 2}),
+        ("otlp-traces.json", {"flows": 1, None: 2}),
+    ],
+)
+def test_arguments_that_nothing_in_the_output_holds_are_counted(
+    tmp_path: Path, suffix: str, lost: dict[str | None, int]
+) -> None:
+    def some(**more: Any) -> dict[str, Any]:
+        args = [{"name": "note", "type": "string", "value": "x"}]
+        place = {"thread": [1, 2], "category": "c", "name": "n"}
+        return {"record": "event", "timestamp": 5, "args": args, **place, **more}
+
+    encoder = RecordEncoder()
+    switch = {"cpu": 0, "timestamp": 6, "outgoing_state": 3, "outgoing_tid": 2, "incoming_tid": 3}
+    weight = {"name": "incoming_weight", "type": "int32", "value": 7}
+    records = [
+        some(event="duration_complete", end_timestamp=9),
+        some(event="flow_begin", id=1),
+        some(event="counter", counter_id=1),
+        some(event="duration_end", timestamp=20),
+        {**some(), "record": "scheduling", "kind": "context_switch", **switch},
+    ]
+    for field in ("thread", "category", "name"):
+        del records[-1][field]
+    records[-1]["args"].append(weight)
+    data = wire.MAGIC_BYTES + b"".join(map(encoder.encode, records))
+    report = fxf.convert(data, tmp_path / f"out.{suffix}")
+    named = {(name and f"arguments of {name}") or "arguments that belong to no row": count
+             for name, count in lost.items()}  # fmt: skip
+    assert {k: v for k, v in report.dropped.items() if k.startswith("arguments")} == named
+
+
 def test_memory_does_not_grow_with_what_a_text_multiplies() -> None:
     """One long string, referred to again and again: text, JSON and record JSON are written in
     pieces of some megabytes."""

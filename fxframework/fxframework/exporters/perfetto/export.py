@@ -127,8 +127,8 @@ TABLES = frozenset(
         "properties",
     }
 )
-
-
+ARGUED = frozenset({"instants", "logs"})
+"""Tables but `slices` whose rows are written with their arguments."""
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """Priorities by level; logs without a severity (in traces) are INFO."""
 _INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
@@ -154,6 +154,7 @@ class PerfettoExport(Export):
         self._flows = writer.write(self._flows)
         functions = capture.calls.functions if capture.calls is not None else ""
         self._drop_rows(capture.row_counts(), but={*TABLES, functions})
+        self._drop_arguments(capture, "flows", "sched")
 
     @property
     def renumbered(self) -> Mapping[int, int]:
@@ -222,11 +223,11 @@ class _CaptureWriter:
             ("logs", self._logs),
         ):
             if name in has:
-                arguments = Arguments(self.capture, name, self._interned)
+                own = [Arguments(self.capture, name, self._interned)] if name in ARGUED else []
                 for batch in self.capture.batches(name, ROWS):
                     rows = self._after_zero(batch)
                     if rows.size:
-                        write(batch, rows, arguments)
+                        write(batch, rows, *own)
         if "properties" in has:
             self._properties()
         return flows
@@ -456,7 +457,7 @@ class _CaptureWriter:
             self._names(body, category[some], name[some], shown)
             self._events(times[some], body, *tails.of(some, shown))
 
-    def _counters(self, table: Table, rows: I64, _arguments: Arguments) -> None:
+    def _counters(self, table: Table, rows: I64) -> None:
         uuid = self._counted.uuids(
             self._counted.numbers(
                 process_uuids(self._process[table.array("thread")[rows]]),
@@ -516,7 +517,7 @@ class _CaptureWriter:
 
     # --- Switches and logs -----------------------------------------------------------------------
 
-    def _sched(self, table: Table, rows: I64, _arguments: Arguments) -> None:
+    def _sched(self, table: Table, rows: I64) -> None:
         near = rows[table.array("cpu")[rows] < MAX_CPUS]
         self._dropped[FAR_CPUS] += rows.size - near.size
         if not near.size:
