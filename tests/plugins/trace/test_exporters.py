@@ -447,6 +447,25 @@ def test_text_is_one_line_an_event_in_order_of_time() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "export", [chrome_json.JsonExport, any_chrome.ChromeExport], ids=["trace", "any"]
+)
+def test_threads_that_were_never_registered_have_tids_of_their_own(export: Any) -> None:
+    # Begins and ends of one tid are matched by readers, whatever threads they are of.
+    words = [(4 | 2 << 4 | 2 << 16 | index << 24, 10 * index) for index in (5, 6, 5, 7)]
+    sink = Sink.memory()
+    with fxf.open(wire.MAGIC_BYTES + struct.pack("<8Q", *sum(words, ()))) as capture:
+        session = export(sink, {"sched": "both"})
+        session.write(capture)
+        session.close()
+    events = json.loads(sink.getvalue())["traceEvents"]
+    own = {each["args"]["name"]: each["tid"] for each in events if each["ph"] == "M"}
+    assert own == {"<thr#5>": 0, "<thr#6>": (1 << 31) - 1, "<thr#7>": (1 << 31) - 2}
+    shown = sorted((each["ts"], each["tid"]) for each in events if each["ph"] in "BX")
+    at = {"<thr#5>": 0.05, "<thr#6>": 0.06, "<thr#7>": 0.07}
+    assert shown == sorted((at[name], own[name]) for name in ("<thr#5>", *own))
+
+
 def test_text_shows_threads_that_were_never_registered() -> None:
     [line] = lines(event("instant", 5, "i", thread="<thr#9>", refs={"thread": 9}))
     assert line == "0.000000005 <thr#9> instant cat:i"

@@ -260,6 +260,8 @@ class _CaptureWriter:
         # The last element is for rows without a thread (id -1).
         self._process, self._tid = (np.zeros(size + 1, np.int32) for _ in range(2))
         self._name = np.full(size + 1, -1, np.int32)
+        self._own_track = np.zeros(size + 1, np.int64)
+        """Uuids of tracks of threads with tid 0."""
         if not size:
             return
         unknown = table.array("pid") == 0
@@ -308,10 +310,19 @@ class _CaptureWriter:
         return lambda rows: self._texts(codes[rows])
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
-        """Return the uuids of the tracks of threads; rows without a thread share a track."""
+        """Return the uuids of the tracks of threads; rows without a thread share a track.
+
+        Perfetto has no thread 0: each of those gets a track of its name.
+        """
         uuid = thread_uuids(self._tid[thread])
-        if not uuid.all():
-            uuid = np.where(uuid == 0, self.tracks.named(0, "no thread"), uuid)
+        without = uuid == 0
+        if without.any():
+            new = np.unique(thread[without])
+            new = new[self._own_track[new] == 0]
+            names = (name or b"no thread" for name in self._texts(self._name[new]))
+            parents = process_uuids(self._process[new])
+            self._own_track[new] = self.tracks.describe_all(parents, names)
+            uuid = np.where(without, self._own_track[thread], uuid)
         return uuid
 
     # --- Slices ----------------------------------------------------------------------------------
