@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.analysis.spans import WITHOUT_SLICE, flow_points
 from fxframework.exporters.perfetto.arguments import (
     INTERNED,
     NEEDED,
@@ -57,8 +58,6 @@ from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.logs import log_levels
 from fxframework.model.schema import (
-    FLOW_BEGIN,
-    FLOW_END,
     LOG_LEVELS,
     PROPERTY_TYPES,
     THREAD_STATES,
@@ -108,7 +107,6 @@ MAX_CPUS = 1024
 """Perfetto refuses a trace with a switch or wakeup on a CPU from this number on."""
 FAR_CPUS = f"switches and wakeups on CPUs from {MAX_CPUS} on"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
-WITHOUT_SLICE = "flows outside of slices, or without a beginning"
 NOT_NUMBERS = "properties that are not numbers"
 RENUMBERED = "ids of processes and threads that are taken, or do not fit 31 bits"
 TABLES = frozenset(
@@ -408,7 +406,7 @@ class _CaptureWriter:
         if "flows" in self.capture.schemas:
             parts += columns_of(self.capture, "flows", names)
         columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        slices, ids, taken = _flow_ids(columns, taken)
+        slices, ids, taken = flow_points(columns, taken)
         self._dropped[WITHOUT_SLICE] += columns["ts"].size - slices.size
         order = np.argsort(slices, kind="stable")
         return _Flows(slices[order], ids[order]), taken
@@ -766,28 +764,3 @@ class _Flows:
         first, stop = np.searchsorted(self._rows, (rows[0], rows[-1] + 1)) if rows.size else (0, 0)
         body = Messages(int(stop - first)).fixed64(FLOW_IDS, self._ids[first:stop])
         return self._rows[first:stop], body.data(), body.lengths
-
-
-def _flow_ids(table: Mapping[str, NDArray[Any]], taken: int) -> tuple[I64, NDArray[np.uint64], int]:
-    """Return the slice and flow id of each point of a flow, and the number of used ids.
-
-    An id can be reused after its flow ends. A begin within a flow and a point outside of a flow
-    are ignored.
-    """
-    order = np.argsort(table["ts"], kind="stable")
-    columns = (table[name][order].tolist() for name in ("slice", "id", "phase"))
-    active: dict[int, int] = {}
-    slices: list[int] = []
-    ids: list[int] = []
-    for place, id, phase in zip(*columns, strict=True):
-        flow = active.get(id)
-        if place < 0 or (flow is None) == (phase != FLOW_BEGIN):
-            continue
-        if flow is None:
-            taken += 1
-            flow = active[id] = taken
-        if phase == FLOW_END:
-            del active[id]
-        slices.append(place)
-        ids.append(flow)
-    return np.array(slices, np.int64), np.array(ids, np.uint64), taken
