@@ -346,6 +346,17 @@ def test_a_part_has_the_arguments_of_counters_that_are_not_numbers_and_of_object
         assert shown == {"KiB"} | ({"MiB"} if expected is whole else set())
 
 
+def test_findings_show_numbers_of_64_bits_without_a_sign() -> None:
+    most = (1 << 64) - 1
+    rate = {"record": "initialization", "ticks_per_second": 5}
+    capture = opened(rate, {**rate, "ticks_per_second": most}, event("instant", 4, scope=most))
+    capture.scan()
+    assert [(found.code, found.message.rpartition(": ")[2]) for found in capture.diagnostics] == [
+        ("FXT0209", f"{most} ticks per second"),
+        ("FXT0115", f"scope {most}"),
+    ]
+
+
 def test_every_number_of_a_counter_is_a_row() -> None:
     big = (1 << 64) - 2
     capture = opened(

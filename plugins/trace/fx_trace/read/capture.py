@@ -17,6 +17,7 @@ from fx_trace.read.scanner import Chunk, ClocksInForce, Scanner, TimedChunk, Tim
 from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX
 from fxframework.kernels.behind import Behind
 from fxframework.kernels.buffers import view
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
@@ -223,6 +224,8 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
             return self.strings.bytes_of(value) if value else None
         if rule is rules.ODD_BYTES:
             return rules.odd_bytes_detail(value)
+        if rule is rules.UNKNOWN_SCOPE or rule is rules.RATE_CHANGES:
+            return value & U64_MAX
         return value
 
     def _report(self, passed: TracePass) -> None:
