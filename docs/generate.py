@@ -230,7 +230,7 @@ def default(option: Option) -> str:
     """An option's default as it is written after ``-o``."""
     if option.type is bool:
         return "`yes`" if option.default else "`no`"
-    return f"`{option.default}`" if option.default != "" else "–"
+    return f"`{option.default}`" if option.default not in {"", None} else "–"
 
 
 def hook_text() -> str:

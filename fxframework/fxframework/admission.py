@@ -105,7 +105,7 @@ def _option(option: Option) -> Iterator[str]:
         yield f"option {option.name!r} needs a name such as max_size"
     if option.type not in {bool, int, float, str}:
         yield f"{where} is of type {option.type!r}, not bool, int, float or str"
-    elif type(option.default) is not option.type:
+    elif option.default is not None and type(option.default) is not option.type:
         yield f"{where} has the default {option.default!r}, which is not {option.type.__name__}"
     if not isinstance(option.help, str) or not option.help:
         yield f"{where} has no help text"

@@ -98,7 +98,7 @@ class Option:
     name: str
     """Its name: lower case, digits and underscores."""
     default: Any
-    """Its value if it is not given."""
+    """Its value if it is not given. None, which nobody can give, needs a ``type``."""
     help: str
     """What it does, in one line without a full stop."""
     type: type = attrs.field(

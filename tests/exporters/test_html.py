@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import fxframework as fxf
 from fxframework.exporters.html import export
 from fxframework.io.sink import Sink
+from fxframework.model.schema import LOG_LEVELS
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 TRACE = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
@@ -41,6 +43,19 @@ def data_of(page: str) -> Any:
     text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert text is not None
     return json.loads(text[1])
+
+
+def test_severities_between_two_levels_are_of_the_higher_one_as_their_names_say() -> None:
+    severities = (0, 0x10, 0x11, 0x2F, 0x30, 0x31, 0x50, 0x60, 0xFF)
+    data = b"".join(
+        struct.pack("<QQ", 0x29 | severity << 56, number)
+        for number, severity in enumerate(severities)
+    )
+    with fxf.open(data, format="log") as capture:
+        (logs,) = data_of(page_of(capture))["logs"]
+    names = ["TRACE", "TRACE", "DEBUG", "INFO", "INFO", "WARN", "ERROR", "FATAL", "FATAL"]
+    assert logs["severity"] == names
+    assert logs["level"] == [[*LOG_LEVELS].index(name) + 1 for name in names]
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)

@@ -168,16 +168,22 @@ class Expected:
         """Numbers of the rows that belong."""
         schema = self.capture.schemas[name]
         if name == "args":
-            return {
-                row["row"]
-                for row in raw(self.capture, "args")
-                if (table := NAMES.get(row["table"])) in self.capture.schemas
-                and row["parent"] in self.rows_once(table)
-            }
+            return {row["row"] for row in raw(self.capture, "args") if self._argument(row)}
         if schema.parent_table is not None and schema.parent_table in self.capture.schemas:
             parents = self.rows_once(schema.parent_table)
             return {row["row"] for row in raw(self.capture, name) if row["parent"] in parents}
         return {row["row"] for row in raw(self.capture, name) if self._belongs(name, row)}
+
+    def _argument(self, row: Row) -> bool:
+        """Whether an argument belongs: with its row, or, of a counter's text, with its record."""
+        table = NAMES.get(row["table"])
+        if table is None:
+            return True  # of a plugin's table
+        if table == "counters" and row["parent"] < 0:
+            kept = self.rows_once("counters")
+            rows = raw(self.capture, "counters")
+            return row["offset"] in {each["offset"] for each in rows if each["row"] in kept}
+        return table in self.capture.schemas and row["parent"] in self.rows_once(table)
 
     @functools.cache  # noqa: B019 (lives for one test)
     def rows_once(self, name: str) -> frozenset[int]:

@@ -124,10 +124,12 @@ def shop(tmp_path: Path) -> Path:
         shop.duration_begin("shop", "ask", thread=till, timestamp=2000)
         shop.flow_begin("shop", "go", 1, thread=till, timestamp=2500)
         shop.duration_begin("bank", "check", thread=bank, timestamp=3000)
-        shop.flow_step("shop", "go", 1, thread=bank, timestamp=3000)
+        # Points of one id are of one flow, whatever they are called.
+        shop.flow_step("bank", "came", 1, thread=bank, timestamp=3000)
         shop.duration_end("bank", "check", thread=bank, timestamp=4000)
         shop.duration_end("shop", "ask", thread=till, timestamp=5000)
-        shop.flow_end("shop", "go", 1, thread=till, timestamp=5500)
+        shop.flow_end("shop", "back", 1, thread=till, timestamp=5500)
+        shop.flow_step("shop", "go", 2, thread=bank, timestamp=3600)
         shop.duration_end("shop", "order", thread=till, timestamp=6000)
         shop.async_begin("net", "socket", 9, thread=till, timestamp=1500)
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections import Counter
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -244,6 +245,31 @@ def test_a_thread_that_only_runs_is_that_of_the_process_that_another_capture_nam
         )
         assert [tuple(row.values()) for row in wrote] == [(101, "here"), (102, "there")]
         assert loaded.query(BAD) == []
+
+
+def test_unknown_threads_are_not_one(perfetto: Perfetto, tmp_path: Path) -> None:
+    """Threads of references that nobody registered, as rings leave them, all have the tid 0."""
+    words = [0x0016547846040010]
+    for kind, index, time in ((2, 5, 10), (2, 6, 20), (3, 5, 30), (3, 6, 40)):  # begins, ends
+        words += [4 | 2 << 4 | kind << 16 | index << 24, time]
+    data = struct.pack(f"<{len(words)}Q", *words)
+    fxf.convert(data, tmp_path / "trace.json")
+    fxf.convert([data, data], tmp_path / "trace.pftrace")
+    for name, count in (("trace.json", 2), ("trace.pftrace", 4)):
+        found = perfetto(tmp_path / name).query("select dur from slice")
+        assert [row["dur"] for row in found] == [20] * count
+
+
+def test_severities_have_the_priorities_of_their_levels(perfetto: Perfetto, tmp_path: Path) -> None:
+    severities = (0, 0x10, 0x11, 0x2F, 0x30, 0x31, 0x50, 0x60, 0xFF)
+    data = b"".join(
+        struct.pack("<QQ", 0x29 | severity << 56, number)
+        for number, severity in enumerate(severities)
+    )
+    out = tmp_path / "a.pftrace"
+    fxf.convert(data, out, format="log")
+    found = perfetto(out).query("select prio from android_logs order by ts")
+    assert [row["prio"] for row in found] == [2, 2, 3, 4, 4, 5, 6, 7, 7]
 
 
 def test_ids_that_do_not_fit_are_in_the_report_and_on_their_tracks(

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ASYNC, FLOW_BEGIN
+from fxframework.model.schema import ASYNC, FLOW_BEGIN, FLOW_END
 from fxframework.model.table import Table
 
-__all__ = ["Spans", "links"]
+__all__ = ["WITHOUT_SLICE", "Spans", "flow_points", "links"]
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 SAMPLE = 1 << 16
 """Number of bytes of a capture that its fingerprint covers."""
 NONE = -1
+WITHOUT_SLICE = "flows outside of slices, or without a beginning"
+"""How exporters count points that are of no flow."""
 
 
 @attrs.frozen(eq=False)
@@ -114,21 +118,46 @@ class Spans:
             found[over] = self.parent[found[over]]
 
 
-def links(flows: Table, spans: Spans) -> tuple[I64, I64]:
-    """Return the pairs of slices that flows connect, as indices of sources and of targets.
+def flow_points(
+    flows: Mapping[str, NDArray[Any]], taken: int = 0
+) -> tuple[I64, NDArray[np.uint64], int]:
+    """Return the slice and flow of each point of a flow in order of time, and the number of flows.
 
-    Points of one flow are connected in order of time; a begin point starts the flow again.
+    ``flows`` has the columns ts, slice, id and phase; flows are numbered from ``taken`` + 1 on. An
+    id can be reused after its flow ends. A begin within a flow and a point outside of a flow or of
+    a slice are left out.
     """
-    keys = [np.asarray(flows.array(name)) for name in ("category", "name", "id")]
-    ts = flows.array("ts")
-    order = np.lexsort((np.arange(ts.size), ts, *keys))
-    place = spans.places(np.asarray(flows.array("slice"), np.int64))[order]
-    same = np.ones(max(order.size - 1, 0), np.bool_)
-    for key in keys:
-        same &= key[order][1:] == key[order][:-1]
-    same &= flows.array("phase")[order][1:] != FLOW_BEGIN
-    same &= (place[1:] >= 0) & (place[:-1] >= 0) & (place[1:] != place[:-1])
-    return place[:-1][same], place[1:][same]
+    order = np.argsort(flows["ts"], kind="stable")
+    columns = (flows[name][order].tolist() for name in ("slice", "id", "phase"))
+    active: dict[int, int] = {}
+    slices: list[int] = []
+    found: list[int] = []
+    for place, id, phase in zip(*columns, strict=True):
+        flow = active.get(id)
+        if place < 0 or (flow is None) == (phase != FLOW_BEGIN):
+            continue
+        if flow is None:
+            taken += 1
+            flow = active[id] = taken
+        if phase == FLOW_END:
+            del active[id]
+        slices.append(place)
+        found.append(flow)
+    return np.array(slices, np.int64), np.array(found, np.uint64), taken
+
+
+def links(flows: Table, spans: Spans) -> tuple[I64, I64, int]:
+    """Return the pairs of slices that flows connect, and the number of points without a flow.
+
+    The pairs are indices of sources and of targets: the points of a flow in order of time.
+    """
+    columns = {name: flows.array(name) for name in ("ts", "slice", "id", "phase")}
+    slices, numbers, _ = flow_points(columns)
+    order = np.argsort(numbers, kind="stable")
+    place, numbers = spans.places(slices[order]), numbers[order]
+    same = (numbers[1:] == numbers[:-1]) & (place[1:] != place[:-1])
+    same &= (place[1:] >= 0) & (place[:-1] >= 0)
+    return place[:-1][same], place[1:][same], len(flows) - slices.size
 
 
 def fingerprint(capture: Capture) -> bytes:

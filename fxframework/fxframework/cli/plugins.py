@@ -228,4 +228,4 @@ def _all_options(host: Host) -> list[Sequence[str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value) if value != "" else "–"
+    return str(value) if value not in {"", None} else "–"

@@ -86,7 +86,7 @@ class _Events:
         self._lines = Lines(templates)
         pool = capture.strings
         self._arguments = json_arguments(templates, pool, "{}:".format)
-        who = {number: (one.pid, one.tid) for number, one in tasks(capture).items()}
+        who = {number: (one.pid, one.tid) for number, one in tasks(capture, distinct=True).items()}
 
         def numbered(make: Callable[[int], str]) -> Numbered:
             return Numbered(templates, make, sparse=True)
@@ -167,7 +167,7 @@ def _number(value: float) -> str:
 def _names(capture: Capture) -> Iterator[str]:
     """Yield the names of processes and threads as metadata events."""
     named: set[int] = set()
-    for who in tasks(capture).values():
+    for who in tasks(capture, distinct=True).values():
         if who.process is not None and who.pid not in named:
             named.add(who.pid)
             yield (

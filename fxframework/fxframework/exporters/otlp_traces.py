@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.analysis.spans import Spans, links
+from fxframework.analysis.spans import WITHOUT_SLICE, Spans, links
 from fxframework.exporters.rows import ArgumentStream, Task, tasks
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
@@ -148,6 +148,7 @@ class TraceExport(Export):
         self._drop_rows(
             capture.row_counts(), but={"slices", "args", "flows", "threads", "processes"}
         )
+        self._drop_arguments(capture, "flows")
 
     def close(self) -> Mapping[str, int]:
         """End the object; return the counts of what could not be written, by name."""
@@ -176,7 +177,8 @@ class _Spans:
         self._links: Bounds = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """Sources and targets of links, by target."""
         if "flows" in capture.schemas:
-            source, target = links(capture.table("flows"), spans)
+            source, target, lost = links(capture.table("flows"), spans)
+            dropped[WITHOUT_SLICE] += lost
             order = np.argsort(target, kind="stable")
             self._links = source[order], target[order]
 

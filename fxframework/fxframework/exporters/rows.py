@@ -64,10 +64,14 @@ class RowArgs(NamedTuple):
     columns: dict[str, NDArray[Any]]
 
 
-def tasks(capture: Capture) -> dict[int, Task]:
-    """Return the threads of a capture by id, as in the columns ``thread``."""
+def tasks(capture: Capture, *, distinct: bool = False) -> dict[int, Task]:
+    """Return the threads of a capture by id, as in the columns ``thread``.
+
+    With ``distinct``, no two have the same process and tid (``Threads.distinct_tids``).
+    """
     threads, pool = Threads(capture.schemas, capture.table), capture.strings
-    columns = (threads.ids, threads.pids, threads.tids, threads.process_names, threads.names)
+    tids = threads.distinct_tids() if distinct else threads.tids
+    columns = (threads.ids, threads.pids, tids, threads.process_names, threads.names)
 
     def text(code: int) -> str | None:
         return pool[code] if code >= 0 else None

@@ -12,6 +12,7 @@ import orjson
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
+from fxframework.model.schema import TABLE_CODES
 
 __all__ = ["NOT_UTF8", "Export", "decoded", "empty_refusal", "quoted"]
 
@@ -50,6 +51,17 @@ class Export(abc.ABC):
         for name, rows in counts.items():
             if rows and name not in but:
                 self._dropped[f"rows of {name}"] += rows
+
+    def _drop_arguments(self, capture: Capture, *tables: str) -> None:
+        """Count the arguments of these tables' rows as dropped, and those that belong to no row."""
+        if "args" not in capture.schemas:
+            return
+        for batch in capture.batches("args"):
+            owners, loose = batch.array("table"), batch.array("parent") < 0
+            for name in tables:
+                mine = (owners == TABLE_CODES[name]) & ~loose
+                self._dropped[f"arguments of {name}"] += int(mine.sum())
+            self._dropped["arguments that belong to no row"] += int(loose.sum())
 
 
 def empty_refusal(capture: Capture, message: str) -> WriteRefusedError:

@@ -46,6 +46,7 @@ __all__ = [
 
 LINES = 512
 """Lines of record JSON in one chunk."""
+COUNTERS = TABLE_CODES["counters"]
 RECORDS = 512
 """Records between two checks of the budget, and records looked up together."""
 
@@ -536,6 +537,7 @@ class View(Capture):
         self.diagnostics = whole.diagnostics
         self.strings = whole.strings
         self._kept: dict[str, RowMarks] = {}
+        self._offsets: NDArray[np.int64] | None = None
 
     def rows_kept(self, name: str) -> RowMarks:
         """Return the set of rows of a table that are shown."""
@@ -797,13 +799,24 @@ class Window(View):
         return self._logs.mask(table) if table.name == "logs" else np.zeros(len(table), np.bool_)
 
     def _args_mask(self, args: Table) -> Bools:
-        mask = np.zeros(len(args), np.bool_)
         codes, parents = args.array("table"), args.array("parent")
+        mask = np.asarray(codes >= len(TABLE_CODES))  # tables of plugins, which stay whole
         for name, code in TABLE_CODES.items():
             mine = codes == code
             if name in self.schemas and name != "args" and mine.any():
                 mask[mine] = self.rows_kept(name).of(parents[mine])
+        # Of a counter, what is not a number belongs to a record with several rows, and to none.
+        loose = np.flatnonzero((codes == COUNTERS) & (parents < 0))
+        if loose.size:
+            mask[loose] = np.isin(args.array("offset")[loose], self._counter_offsets())
         return mask
+
+    def _counter_offsets(self) -> NDArray[np.int64]:
+        """Return the offsets of the records of counters that are shown."""
+        if self._offsets is None:
+            found = [batch.array("offset") for batch in self.batches("counters")]
+            self._offsets = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+        return self._offsets
 
 
 def _row_offset(record: Record) -> int:

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
 from fxframework.model.rows import Bools, HasTables, RowMarks
+from fxframework.model.schema import LOG_LEVELS
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["LogFilter"]
+__all__ = ["LogFilter", "log_levels"]
 
 KERNEL = "klog"
 """The component or tag of kernel logs."""
@@ -30,6 +31,17 @@ GIVEN = "log_given"
 MESSAGES = 1 << 14
 """Messages searched together."""
 UNTESTED, NO, YES = range(3)
+
+
+def log_levels(logs: Table) -> NDArray[np.int64]:
+    """Return the levels of logs: 1 for TRACE to 6 for FATAL, and 0 without a severity.
+
+    A severity between two levels is of the higher one, as its ``severity_name`` says.
+    """
+    severity = logs.array("severity")
+    most = len(LOG_LEVELS) - 1
+    found = np.minimum(np.searchsorted(sorted(LOG_LEVELS.values()), severity, "left"), most) + 1
+    return np.where((severity == 0) & (logs.array("severity_name") < 0), 0, found)
 
 
 class _Strings:

@@ -15,6 +15,7 @@ __all__ = ["Threads"]
 
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]
+LAST_FREE = (1 << 31) - 1
 
 
 class Threads:
@@ -50,6 +51,23 @@ class Threads:
             at = np.searchsorted(pids, self.pids, "right") - 1
             found = (at >= 0) & (pids[at] == self.pids)
             self.process_names[found] = names[at[found]]
+
+    def distinct_tids(self) -> NDArray[np.uint64]:
+        """Return the tids for formats that tell threads apart by process and tid alone.
+
+        Of threads with the same two, such as those of references that nobody registered, the first
+        one keeps its tid; the others get free ones, from 2^31 - 1 down.
+        """
+        order = np.lexsort((self.tids, self.pids))
+        pids, tids = self.pids[order], self.tids[order]
+        again = order[1:][(pids[1:] == pids[:-1]) & (tids[1:] == tids[:-1])]
+        if not again.size:
+            return self.tids
+        taken = set(self.tids.tolist())
+        free = (number for number in range(LAST_FREE, 0, -1) if number not in taken)
+        found = self.tids.copy()
+        found[np.sort(again)] = np.fromiter(free, np.uint64, again.size)
+        return found
 
     def rows(self, ids: NDArray[Any]) -> I64:
         """Return the row of each thread in the arrays; -1 for unknown threads."""

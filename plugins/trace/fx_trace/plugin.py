@@ -225,7 +225,9 @@ def fx_exporters() -> Iterable[Exporter]:
             suffixes=(".blob",),
             binary=True,
             open=lazy("fx_trace.export.blobs:BlobExport"),
-            options=(Option("name", "", "name of the blobs; optional if all have the same name"),),
+            options=(
+                Option("name", None, "name of the blobs; optional if all have one name", type=str),
+            ),
         ),
     ]
 

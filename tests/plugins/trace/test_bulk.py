@@ -302,6 +302,31 @@ def test_logs_as_instants_keep_their_fields() -> None:
     }  # fmt: skip
 
 
+def test_the_fields_of_a_log_come_before_its_keys() -> None:
+    pool = StringPool()
+    keys = [f"k{number}" for number in range(15)]
+    args = table("args", pool, 15, table=[7] * 15, parent=[1] * 15, name=keys, type=[3] * 15)
+    data, bulk = written({"logs": logs(pool), "args": args}, pool, logs_as_instants=True)
+    assert bulk.dropped == {"ends of long strings": 1, "arguments beyond 15 of a record": 3}
+    with fxf.open(data) as capture:
+        second = [r.to_json() for r in capture.records() if r.to_json()["record"] == "event"][1]
+    assert [a["name"] for a in second["args"]] == ["message", "severity", "dropped", *keys[:12]]
+
+
+def test_bytes_of_a_type_that_a_log_cannot_have_become_a_blob() -> None:
+    pool = StringPool()
+    value = pool.intern(bytes.fromhex("0010000000000000"))
+    args = table("args", pool, 2, table=[7] * 2, parent=[1] * 2, name=["koid", "odd"],
+                 type=[8, 13], str=[value] * 2)  # fmt: skip
+    data, bulk = written({"logs": logs(pool), "args": args}, pool, logs_as_instants=True)
+    assert bulk.dropped == {"ends of long strings": 1}
+    with fxf.open(data) as capture:
+        second = [r.to_json() for r in capture.records() if r.to_json()["record"] == "event"][1]
+    assert [(a["name"], a["type"], a["value"]) for a in second["args"][3:]] == [
+        (name, "blob", "0010000000000000") for name in ("koid", "odd")
+    ]
+
+
 @settings(tried, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3)), max_size=40))
 def test_small_blocks_are_one_trace(given_rows: list[tuple[int, int]]) -> None:

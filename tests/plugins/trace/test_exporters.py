@@ -11,6 +11,7 @@ import struct
 import tracemalloc
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -446,6 +447,25 @@ def test_text_is_one_line_an_event_in_order_of_time() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "export", [chrome_json.JsonExport, any_chrome.ChromeExport], ids=["trace", "any"]
+)
+def test_threads_that_were_never_registered_have_tids_of_their_own(export: Any) -> None:
+    # Begins and ends of one tid are matched by readers, whatever threads they are of.
+    words = [(4 | 2 << 4 | 2 << 16 | index << 24, 10 * index) for index in (5, 6, 5, 7)]
+    sink = Sink.memory()
+    with fxf.open(wire.MAGIC_BYTES + struct.pack("<8Q", *sum(words, ()))) as capture:
+        session = export(sink, {"sched": "both"})
+        session.write(capture)
+        session.close()
+    events = json.loads(sink.getvalue())["traceEvents"]
+    own = {each["args"]["name"]: each["tid"] for each in events if each["ph"] == "M"}
+    assert own == {"<thr#5>": 0, "<thr#6>": (1 << 31) - 1, "<thr#7>": (1 << 31) - 2}
+    shown = sorted((each["ts"], each["tid"]) for each in events if each["ph"] in "BX")
+    at = {"<thr#5>": 0.05, "<thr#6>": 0.06, "<thr#7>": 0.07}
+    assert shown == sorted((at[name], own[name]) for name in ("<thr#5>", *own))
+
+
 def test_text_shows_threads_that_were_never_registered() -> None:
     [line] = lines(event("instant", 5, "i", thread="<thr#9>", refs={"thread": 9}))
     assert line == "0.000000005 <thr#9> instant cat:i"
@@ -595,6 +615,57 @@ def test_blobs_of_one_name_are_joined() -> None:
         session = blobs.BlobExport(sink, {"name": "perfetto"})
         session.write(capture)
         assert session.close() == {"blobs of other names": 1}
+
+
+def test_blobs_without_a_name_are_not_taken_for_those_that_nobody_named(tmp_path: Path) -> None:
+    # Fuchsia's trace engine fills what is left of a buffer with blobs that have no name.
+    encoder = RecordEncoder()
+    data = wire.MAGIC_BYTES + b"".join(
+        encoder.encode(
+            {"record": "blob", "name": name, "blob_type": 1, "payload_hex": payload.hex()}
+        )
+        for name, payload in (("perfetto", b"packets!"), ("", bytes(8)))
+    )
+    out = tmp_path / "out.blob"
+    with pytest.raises(WriteRefusedError, match="several names: '', 'perfetto'"):
+        fxf.convert(data, out)
+    fxf.convert(data, out, name="")
+    assert out.read_bytes() == bytes(8)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "lost"),
+    [
+        ("pftrace", {"flows": 1, "sched": 2, None: 2}),
+        ("otlp-traces.json", {"flows": 1, None: 2}),
+    ],
+)
+def test_arguments_that_nothing_in_the_output_holds_are_counted(
+    tmp_path: Path, suffix: str, lost: dict[str | None, int]
+) -> None:
+    def some(**more: Any) -> dict[str, Any]:
+        args = [{"name": "note", "type": "string", "value": "x"}]
+        place = {"thread": [1, 2], "category": "c", "name": "n"}
+        return {"record": "event", "timestamp": 5, "args": args, **place, **more}
+
+    encoder = RecordEncoder()
+    switch = {"cpu": 0, "timestamp": 6, "outgoing_state": 3, "outgoing_tid": 2, "incoming_tid": 3}
+    weight = {"name": "incoming_weight", "type": "int32", "value": 7}
+    records = [
+        some(event="duration_complete", end_timestamp=9),
+        some(event="flow_begin", id=1),
+        some(event="counter", counter_id=1),
+        some(event="duration_end", timestamp=20),
+        {**some(), "record": "scheduling", "kind": "context_switch", **switch},
+    ]
+    for field in ("thread", "category", "name"):
+        del records[-1][field]
+    records[-1]["args"].append(weight)
+    data = wire.MAGIC_BYTES + b"".join(map(encoder.encode, records))
+    report = fxf.convert(data, tmp_path / f"out.{suffix}")
+    named = {(name and f"arguments of {name}") or "arguments that belong to no row": count
+             for name, count in lost.items()}  # fmt: skip
+    assert {k: v for k, v in report.dropped.items() if k.startswith("arguments")} == named
 
 
 def test_memory_does_not_grow_with_what_a_text_multiplies() -> None:

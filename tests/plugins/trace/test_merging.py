@@ -219,6 +219,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.stderr.startswith("note: wrote")
     assert providers(out.read_bytes()) == [(1, "a"), (2, "b.tbuf")]
+    for name in ("c.fxt", "d.fxt"):
+        (tmp_path / name).write_bytes(trace(name, big_endian=True))
+    result = run_cli("convert", tmp_path / "c.fxt", tmp_path / "d.fxt", out, "--force")
+    assert result.exit_code == 0, result.text
+    assert providers(out.read_bytes()) == [(1, "c.fxt"), (2, "d.fxt")]
+    result = run_cli("convert", tmp_path / "c.fxt", tmp_path / "a.fxt", out, "--force")
+    assert "FXT0413" in result.stderr
     result = run_cli("convert", tmp_path / "b.tbuf", tmp_path / "b.fxt")
     assert result.exit_code == 0
     assert providers((tmp_path / "b.fxt").read_bytes()) == [(1, "b.tbuf")]

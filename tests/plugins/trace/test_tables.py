@@ -23,6 +23,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
+from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
@@ -112,6 +113,24 @@ def test_complete_events_written_at_their_ends_nest_by_time() -> None:
         ("next", 5, 0, -1),
     ]
     assert codes(capture) == {"FXT0304": 1}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_step_back_in_time_is_reported_where_a_thread_steps_back(whole: bool) -> None:
+    # The second record is older than the first, but of another thread, which is in order.
+    capture = opened(
+        complete(100, 110, "a"),
+        complete(50, 60, "other", thread=[1, 9]),
+        complete(200, 210, "b"),
+        complete(150, 160, "late"),
+        complete(140, 145, "later"),
+    )
+    if not whole:
+        list(capture.batches("slices", 2))
+    assert codes(capture) == {"FXT0304": 1}
+    late = rows(capture, "slices", "name", "offset")[3]
+    assert late[0] == "late"
+    assert [d.offset for d in capture.diagnostics if d.code == "FXT0304"] == [late[1]]
 
 
 def test_of_complete_events_that_begin_together_the_longer_is_outside() -> None:
@@ -302,6 +321,40 @@ def test_scopes_of_instants() -> None:
         ("odd", 77),
     ]
     assert codes(capture) == {"FXT0115": 1}
+
+
+def test_a_part_has_the_arguments_of_counters_that_are_not_numbers_and_of_objects() -> None:
+    counters = [
+        event("counter", at, "mem", counter_id=3, category=category,
+              args=[arg("unit", "string", unit), arg("used", "int32", at), arg("by", "koid", 5)])
+        for at, category, unit in ((5, "c", "MiB"), (6, "other", "KiB"))
+    ]  # fmt: skip
+    named = {"record": "kernel_object", "object_type": 4, "koid": 5, "name": "channel",
+             "args": [arg("peer", "koid", 6)]}  # fmt: skip
+    capture = opened(named, *counters)
+    whole = list(capture.table("args").texts("name"))
+    assert whole == ["peer", "unit", "used", "by", "unit", "used", "by"]
+    for part, expected in (
+        (capture.between(None, None), whole),
+        (capture.between(6, None), ["peer", "unit", "used", "by"]),
+        (capture.select(Selection(categories=("other",))), ["peer", "unit", "used", "by"]),
+    ):
+        for size in (1, 2, 100):
+            batches = list(part.batches("args", size))
+            assert [name for batch in batches for name in batch.texts("name")] == expected
+        shown = {text for text in part.table("args").texts("str") if text}
+        assert shown == {"KiB"} | ({"MiB"} if expected is whole else set())
+
+
+def test_findings_show_numbers_of_64_bits_without_a_sign() -> None:
+    most = (1 << 64) - 1
+    rate = {"record": "initialization", "ticks_per_second": 5}
+    capture = opened(rate, {**rate, "ticks_per_second": most}, event("instant", 4, scope=most))
+    capture.scan()
+    assert [(found.code, found.message.rpartition(": ")[2]) for found in capture.diagnostics] == [
+        ("FXT0209", f"{most} ticks per second"),
+        ("FXT0115", f"scope {most}"),
+    ]
 
 
 def test_every_number_of_a_counter_is_a_row() -> None:

@@ -16,7 +16,8 @@ from fxframework.kit.export import Export
 from fxframework.kit.json_fields import finite
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, utc_text
-from fxframework.model.schema import ASYNC, LOG_LEVELS
+from fxframework.model.logs import log_levels
+from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 from fxframework.model.threads import Threads
 
@@ -45,7 +46,6 @@ LONGEST_TEXT = 400
 """Largest number of characters of a name or a message."""
 CONTEXT = 32
 """Number of bytes shown with a finding."""
-LEVELS = sorted(LOG_LEVELS.values())
 INSTANTS = "instants"
 Labels = Callable[[int], tuple[str, str, int]]
 NOBODY = ("", "", 0)
@@ -299,7 +299,7 @@ class HtmlExport(Export):
         if not len(table):
             return
         times = table.array("ts")
-        level = np.searchsorted(LEVELS, table.array("severity"), "right")
+        level = log_levels(table)
         self._span += [int(times.min()), int(times.max())]
         rows = np.arange(len(table))
         if rows.size > MOST["logs"]:

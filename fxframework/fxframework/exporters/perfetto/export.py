@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.analysis.spans import WITHOUT_SLICE, flow_points
 from fxframework.exporters.perfetto.arguments import (
     INTERNED,
     NEEDED,
@@ -55,9 +56,8 @@ from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
+from fxframework.model.logs import log_levels
 from fxframework.model.schema import (
-    FLOW_BEGIN,
-    FLOW_END,
     LOG_LEVELS,
     PROPERTY_TYPES,
     THREAD_STATES,
@@ -107,7 +107,6 @@ MAX_CPUS = 1024
 """Perfetto refuses a trace with a switch or wakeup on a CPU from this number on."""
 FAR_CPUS = f"switches and wakeups on CPUs from {MAX_CPUS} on"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
-WITHOUT_SLICE = "flows outside of slices, or without a beginning"
 NOT_NUMBERS = "properties that are not numbers"
 RENUMBERED = "ids of processes and threads that are taken, or do not fit 31 bits"
 TABLES = frozenset(
@@ -126,9 +125,8 @@ TABLES = frozenset(
         "properties",
     }
 )
-
-
-_LEVELS = np.array(sorted(LOG_LEVELS.values()))
+ARGUED = frozenset({"instants", "logs"})
+"""Tables but `slices` whose rows are written with their arguments."""
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """Priorities by level; logs without a severity (in traces) are INFO."""
 _INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
@@ -154,6 +152,7 @@ class PerfettoExport(Export):
         self._flows = writer.write(self._flows)
         functions = capture.calls.functions if capture.calls is not None else ""
         self._drop_rows(capture.row_counts(), but={*TABLES, functions})
+        self._drop_arguments(capture, "flows", "sched")
 
     @property
     def renumbered(self) -> Mapping[int, int]:
@@ -222,11 +221,11 @@ class _CaptureWriter:
             ("logs", self._logs),
         ):
             if name in has:
-                arguments = Arguments(self.capture, name, self._interned)
+                own = [Arguments(self.capture, name, self._interned)] if name in ARGUED else []
                 for batch in self.capture.batches(name, ROWS):
                     rows = self._after_zero(batch)
                     if rows.size:
-                        write(batch, rows, arguments)
+                        write(batch, rows, *own)
         if "properties" in has:
             self._properties()
         return flows
@@ -259,6 +258,8 @@ class _CaptureWriter:
         # The last element is for rows without a thread (id -1).
         self._process, self._tid = (np.zeros(size + 1, np.int32) for _ in range(2))
         self._name = np.full(size + 1, -1, np.int32)
+        self._own_track = np.zeros(size + 1, np.int64)
+        """Uuids of tracks of threads with tid 0."""
         if not size:
             return
         unknown = table.array("pid") == 0
@@ -307,10 +308,19 @@ class _CaptureWriter:
         return lambda rows: self._texts(codes[rows])
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
-        """Return the uuids of the tracks of threads; rows without a thread share a track."""
+        """Return the uuids of the tracks of threads; rows without a thread share a track.
+
+        Perfetto has no thread 0: each of those gets a track of its name.
+        """
         uuid = thread_uuids(self._tid[thread])
-        if not uuid.all():
-            uuid = np.where(uuid == 0, self.tracks.named(0, "no thread"), uuid)
+        without = uuid == 0
+        if without.any():
+            new = np.unique(thread[without])
+            new = new[self._own_track[new] == 0]
+            names = (name or b"no thread" for name in self._texts(self._name[new]))
+            parents = process_uuids(self._process[new])
+            self._own_track[new] = self.tracks.describe_all(parents, names)
+            uuid = np.where(without, self._own_track[thread], uuid)
         return uuid
 
     # --- Slices ----------------------------------------------------------------------------------
@@ -396,7 +406,7 @@ class _CaptureWriter:
         if "flows" in self.capture.schemas:
             parts += columns_of(self.capture, "flows", names)
         columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        slices, ids, taken = _flow_ids(columns, taken)
+        slices, ids, taken = flow_points(columns, taken)
         self._dropped[WITHOUT_SLICE] += columns["ts"].size - slices.size
         order = np.argsort(slices, kind="stable")
         return _Flows(slices[order], ids[order]), taken
@@ -456,7 +466,7 @@ class _CaptureWriter:
             self._names(body, category[some], name[some], shown)
             self._events(times[some], body, *tails.of(some, shown))
 
-    def _counters(self, table: Table, rows: I64, _arguments: Arguments) -> None:
+    def _counters(self, table: Table, rows: I64) -> None:
         uuid = self._counted.uuids(
             self._counted.numbers(
                 process_uuids(self._process[table.array("thread")[rows]]),
@@ -516,7 +526,7 @@ class _CaptureWriter:
 
     # --- Switches and logs -----------------------------------------------------------------------
 
-    def _sched(self, table: Table, rows: I64, _arguments: Arguments) -> None:
+    def _sched(self, table: Table, rows: I64) -> None:
         near = rows[table.array("cpu")[rows] < MAX_CPUS]
         self._dropped[FAR_CPUS] += rows.size - near.size
         if not near.size:
@@ -600,8 +610,7 @@ class _CaptureWriter:
             .varints(3, small)
             .varints(5, times + _utc_offset(self.capture))
         )
-        severity = table.array("severity")[rows]
-        body.varints(7, _PRIORITIES[np.searchsorted(_LEVELS, severity, "right")])
+        body.varints(7, _PRIORITIES[log_levels(table)[rows]])
         parts = [(body.data(), body.lengths)]
         for field, values in ((6, labels), (8, texts)):
             sizes = np.fromiter(map(len, values), np.int64, len(values))
@@ -755,28 +764,3 @@ class _Flows:
         first, stop = np.searchsorted(self._rows, (rows[0], rows[-1] + 1)) if rows.size else (0, 0)
         body = Messages(int(stop - first)).fixed64(FLOW_IDS, self._ids[first:stop])
         return self._rows[first:stop], body.data(), body.lengths
-
-
-def _flow_ids(table: Mapping[str, NDArray[Any]], taken: int) -> tuple[I64, NDArray[np.uint64], int]:
-    """Return the slice and flow id of each point of a flow, and the number of used ids.
-
-    An id can be reused after its flow ends. A begin within a flow and a point outside of a flow
-    are ignored.
-    """
-    order = np.argsort(table["ts"], kind="stable")
-    columns = (table[name][order].tolist() for name in ("slice", "id", "phase"))
-    active: dict[int, int] = {}
-    slices: list[int] = []
-    ids: list[int] = []
-    for place, id, phase in zip(*columns, strict=True):
-        flow = active.get(id)
-        if place < 0 or (flow is None) == (phase != FLOW_BEGIN):
-            continue
-        if flow is None:
-            taken += 1
-            flow = active[id] = taken
-        if phase == FLOW_END:
-            del active[id]
-        slices.append(place)
-        ids.append(flow)
-    return np.array(slices, np.int64), np.array(ids, np.uint64), taken

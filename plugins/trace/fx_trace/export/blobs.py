@@ -14,7 +14,7 @@ __all__ = ["BlobExport"]
 class BlobExport(Export):
     """Writes payloads one after another, without separators.
 
-    The option ``name`` selects the blobs; empty if all have the same name.
+    The option ``name`` selects the blobs; None if all have the same name.
     """
 
     def write(self, capture: Capture) -> None:
@@ -35,15 +35,15 @@ class BlobExport(Export):
         for batch in capture.batches("blobs"):
             codes.update(np.unique(batch.array("name")).tolist())
         names = {capture.strings[code]: code for code in sorted(codes)}
-        name = str(self._options.get("name", ""))
+        name = self._options.get("name")
         if name in names:
             return names[name]
-        if len(names) == 1 and not name:
+        if len(names) == 1 and name is None:
             return next(iter(names.values()))
         listed = ", ".join(repr(name) for name in list(names)[:8])
         if not names:
             what = "the trace has no blobs"
-        elif name:
+        elif name is not None:
             what = f"the trace has no blobs named {name!r}; it has {listed}"
         else:
             what = f"the trace has blobs of several names: {listed}"

@@ -327,7 +327,7 @@ class _JsonEvents(EventMaker):
         """Number of threads, including one for events without a thread."""
         self._tid = self.numbered(lambda thread: f'"tid":{tasks.tids[thread]}')
         self._who = self.numbered(
-            lambda thread: f'"pid":{tasks.pids[thread]},"tid":{tasks.tids[thread]}'
+            lambda thread: f'"pid":{tasks.pids[thread]},"tid":{tasks.own_tids[thread]}'
         )
         self._letters = self.numbered(lambda scope: _SCOPE_LETTERS.get(scope, "t"))
         self._phases = self.numbered(lambda phase: _PHASES[phase])

@@ -20,6 +20,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.table import Table
+from fxframework.model.threads import Threads
 
 I64 = NDArray[np.int64]
 TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")
@@ -119,13 +120,15 @@ class ThreadNames:
         """All ids, and -1 for events without a thread."""
         size = int(ids.max(initial=-1)) + 2
 
-        def by_id(name: str) -> array[int]:
+        def by_id(koids: NDArray[np.uint64]) -> array[int]:
             column = np.zeros(size, np.uint64)
-            column[ids] = threads.array(name)
+            column[ids] = koids
             return array("Q", column.tobytes())
 
-        self.pids, self.tids = by_id("pid"), by_id("tid")
+        self.pids, self.tids = by_id(threads.array("pid")), by_id(threads.array("tid"))
         """Koids by id; those of -1, at the end, are 0."""
+        self.own_tids = by_id(Threads(capture.schemas, capture.table).distinct_tids())
+        """Tids by id of which no two of a process are the same."""
         named_threads = threads.select(threads.array("name") >= 0)
         self.thread_names: dict[int, str | None] = dict(
             zip(named_threads.array("id").tolist(), named_threads.texts("name"), strict=True)
@@ -186,7 +189,7 @@ class KernelNames:
                 f'"args":{{"name":{json_string(name)}}}}}'
             )
         for thread in tasks.ids:
-            pid, tid = tasks.pids[thread], tasks.tids[thread]
+            pid, tid = tasks.pids[thread], tasks.own_tids[thread]
             named = self.threads.get((pid, tid)) or tasks.thread_names.get(thread)
             if named is not None:
                 out.append(

@@ -17,6 +17,7 @@ from fx_trace.read.scanner import Chunk, ClocksInForce, Scanner, TimedChunk, Tim
 from fx_trace.read.tables import SCHEMAS, STREAMED
 from fx_trace.rules import RULES
 from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX
 from fxframework.kernels.behind import Behind
 from fxframework.kernels.buffers import view
 from fxframework.kit.scanned import Batch, Columns, Note, ScannedCapture
@@ -91,10 +92,6 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         first = int(given[0])
         return int(table["base"].view(np.uint64)[first]), int(table["hertz"].view(np.uint64)[first])
 
-    def read_order(self, offsets: I64) -> I64:
-        """For offsets of records, numbers that are in the order of reading, same shape."""
-        return offsets
-
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
@@ -153,10 +150,12 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         passed = TracePass(self.scanner(), max_depth, ordered=False, in_memory=whole)
         parts = self._whole(passed) if whole else self._chunks(passed, passed.scanner)
         if not all(passed.add(part, keep=whole) for part in parts):
+            out_of_order = passed.out_of_order
             passed = TracePass(self.scanner(), max_depth, ordered=True, in_memory=False)
+            passed.out_of_order = out_of_order
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
-        passed.finish(self.framed_bytes, self.read_order)
+        passed.finish(self.framed_bytes)
         return passed
 
     _counted: CountingPass | None = None
@@ -171,7 +170,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
             passed = CountingPass(self.scanner())
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
-            passed.finish(self.framed_bytes, self.read_order)
+            passed.finish(self.framed_bytes)
             if not self._reported:
                 self._report(passed)
             self._counted = passed
@@ -225,6 +224,8 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
             return self.strings.bytes_of(value) if value else None
         if rule is rules.ODD_BYTES:
             return rules.odd_bytes_detail(value)
+        if rule is rules.UNKNOWN_SCOPE or rule is rules.RATE_CHANGES:
+            return value & U64_MAX
         return value
 
     def _report(self, passed: TracePass) -> None:

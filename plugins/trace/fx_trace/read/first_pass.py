@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import attrs
@@ -42,7 +42,7 @@ I64 = NDArray[np.int64]
 BLOCK = 1 << 17
 """Rows that are looked at together."""
 PROBED = 1 << 14
-"""Rows between which a step back in time is looked for together."""
+"""Events among which slices are looked for together."""
 SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends", "flows": "flows"}
 """Results of matching, and what they have a row for."""
 
@@ -144,23 +144,19 @@ class TracePass(FirstPass[TimedChunk]):
         self.ordered = ordered
         """Whether events are sorted by time before they are matched."""
         self.out_of_order: int | None = None
-        """Offset of the first event that comes after a later one."""
+        """Offset of the first event that comes after a later one of its thread or operation."""
         self._outside: list[I64] = []
         self._bounds: tuple[int, int] | None = None
         self._max_depth = max_depth
         self._collector = TaskCollector()
         self._sorted = SortedRuns()
         self._whole: _Events | None = None
-        self._latest = np.zeros(0, np.int64)
-        """Offset of the last event, in order of time, that was looked at for a step back."""
         self._unnamed = PairMap(16)
         """Codes of texts that stand for unknown strings, as of the events that are matched."""
         self._times: list[I64] = []
         """Of the stretches that were followed; ``_lost`` do not fit 63 bits."""
         self._lost = 0
         self._ticks_are_times = True
-        self._steps_back = False
-        """Whether a stretch was not in order of time."""
         self._new_match()
 
     def _new_match(self) -> None:
@@ -180,7 +176,7 @@ class TracePass(FirstPass[TimedChunk]):
         self._lost += lost
         self._ticks_are_times &= times is events["ticks"]
         self._learn(stretch.unnamed)
-        if self._steps_back:
+        if self.out_of_order is not None:
             return
         finish = stretch.clocks.ns(events["word"], EVENTS)[0] if stretch.complete else times
         spans = self.spans.make_room(
@@ -188,8 +184,7 @@ class TracePass(FirstPass[TimedChunk]):
         )
         self._match.make_room(stretch.pids.size, spans)
         self._match.take({**events, "time": times, "finish": finish}, stretch.pids)
-        self._steps_back = self._match.run() >= 0
-        self._unclosed = int(self._match.unclosed)
+        self._run_match(events["offset"])
 
     def times_followed(self) -> tuple[I64, int] | None:
         """Return the times of all events, and how many are lost; None if they are their ticks."""
@@ -213,7 +208,7 @@ class TracePass(FirstPass[TimedChunk]):
         self._collector.add(part.chunk)
         if keep:
             self.whole = part
-            if self._steps_back:
+            if self.out_of_order is not None:
                 # All events are here: forget what matching found, and sort.
                 self._new_match()
                 self.ordered = True
@@ -224,7 +219,8 @@ class TracePass(FirstPass[TimedChunk]):
         # Room chunk by chunk, so that results of many parts are in files.
         spans = self.spans.make_room(self.scanner.rows)
         if not self.ordered:
-            return self._run(columns, spans) < 0
+            self._run(columns, spans)
+            return self.out_of_order is None
         self._keep(self._matched(columns, part.chunk.first))
         return True
 
@@ -241,14 +237,19 @@ class TracePass(FirstPass[TimedChunk]):
         spans: Mapping[str, NDArray[Any]],
         order: I64 | None = None,
         refs: I64 | None = None,
-    ) -> int:
+    ) -> None:
         known = self.scanner.scan.providers.known
         self._learn(self.scanner.unnamed())
         self._match.make_room(known.rows, spans)
         self._match.take(columns, known.filled()["pid"], order, refs)
+        self._run_match(columns["offset"])
+
+    def _run_match(self, offsets: I64) -> None:
+        """Match what was taken; note where the events at these offsets step back in time."""
         stop = int(self._match.run())
         self._unclosed = int(self._match.unclosed)
-        return stop
+        if stop >= 0:
+            self.out_of_order = int(offsets[stop])
 
     def _matched(self, columns: dict[str, NDArray[Any]], first: Mapping[str, int]) -> _Events:
         """Return the events of a chunk that matching needs."""
@@ -280,7 +281,7 @@ class TracePass(FirstPass[TimedChunk]):
             kept = {name: column[matched] for name, column in kept.items()}
         self._sorted.add(kept)
 
-    def _match_in_order(self, read_order: Callable[[I64], I64]) -> None:
+    def _match_in_order(self) -> None:
         """Match what was kept in order of time: all of it at once, or window by window."""
         whole, self._whole = self._whole, None
         if whole is not None:
@@ -293,7 +294,7 @@ class TracePass(FirstPass[TimedChunk]):
                 order = matched[order]
             # Numbered as they come, so that their results lie next to each other.
             found = Spans(in_memory=True).make_room(self.scanner.rows)
-            self._match_window(columns, (order, in_order, None), found, read_order)
+            self._match_window(columns, (order, in_order, None), found)
             del self._match, in_order
             kind, ends = columns["kind"], np.minimum(columns["finish"], wire.OPEN_END - 1)
             np.copyto(ends, wire.OPEN_END, where=kind != wire.EVENT_DURATION_COMPLETE)
@@ -309,7 +310,7 @@ class TracePass(FirstPass[TimedChunk]):
             columns["word"] = columns["finish"] = value
             spans = self.spans.make_room(self.scanner.rows)
             refs = columns.pop("refs")
-            self._match_window(columns, (order, None, refs), spans, read_order)
+            self._match_window(columns, (order, None, refs), spans)
             self.spans.release()
         self._sorted = SortedRuns()
         del self._match
@@ -319,12 +320,9 @@ class TracePass(FirstPass[TimedChunk]):
         columns: Mapping[str, NDArray[Any]],
         events: tuple[I64, I64 | None, I64 | None],
         spans: Mapping[str, NDArray[Any]],
-        read_order: Callable[[I64], I64],
     ) -> None:
         """Match events in order of time: their places in it, times if known, and rows if given."""
         order, times, refs = events
-        if self.out_of_order is None:
-            self._find_step_back(columns["offset"], order, read_order)
         if times is None:
             times = columns["time"][order]
         longest_first(order, times, columns)
@@ -340,17 +338,6 @@ class TracePass(FirstPass[TimedChunk]):
                 rows = slice(at, at + BLOCK)
                 known = {"time": times[rows], "finish": gathered(columns["finish"], order[rows])}
                 behind.do(run, order[rows], known, None if refs is None else refs[rows])
-
-    def _find_step_back(self, offsets: I64, order: I64, read_order: Callable[[I64], I64]) -> None:
-        """Find the first event that was read after one that comes behind it in time."""
-        for at in range(0, order.size, PROBED):
-            found = np.append(self._latest, offsets[order[at : at + PROBED]])
-            number = read_order(found)
-            back = np.flatnonzero(number[1:] < number[:-1])
-            if back.size:
-                self.out_of_order = int(found[back[0]])
-                return
-            self._latest = found[-1:]
 
     def _widen(self, part: TimedChunk, *, report: bool = True) -> None:
         """Take the times of a chunk into the range, and report those that do not fit."""
@@ -384,12 +371,9 @@ class TracePass(FirstPass[TimedChunk]):
 
     # --- The end ---------------------------------------------------------------------------------
 
-    def finish(self, size: int, read_order: Callable[[I64], I64]) -> None:
-        """Settle what needs the whole file: sorted matching, threads, names.
-
-        ``read_order`` gives numbers in the order of reading for offsets of records.
-        """
-        self._match_in_order(read_order)
+    def finish(self, size: int) -> None:
+        """Settle what needs the whole file: sorted matching, threads, names."""
+        self._match_in_order()
         scan = self.scanner.scan
         if self.whole is not None and self.whole.times.may_be_lost():
             self._widen(self.whole)

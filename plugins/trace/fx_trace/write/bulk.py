@@ -462,13 +462,12 @@ class Bulk:
 
     def _args(self) -> packing.ArgumentItems:
         """Return the arguments of all items, in order."""
-        parts: list[packing.ArgumentItems] = []
+        # A record holds 15: the fields of a log come before its keys.
+        parts = [extra.items(block.first) for block in self._blocks for extra in block.extra]
         table = self._tables.get("args")
         if table is not None and len(table):
             parts += self._args_of(table)
         for block in self._blocks:
-            for extra in block.extra:
-                parts.append(extra.items(block.first))
             if block.name == "counters":
                 parts += self._series(block, parts)
             if block.name == "sched":
@@ -490,11 +489,16 @@ class Bulk:
     def _args_of(self, table: Table) -> list[packing.ArgumentItems]:
         """Return the rows of `args` that belong to items."""
         codes = table.array("table")
+        types, texts = table.array("type"), table.array("str")
+        # As exporters have it: bytes of a type that only the other format has are a blob.
+        as_bytes = (texts >= 0) & (types != ArgType.STRING)
+        if as_bytes.any():
+            types = np.where(as_bytes, np.uint8(ArgType.BLOB), types)
         columns = [
-            table.array("name"), table.array("type"), table.array("int"),
+            table.array("name"), types, table.array("int"),
             table.array("float").view(np.int64) if table.array("float").strides != (0,)
             else np.zeros(1, np.float64).view(np.int64),
-            table.array("str"),
+            texts,
         ]  # fmt: skip
         columns = [columns[0], *(_narrowed(column) for column in columns[1:])]
         parents = table.array("parent")

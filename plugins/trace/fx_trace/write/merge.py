@@ -35,9 +35,15 @@ class Merger:
     """Writes captures into one archive (``fxframework.registry.ExportSession``)."""
 
     def __init__(
-        self, sink: Sink, *, logs_as_instants: bool = False, open_slices: str = KEEP
+        self,
+        sink: Sink,
+        *,
+        logs_as_instants: bool = False,
+        open_slices: str = KEEP,
+        only_big_endian: bool = False,
     ) -> None:
         self._sink = sink
+        self._only_big_endian = only_big_endian
         self._open_slices = open_slices
         self._logs_as_instants = logs_as_instants
         self._providers = ProviderIds()
@@ -71,6 +77,8 @@ class Merger:
 
     def _begin(self, *, big_endian: bool) -> None:
         if self._big_endian is None:
+            if self._only_big_endian and not big_endian:
+                raise _does_not_apply("big_endian")
             self._big_endian = big_endian
             self._sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if big_endian else wire.MAGIC_BYTES)
         elif self._big_endian != big_endian:
@@ -120,18 +128,23 @@ def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
     """Open a session that merges captures.
 
     With ``logs_as_instants``, logs of other formats become instant events with all their fields.
-    ``open_slices`` applies to parts of traces. Raises UsageError for options that do not apply.
+    ``open_slices`` applies to parts of traces; ``big_endian`` says what traces are already. Raises
+    UsageError for options that do not apply.
     """
-    for name in ("perfetto_safe", "big_endian"):
-        if options.get(name):
-            raise UsageError(
-                f"{name} does not apply to a merge",
-                remedy="merge the captures first, then convert the archive",
-            )
+    if options.get("perfetto_safe"):
+        raise _does_not_apply("perfetto_safe")
     return Merger(
         sink,
         logs_as_instants=bool(options.get("logs_as_instants", False)),
         open_slices=options.get("open_slices", KEEP),
+        only_big_endian=bool(options.get("big_endian", False)),
+    )
+
+
+def _does_not_apply(option: str) -> UsageError:
+    return UsageError(
+        f"{option} does not apply to a merge",
+        remedy="merge the captures first, then convert the archive",
     )
 
 
