@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from fxframework.errors import PluginError, Refusals, Rule, did_you_mean, refusal
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import JsonFields
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "Alone",
@@ -26,7 +28,6 @@ __all__ = [
     "record_of_json",
 ]
 
-I64 = NDArray[np.int64]
 PADDING = "padding"
 BUFFER = 1 << 20
 """Bytes buffered before they are written."""
@@ -223,7 +224,12 @@ class RecordRewriter:
         alone = getattr(self.encoder, "alone", None)
         return None if alone is None else cast("Alone | None", alone())
 
-    def put_lines(self, data: memoryview, ends: I64, offsets: I64) -> None:  # noqa: ARG002
+    def put_lines(
+        self,
+        data: memoryview,
+        ends: NDArray[np.int64],  # noqa: ARG002 (others place records by them)
+        offsets: NDArray[np.int64],  # noqa: ARG002 (likewise)
+    ) -> None:
         """Write the bytes of lines of record JSON.
 
         ``ends`` are where each line's end in ``data``, and ``offsets`` what it says of its own, -1
