@@ -174,7 +174,8 @@ def check(form: str, data: bytes) -> None:
     assert Counter((each.code, each.offset, each.message) for each in framing) == Counter(
         (each.code, each.offset, each.message) for each in found
     )
-    for each in reported:
+    numbered = [] if any(each.code == "FXX0205" for each in reported) else reported
+    for each in numbered:
         if each.record is not None and each.offset is not None and data:
             assert 0 <= each.offset - records[each.record].offset <= records[each.record].nbytes
     counts = capture.diagnostics.counts
