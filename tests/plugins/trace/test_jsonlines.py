@@ -194,6 +194,43 @@ def test_what_events_refer_to_may_be_new_for_each(
     assert after - before < share * (many - few)
 
 
+def test_sections_of_providers_refer_to_what_was_registered_long_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder = RecordEncoder()
+    turns: list[list[dict[str, Any]]] = [
+        [{"record": "string", "index": 1 + at, "value": f"name {number} {at}"} for at in range(50)]
+        for number in (1, 2)
+    ]
+    lines: list[dict[str, Any]] = []
+    for turn in range(20):
+        number = turn % 2
+        lines.append({"record": "metadata", "kind": "provider_section", "id": 1 + number})
+        lines += turns[number] if turn < 2 else []
+        for at in range(60):  # ten names, and every thread, were registered by nobody
+            name = f"name {1 + number} {at}" if at < 50 else f"<str#{1 + at}>"
+            arg = {"name": "<str#90>", "type": "int32", "value": at, "refs": {"name": 90}}
+            lines.append(
+                {"record": "event", "event": "instant", "timestamp": at, "args": [arg],
+                 "thread": f"<thr#{1 + at % 9}>", "category": "", "name": name,
+                 "refs": {"thread": 1 + at % 9, "name": 1 + at}}
+            )  # fmt: skip
+    data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
+    expected = one_by_one(data)
+    decoded = 0
+    record = Walk.record
+
+    def counted(self: Walk, at: int) -> Any:
+        nonlocal decoded
+        decoded += 1
+        return record(self, at)
+
+    monkeypatch.setattr(Walk, "record", counted)
+    assert in_bulk(data) == expected
+    assert expected[1]["FXT0104"] > 1200
+    assert decoded < 30
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_registrations_of_the_kernel_hold_for_records_that_are_decoded(
     most: int, monkeypatch: pytest.MonkeyPatch

@@ -119,6 +119,15 @@ def test_records_out_of_place(tools: Tools, version: int) -> None:
         agree(tools, "xray", data[:-3], max_record=20)
 
 
+def test_an_event_that_reaches_behind_the_next_buffer_where_nothing_bounds_its_own(
+    tools: Tools,
+) -> None:
+    inner = packed(fx.BufferExtents(bytes=32)) + packed(fx.NewBuffer(thread=2))
+    long = packed(event(inner + bytes(40)))
+    agree(tools, "xray", header() + packed(call(1), long, call(3)))
+    agree(tools, "xray", header() + packed(fx.BufferExtents(bytes=1 << 40), call(1), long, call(3)))
+
+
 @hypothesis.settings(**SLOW)
 @hypothesis.given(data=fdr_files() | damaged(fdr_files()) | st.binary(max_size=200))
 def test_agree_on_any_log(tools: Tools, data: bytes) -> None:

@@ -210,7 +210,7 @@ class BasicWalk(Walk):
         """Find the call of an argument."""
         call, record.row_offset = self.call, record.offset
         if call is None:
-            self.find(rules.BASIC_ORPHAN, record.offset)
+            self.find(rules.BASIC_ORPHAN, record.offset, record.function_id)
         elif (
             (call.function_id, call.thread) != (record.function_id, record.thread)
             or (self.version >= wire.BASIC_PID_VERSION and call.process != record.process)
@@ -657,7 +657,8 @@ class FdrWalk(Walk):
         if base is not None and abs(tsc - base) > wire.CUT_RECORD_JUMP:
             mended = self.cut_time(record, base)
             if mended is None:
-                self.find(rules.TIME_JUMP, record.offset, tsc - base)
+                apart = (tsc - base + (1 << 63)) & U64_MAX  # counters wrap
+                self.find(rules.TIME_JUMP, record.offset, apart - (1 << 63))
             else:
                 self.find(rules.CUT_RECORD, record.offset, mended)
                 if self.mend:

@@ -22,10 +22,11 @@ from fx_trace import rules
 from fx_trace.format import RecordType
 from fx_trace.read.cursor import NO_STRINGS, NO_THREADS, rule_of
 from fx_trace.read.decoder import Walk
-from fx_trace.read.jsonlines import JsonLines
+from fx_trace.read.jsonlines import UNKNOWN, JsonLines
 from fxframework.errors import Rule
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kernels.notes import Notes
+from fxframework.kit.json_fields import shown_text
 from fxframework.kit.scanned import listed_notes
 
 __all__ = ["lines_of"]
@@ -114,10 +115,50 @@ class _Lines:
         """
         plain = self._plain
         plain.pos = at // 8
-        plain.first, plain.records = self._walk.index, 0
-        plain.run()
-        self._walk.index += int(plain.records)
-        return 8 * int(plain.pos)
+        while True:
+            plain.first, plain.records = self._walk.index, 0
+            plain.run()
+            self._walk.index += int(plain.records)
+            at = int(plain.pos)
+            if plain.out.used >= CHUNK_BYTES or not self._introduce(at):
+                return 8 * at
+
+    def _introduce(self, at: int) -> bool:
+        """Tell the kernel what the event at a word refers to; return whether any of it is new."""
+        plain, words = self._plain, self._words
+        end = len(words)
+        if at >= end or wire.TYPE.get(words[at]) != RecordType.EVENT:
+            return False
+        if plain.out.held() > CACHED_BYTES:
+            return False
+        header = wire.EVENT.unpack(words[at] & U64_MAX)
+        end = min(end, at + header["record_size"])
+        place = at + 2 + 2 * (not header["thread"])
+        refs = [header["category"], header["name"]]
+        place += sum(map(_inline_words, refs))
+        for _ in range(header["arg_count"]):
+            if place >= end:
+                break
+            arg = words[place] & U64_MAX
+            refs.append(wire.ARG_NAME.get(arg))
+            if wire.ARG_TYPE.get(arg) == wire.ARG_STRING:
+                refs.append(wire.ARG_STRING_REF.get(arg))
+            place += wire.ARG_SIZE.get(arg) or end
+        new = [ref for ref in refs if ref < wire.INLINE_STRING and plain.strings[ref] == UNKNOWN]
+        thread = header["thread"]
+        unknown = bool(thread) and plain.threads[thread] == UNKNOWN
+        if not new and not unknown:
+            return False
+        self._take_registered()
+        found = {ref: self._walk.tables.string(ref) for ref in new}
+        if any(text is not None and shown_text(text) != text for text in found.values()):
+            return False  # records show its bytes
+        for ref, text in found.items():
+            self._know_string(ref, f"<str#{ref}>" if text is None else text)
+        if unknown:
+            koids = self._walk.tables.thread(thread)
+            self._know_thread(thread, f"<thr#{thread}>" if koids is None else koids)
+        return True
 
     def _report(self) -> None:
         """Report what the kernel has found since the last time."""
@@ -199,10 +240,7 @@ class _Lines:
             if key in refs:
                 self._know_string(refs[key], shown[key])
         if "thread" in refs:
-            index, tables = refs["thread"], self._walk.tables
-            thread, own = tables.thread(index), tables.current.threads
-            rule = rule_of(thread, own, index, rules.THREAD_NOT_REGISTERED)
-            plain.know_thread(index, _text(shown["thread"]), int(rule or 0))
+            self._know_thread(refs["thread"], shown["thread"])
         plain.know_shape(
             header & _LOW24,
             b',"nbytes":%d,"event":%s,"timestamp":' % (shown["nbytes"], _text(shown["event"])),
@@ -211,6 +249,12 @@ class _Lines:
             len(shown["args"]),
             has_word,
         )
+
+    def _know_thread(self, index: int, shown: Any) -> None:
+        tables = self._walk.tables
+        thread, own = tables.thread(index), tables.current.threads
+        rule = rule_of(thread, own, index, rules.THREAD_NOT_REGISTERED)
+        self._plain.know_thread(index, _text(shown), int(rule or 0))
 
     def _know_string(self, index: int, text: str) -> None:
         tables = self._walk.tables
@@ -221,11 +265,8 @@ class _Lines:
     def _learn_arguments(self, at: int, shown: dict[str, Any]) -> None:
         """Take the texts of the arguments of the event at a word."""
         place = at + 2 + 2 * ("thread" not in shown.get("refs", {}))
-        for ref in (
-            wire.EVENT.unpack(self._words[at] & U64_MAX)[key] for key in ("category", "name")
-        ):
-            if ref & wire.INLINE_STRING:
-                place += -(-(ref & wire.STRING_FIELD_BYTES) // WORD)
+        header = wire.EVENT.unpack(self._words[at] & U64_MAX)
+        place += sum(_inline_words(header[key]) for key in ("category", "name"))
         for arg in shown["args"]:
             refs = arg.get("refs", {})
             word = self._words[place] & ~wire.ARG_NAME.mask
@@ -238,6 +279,11 @@ class _Lines:
                     self._know_string(refs[key], arg[key])
             self._plain.know_argument(word & _LOW32 if narrow else word, narrow, text)
             place += wire.ARG_SIZE.get(self._words[place] & U64_MAX)
+
+
+def _inline_words(ref: int) -> int:
+    inline = ref & wire.INLINE_STRING
+    return -(-(ref & wire.STRING_FIELD_BYTES) // WORD) if inline else 0
 
 
 def _text(value: Any) -> bytes:

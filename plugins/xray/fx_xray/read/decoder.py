@@ -31,7 +31,6 @@ from fx_xray.read.framing import SPACE, FrameList
 from fx_xray.read.header import asked_frequency, asked_order, header_findings, read_header
 from fx_xray.read.scan import BasicScan, FdrScan
 from fx_xray.rules import RULES
-from fxframework.errors import Rule
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
 from fxframework.kernels.notes import Notes
@@ -229,7 +228,7 @@ class Walk:
             notes = self.notes.findings.reshape(-1, FINDING_FIELDS)[first:last].tolist()
             for number, offset, _, value in notes:
                 rule = RULES.numbered(number)
-                self.found.append(Found(rule, offset, self.shown_value(rule, offset, value)))
+                self.found.append(Found(rule, offset, rules.shown_value(rule, value)))
 
     def kind_at(self, at: int) -> Kind:
         """Return what is known of the kind of record at byte ``at``, which is sound."""
@@ -258,10 +257,6 @@ class Walk:
         """Return a record."""
         raise NotImplementedError
 
-    def shown_value(self, rule: Rule, offset: int, value: int) -> object:
-        """Return what a finding shows of its value."""
-        raise NotImplementedError
-
     @property
     def sound_until(self) -> int:
         """Up to where all that is sound is a record like those before."""
@@ -270,11 +265,6 @@ class Walk:
 
 class BasicWalk(Walk):
     """Records of 32 bytes, one after another."""
-
-    called = 0
-    """Whether a call is before the next argument."""
-    orphan: int | None = None
-    """The function of the last argument, where a call is before it."""
 
     def scans(self, *, mend: bool) -> tuple[Any, Any]:
         """Return ``scan`` and ``noting``: one, since no record is cut in half."""
@@ -287,7 +277,6 @@ class BasicWalk(Walk):
         """Return a record."""
         at, end, fault, _, _, called, _ = frame
         if fault:
-            self.called = called
             return self.damaged(at, end, fault)
         cls, _, _ = self.kind_at(at)
         record: Any = cls.unpack(self.view, at, end, self.state)[0]
@@ -295,15 +284,8 @@ class BasicWalk(Walk):
             record.ns = record.tsc * wire.NS_PER_SECOND // self.frequency
             self.call = record
         else:
-            self.orphan = record.function_id if self.called else None
             self.argue(record, called)
-        self.called = called
         return cast("XrayRecord", record)
-
-    def shown_value(self, rule: Rule, offset: int, value: int) -> object:
-        """Return what a finding shows of its value."""
-        del offset
-        return self.orphan if rule == rules.BASIC_ORPHAN else value
 
 
 class FdrWalk(Walk):
@@ -369,21 +351,10 @@ class FdrWalk(Walk):
             padding.raw = self.view[at:end]
         return padding
 
-    def shown_value(self, rule: Rule, offset: int, value: int) -> object:
-        """Return what a finding shows of its value."""
-        if rule != rules.TIME_JUMP:
-            return rules.shown_value(rule, value)
-        # The scan has the low 64 bits of it.
-        cls, _, _ = self.kind_at(offset)
-        tsc = wire.place(cls, "tsc").get(self.view, offset, self.state.big)
-        return tsc - ((tsc - value) & U64_MAX)
-
     @property
     def sound_until(self) -> int:
         """Up to where all that is sound is a record like those before: in the buffer."""
-        scan = self.scan
-        trusted = scan.padded <= scan.at and scan.garbage < wire.GARBAGE_RUN
-        return int(scan.limit) if trusted else 0
+        return int(self.scan.sound_until())
 
 
 def is_zero(data: memoryview) -> bool:

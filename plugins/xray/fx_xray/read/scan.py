@@ -181,6 +181,7 @@ class FdrScan(Scan):
     searched: i64
     following: i64
     last_offset: i64
+    last_record: i64
     typed: i64
     last: i64
     garbage: i64
@@ -213,6 +214,7 @@ class FdrScan(Scan):
         self.page = min(buffer_size, self.size + 1) if buffer_size >= LEAST_BUFFER else 0
         self.last = START
         self.last_offset = 0
+        self.last_record = 0
         self.timed = False
         self.garbage = 0
         self.mend = True
@@ -237,6 +239,11 @@ class FdrScan(Scan):
             if end > offset or not self.sound_extents(end):
                 return
             self.at = self.limit = end
+
+    def sound_until(self) -> int:
+        """Return up to where all that is sound is a record like those before; 0 if unknown."""
+        trusted = self.padded <= self.at and self.garbage < GARBAGE_RUN
+        return self.rest() if trusted else 0
 
     def step(self) -> Fallible[i64]:
         """Scan on, up to byte ``until`` at least."""
@@ -449,12 +456,12 @@ class FdrScan(Scan):
         if self.block < 0:
             return 0
         if self.last == NEW_BUFFER or self.last == WALL_TIME or self.last == PID:
-            self.notes.add(rules.ENDS_IN_PREAMBLE, self.last_offset, self.record - 1, self.last)
+            self.notes.add(rules.ENDS_IN_PREAMBLE, self.last_offset, self.last_record, self.last)
         if self.last != START and not self.by_extents:
-            self.notes.add(rules.NO_END_RECORD, self.last_offset, self.record - 1, 0)
+            self.notes.add(rules.NO_END_RECORD, self.last_offset, self.last_record, 0)
         flags = self.blocks.flags[self.block]
         if self.by_extents and flags & FOREIGN_TYPED and not flags & CUT_SHORT:
-            self.notes.add(rules.LOST_TAIL, self.last_offset, self.record - 1, 16 * self.typed)
+            self.notes.add(rules.LOST_TAIL, self.last_offset, self.last_record, 16 * self.typed)
         self.leave_block(at)
         return 0
 
@@ -500,6 +507,7 @@ class FdrScan(Scan):
             self.notes.add(rules.OUT_OF_ORDER, self.at, self.record, OF_LAST.put(self.last) | kind)
         self.last = kind
         self.last_offset = self.at
+        self.last_record = self.record
         return 0
 
     def settle(self) -> status:
@@ -631,6 +639,7 @@ class FdrScan(Scan):
             self.kinds[FUNCTION] += count
             self.entries += count - exits
             self.record += count
+            self.last_record = self.record - 1
             self.at = at
 
     def metadata(self, kind: i64) -> status:
@@ -852,7 +861,7 @@ class BasicScan(Scan):
         kind = self.data[at + BASIC_KIND_AT]
         if type == 0 and kind > ENTER_ARG:
             return self.unsound(rules.BAD_KIND, kind)
-        function = self.bytes.number(at + BASIC_ID_AT, 4)
+        function = self.bytes.signed32(at + BASIC_ID_AT)
         place = at + (BASIC_ARGUMENT_THREAD_AT if type else BASIC_THREAD_AT)
         run = self.bytes.number(place, 4)
         if self.version >= BASIC_PID_VERSION:
