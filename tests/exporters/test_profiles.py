@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import toy
 from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -379,7 +379,6 @@ def test_a_frame_is_as_wide_as_it_took_with_what_it_called() -> None:
         export("flamegraph", Given(LOOP), weight="tick")
 
 
-@settings(max_examples=20)
 @given(calls=nested_calls())
 def test_frames_lie_within_those_above_them_and_beside_each_other(calls: list[Call]) -> None:
     if not calls:

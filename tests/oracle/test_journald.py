@@ -83,7 +83,7 @@ def expected_fields(log: Log, offset: int) -> set[tuple[str, bytes]]:
     }
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     some=st.lists(logs, min_size=1, max_size=8),
     offset=st.sampled_from([0, 1_700_000_000 * 10**9, -(2**63) + 1]),

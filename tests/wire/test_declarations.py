@@ -6,7 +6,7 @@ import types
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire.specimen import BLOCKS, ITEMS
 from tests.wire.support import check, opened
@@ -183,7 +183,6 @@ def plain(records: list[Any]) -> list[Any]:
 
 
 @given(st.data())
-@settings(max_examples=25)
 def test_records_of_any_declaration_come_back(data: st.DataObject) -> None:
     format = data.draw(formats())
     whole, written = data.draw(strategies.files(format))

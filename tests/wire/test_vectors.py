@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.wire.support import check, opened
 
@@ -176,7 +176,6 @@ def test_most_records_are_read_many_at_a_time(name: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=20)
 @pytest.mark.parametrize("name", FILES)
 def test_changed_bytes(name: str, data: st.DataObject) -> None:
     format, make = FILES[name]

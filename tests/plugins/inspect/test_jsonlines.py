@@ -149,7 +149,7 @@ def test_any_file(reader: ModuleType, data: bytes) -> None:
     agree(reader, data)
 
 
-@hypothesis.settings(max_examples=30, **SLOW)  # type: ignore[arg-type]
+@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(damaged(vmos()), st.integers(0, 80))
 def test_within_limits(reader: ModuleType, data: bytes, limit: int) -> None:
     agree(reader, data, max_record=limit, max_findings=1 + limit % 3)

@@ -201,7 +201,7 @@ def test_agree_on_the_vectors(name: str) -> None:
         agree(data.ljust(vector.get("zero_pad_to", 0), b"\0"))
 
 
-@hypothesis.settings(max_examples=30, **SLOW)  # type: ignore[arg-type]
+@hypothesis.settings(**SLOW)  # type: ignore[arg-type]
 @hypothesis.given(data=vmos() | damaged(vmos()), rows=st.sampled_from([1, 2, 7, 1000]))
 def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> None:
     whole, streamed = opened(data), opened(data)

@@ -91,13 +91,13 @@ def test_agree_on_any_file(tools: Tools, data: bytes) -> None:
     agree(tools, data, {})
 
 
-@hypothesis.settings(max_examples=30, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=damaged(log_files()), limit=st.integers(0, 80))
 def test_agree_within_limits(tools: Tools, data: bytes, limit: int) -> None:
     agree(tools, data, {}, max_record=limit, max_findings=1 + limit % 3)
 
 
-@hypothesis.settings(max_examples=30, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=log_files(suffixed=True))
 def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
     agree(tools, data, {"suffix": True})

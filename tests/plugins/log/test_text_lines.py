@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_log.export import presentation
@@ -187,7 +187,6 @@ def written(data: bytes) -> bytes:
     return sink.data
 
 
-@settings(max_examples=20, deadline=None)
 @given(data=log_files() | damaged(log_files()))
 def test_compiled_and_plain_agree(data: bytes) -> None:
     compiled = written(data)

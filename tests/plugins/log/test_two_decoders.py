@@ -270,7 +270,7 @@ def test_agree_at_every_truncation(tools: Tools, format: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("format", OPEN)
-@hypothesis.settings(max_examples=30, **SLOW)
+@hypothesis.settings(**SLOW)
 @hypothesis.given(data=st.data(), rows=st.sampled_from([1, 2, 7, 1000]), given=options)
 def test_batches_are_the_table_wherever_they_break(
     tools: Tools, format: str, data: st.DataObject, rows: int, given: dict[str, Any]

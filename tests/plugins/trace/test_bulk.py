@@ -327,7 +327,7 @@ def test_bytes_of_a_type_that_a_log_cannot_have_become_a_blob() -> None:
     ]
 
 
-@settings(tried, max_examples=30)
+@settings(tried)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3)), max_size=40))
 def test_small_blocks_are_one_trace(given_rows: list[tuple[int, int]]) -> None:
     pool = StringPool()

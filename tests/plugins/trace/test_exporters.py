@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -536,7 +536,6 @@ def test_plain_kernels_write_the_same(which: str) -> None:
         assert (sink.getvalue(), session.close()) == expected
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.permutations(range(12)))
 def test_text_is_in_order_of_time_whatever_the_file_is_in(order: list[int]) -> None:
     shown = lines(*(event("instant", 10 * place, f"i{place}") for place in order))

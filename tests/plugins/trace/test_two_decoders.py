@@ -208,7 +208,7 @@ def test_agree_on_any_bytes(data: bytes) -> None:
     agree(data)
 
 
-@hypothesis.settings(max_examples=25, **SLOW)
+@hypothesis.settings(max_examples=10, **SLOW)
 @hypothesis.given(fxt_streams(), st.integers(0, 7))
 def test_agree_at_every_truncation(data: bytes, phase: int) -> None:
     for length in range(phase, min(len(data), 4000), 8):

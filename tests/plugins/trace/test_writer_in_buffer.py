@@ -283,7 +283,7 @@ def test_what_was_taken_is_what_is_read(run: Run, hand: st.DataObject) -> None:
         assert {entry.shown for entry in run.taken} <= whole
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(MODES), st.integers(1, 400), st.booleans())
 def test_a_table_that_is_full_makes_later_texts_inline(mode: str, count: int, saves: bool) -> None:
     """Each text and thread is another one, until the durable buffer has no room for more."""

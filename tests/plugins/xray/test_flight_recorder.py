@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fx_xray.plugin
@@ -765,7 +765,6 @@ def held(file: bytes) -> list[Any]:
     buffers=st.integers(1, 5),
     circular=st.booleans(),
 )
-@settings(max_examples=30)
 def test_a_crash_behind_any_store_leaves_a_sound_log(
     script: list[Any], version: int, threshold: int, buffers: int, circular: bool
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_xray.read.events import Events
@@ -31,7 +31,6 @@ def _as_held(rows: list[tuple[Any, ...]], version: int) -> list[tuple[Any, ...]]
     return held
 
 
-@settings(max_examples=25)
 @given(
     seed=st.integers(0, 1 << 32), version=st.sampled_from(range(1, 6)),
     size=st.sampled_from((128, 200, 1000, 1 << 15)), step=st.sampled_from((0, 1, 7)),
