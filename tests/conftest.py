@@ -47,12 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what collecting made out of later garbage collections, which begin here.
-
-    They come seldom: they take a tenth of the time otherwise.
-    """
+    """Leave what collecting made out of later garbage collections, which begin here."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 
