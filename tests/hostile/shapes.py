@@ -229,10 +229,11 @@ def unknown_references(nbytes: int) -> bytes:
 
 @shape("trace")
 def shared_string(nbytes: int) -> bytes:
-    """Events that all have one name of 32,000 letters."""
-    count = max(nbytes - 32_000, 0) // 16 + 1
+    """Events that all have one name, of half of the file, at most of 32,000 letters."""
+    letters = min(nbytes // 2, 32_000)
+    count = (nbytes - letters) // 16
     event = (EVENT & ~(0xFFFF << 48)) | 2 << 4 | 2 << 48
-    return PREAMBLE + _string(2, b"A" * 32_000) + _rows(count, event, _numbers(count))
+    return PREAMBLE + _string(2, b"A" * letters) + _rows(count, event, _numbers(count))
 
 
 # --- logs ----------------------------------------------------------------------------------------
