@@ -31,7 +31,8 @@ BASE = 10_000
 TIMES = (1, 2, 4, 8)
 MOST = 1.1
 """Greatest exponent."""
-TRIES = 6
+TRIES = 30
+"""Most measurements: a slow phase of the machine may last for seconds."""
 LEAST = 2e-3
 """Seconds below which a time says nothing."""
 
