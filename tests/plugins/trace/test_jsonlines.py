@@ -158,6 +158,20 @@ def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> 
     assert b"another" in in_bulk(data)[0][-1]
 
 
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The places of the records that became objects so far."""
+    places: list[int] = []
+    record = Walk.record
+
+    def noted(self: Walk, at: int) -> Any:
+        places.append(at)
+        return record(self, at)
+
+    monkeypatch.setattr(Walk, "record", noted)
+    return places
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -168,26 +182,15 @@ def test_a_string_that_is_registered_again_changes_what_names_it(index: int) -> 
         "dangling references",
     ],
 )
-def test_what_events_refer_to_may_be_new_for_each(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_events_refer_to_may_be_new_for_each(name: str, decoded: list[int]) -> None:
     make = importlib.import_module("tests.bench.shapes.trace").shapes()[name]
     data = make(20_000)
     assert in_bulk(data) == one_by_one(data)
-    decoded = 0
-    record = Walk.record
-
-    def counted(self: Walk, at: int) -> Any:
-        nonlocal decoded
-        decoded += 1
-        return record(self, at)
-
-    monkeypatch.setattr(Walk, "record", counted)
     counts = []
     for nbytes in (300_000, 600_000):
-        decoded = 0
+        decoded.clear()
         lines, _ = in_bulk(make(nbytes))
-        counts.append((len(lines), decoded))
+        counts.append((len(lines), len(decoded)))
     (few, before), (many, after) = counts
     # Of many providers, the sections are decoded one by one.
     share = 0.55 if name == "many providers" else 0.05
@@ -195,7 +198,7 @@ def test_what_events_refer_to_may_be_new_for_each(
 
 
 def test_sections_of_providers_refer_to_what_was_registered_long_before(
-    monkeypatch: pytest.MonkeyPatch,
+    decoded: list[int],
 ) -> None:
     encoder = RecordEncoder()
     turns: list[list[dict[str, Any]]] = [
@@ -217,18 +220,10 @@ def test_sections_of_providers_refer_to_what_was_registered_long_before(
             )  # fmt: skip
     data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
     expected = one_by_one(data)
-    decoded = 0
-    record = Walk.record
-
-    def counted(self: Walk, at: int) -> Any:
-        nonlocal decoded
-        decoded += 1
-        return record(self, at)
-
-    monkeypatch.setattr(Walk, "record", counted)
+    decoded.clear()
     assert in_bulk(data) == expected
     assert expected[1]["FXT0104"] > 1200
-    assert decoded < 30
+    assert len(decoded) < 30
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -252,7 +247,7 @@ def test_registrations_of_the_kernel_hold_for_records_that_are_decoded(
     assert in_bulk(data) == one_by_one(data)
 
 
-def test_blobs_are_written_from_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blobs_are_written_from_their_bytes(decoded: list[int]) -> None:
     encoder = RecordEncoder()
     lines: list[dict[str, Any]] = [{"record": "string", "index": 7, "value": "seven"}]
     for at in range(300):
@@ -263,14 +258,6 @@ def test_blobs_are_written_from_their_bytes(monkeypatch: pytest.MonkeyPatch) -> 
                                  {"name": ""}][at % 3]})  # fmt: skip
     data = wire.MAGIC_BYTES + b"".join(encoder.encode(line) for line in lines)
     expected = one_by_one(data)
-    decoded = 0
-    record = Walk.record
-
-    def counted(self: Walk, at: int) -> Any:
-        nonlocal decoded
-        decoded += 1
-        return record(self, at)
-
-    monkeypatch.setattr(Walk, "record", counted)
+    decoded.clear()
     assert in_bulk(data) == expected
-    assert decoded < 4
+    assert len(decoded) < 4
