@@ -151,30 +151,37 @@ REFERENCES = frozenset({*THREAD_COLUMNS, "parent", "slice", "node"})
 """Columns that identify rows of tables."""
 
 
+def _in_column(table: str, column: str, change: Callable[[Table], ColumnData]) -> Change:
+    """Replace a column of one table by what ``change`` makes of the table."""
+
+    def changed(given: Table) -> Table:
+        return given.replaced(**{column: change(given)}) if given.name == table else given
+
+    return lambda capture: _through(capture, changed)
+
+
+def _appended(given: Table, column: str, more: bytes) -> NDArray[Any]:
+    """Return the codes of the texts in a column with more behind them; -1 stays."""
+    old, pool = given.array(column), given.pool
+    codes = [code if code < 0 else pool.intern(pool.bytes_of(code) + more) for code in old.tolist()]
+    return np.array(codes, old.dtype)
+
+
 def alter(table: str, column: str) -> Change:
     """Give each row another value in a column; references, and texts, change places."""
 
-    def altered(given: Table) -> Table:
-        if given.name != table:
-            return given
+    def altered(given: Table) -> ColumnData:
         old, shape = given[column], given.schema.column(column)
         if column in REFERENCES or not isinstance(old, np.ndarray) or old.ndim > 1:
-            return given.replaced(**{column: given.select(np.arange(len(given))[::-1])[column]})
+            return given.select(np.arange(len(given))[::-1])[column]
         if shape.kind == "code":
-            pool = given.pool
-            codes = [
-                code if code < 0 else pool.intern(pool.bytes_of(code) + b"~")
-                for code in old.tolist()
-            ]
-            new = np.array(codes, old.dtype)
-        elif shape.values:
+            return _appended(given, column, b"~")
+        if shape.values:
             known = sorted(shape.values)
-            new = np.array(known, old.dtype)[(np.searchsorted(known, old) + 1) % len(known)]
-        else:
-            new = ~old if old.dtype == np.bool_ else old + old.dtype.type(1)
-        return given.replaced(**{column: new})
+            return np.array(known, old.dtype)[(np.searchsorted(known, old) + 1) % len(known)]
+        return ~old if old.dtype == np.bool_ else old + old.dtype.type(1)
 
-    return lambda capture: _through(capture, altered)
+    return _in_column(table, column, altered)
 
 
 LONG = b"~" * 200
@@ -184,32 +191,23 @@ LONG = b"~" * 200
 def lengthen(table: str, column: str, end: bytes) -> Change:
     """Give each row a long text in a column, which ends so."""
 
-    def longer(given: Table) -> Table:
-        if given.name != table:
-            return given
-        old, pool, more = given[column], given.pool, LONG + end
-        new: ColumnData
+    def longer(given: Table) -> ColumnData:
+        old, more = given[column], LONG + end
         if isinstance(old, TextColumn):
-            new = TextColumn.of(old.bytes_of(row) + more for row in range(len(given)))
-        else:
-            codes = (c if c < 0 else pool.intern(pool.bytes_of(c) + more) for c in old.tolist())
-            new = np.fromiter(codes, old.dtype)
-        return given.replaced(**{column: new})
+            return TextColumn.of(old.bytes_of(row) + more for row in range(len(given)))
+        return _appended(given, column, more)
 
-    return lambda capture: _through(capture, longer)
+    return _in_column(table, column, longer)
 
 
 def enlarge(table: str, column: str) -> Change:
     """Add 2**32 to each number in a column that is not negative."""
 
-    def larger(given: Table) -> Table:
-        if given.name != table:
-            return given
+    def larger(given: Table) -> ColumnData:
         old = given.array(column)
-        more = old.dtype.type(1 << 32)
-        return given.replaced(**{column: np.where(old >= 0, old + more, old)})
+        return np.where(old >= 0, old + old.dtype.type(1 << 32), old)
 
-    return lambda capture: _through(capture, larger)
+    return _in_column(table, column, larger)
 
 
 def rename(odd: bytes) -> Change:
