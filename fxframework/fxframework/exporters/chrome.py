@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from fxframework.exporters.rows import ArgumentMembers, Bounds, json_arguments, tasks
+from fxframework.exporters.rows import ArgumentMembers, Bounds, Task, json_arguments, tasks
 from fxframework.io.sink import Sink
 from fxframework.kernels.parts import HEX, MEMBERS, MEMBERS_END, MICROS, SIGNED
 from fxframework.kernels.templates import Cell, Templates
@@ -44,14 +44,15 @@ class ChromeExport(Export):
     def write(self, capture: Capture) -> None:
         """Write a capture's events. Raises WriteRefusedError if it has none."""
         before = self._sink.written
-        events = _Events(capture)
+        threads = tasks(capture, distinct=True)
+        events = _Events(capture, threads)
         for name in ("slices", "instants", "counters"):
             if name in capture.schemas:
                 for text in events.of(capture, name):
                     self._put(text)
         if self._sink.written == before:
             raise empty_refusal(capture, "it has no slices, instants or counters")
-        self._put(b"".join(BETWEEN + event.encode() for event in _names(capture)))
+        self._put(b"".join(BETWEEN + event.encode() for event in _names(threads)))
         counts = capture.row_counts()
         self._drop_rows(counts, but={*TABLES, "args", "threads", "processes"})
         for name, rows in counts.items():
@@ -81,12 +82,12 @@ def _unknown(capture: Capture, table: str) -> list[str]:
 class _Events:
     """Renders rows of tables as events, each behind ``BETWEEN``."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, threads: Mapping[int, Task]) -> None:
         self._templates = templates = Templates(b"", b",", b"")
         self._lines = Lines(templates)
         pool = capture.strings
         self._arguments = json_arguments(templates, pool, "{}:".format)
-        who = {number: (one.pid, one.tid) for number, one in tasks(capture, distinct=True).items()}
+        who = {number: (one.pid, one.tid) for number, one in threads.items()}
 
         def numbered(make: Callable[[int], str]) -> Numbered:
             return Numbered(templates, make, sparse=True)
@@ -164,10 +165,10 @@ def _number(value: float) -> str:
     return orjson.dumps(value).decode()
 
 
-def _names(capture: Capture) -> Iterator[str]:
+def _names(threads: Mapping[int, Task]) -> Iterator[str]:
     """Yield the names of processes and threads as metadata events."""
     named: set[int] = set()
-    for who in tasks(capture, distinct=True).values():
+    for who in threads.values():
         if who.process is not None and who.pid not in named:
             named.add(who.pid)
             yield (
