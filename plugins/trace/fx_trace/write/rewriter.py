@@ -165,7 +165,7 @@ class _ImageEncoder(RecordEncoder):
     def __init__(self, tables: Tables | None) -> None:
         super().__init__(tables=tables)
         self.unused: set[int] = set()
-        """Offsets of parsed records that are space behind the others."""
+        """Offsets of records that are space behind the others, of those parsed for these lines."""
 
     def parsed(self, given: Mapping[str, Any]) -> TraceRecord:
         """Return the record of a JSON object, which must say its offset."""
@@ -271,6 +271,7 @@ class BufferWriter(RecordRewriter):
         Raises WriteRefusedError where an offset lies in none.
         """
         unused = np.isin(offsets, list(self.encoder.unused))
+        self.encoder.unused.clear()
         starts = [buffer.start for buffer in self.buffers]
         place = 2 * np.searchsorted(starts, offsets, "right") + unused
         first = begin = 0
