@@ -26,8 +26,8 @@ from ..plugins.inspect.trees import every_type
 
 ROOM = 256 << 20
 """Bytes of address space that reading a file of a few kilobytes may take."""
-PATIENCE = 2.0
-"""Seconds of the processor that it may take."""
+PATIENCE = 20.0
+"""Seconds of the processor that it may take: a claim that is believed takes minutes."""
 LARGEST = 1 << 14
 RECORDS = 60
 """Records of a file whose fields are looked at."""

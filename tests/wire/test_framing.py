@@ -80,7 +80,7 @@ def test_zeros_behind_damage_take_time_in_proportion() -> None:
     start = time.process_time()
     capture = opened(CHUNKS, ODD_HEAD + b"\xff" * 4 + bytes(1 << 20) + BEATS)
     assert capture.summary().records
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 30  # quadratic, it would take hours
 
 
 class Marked(wire.Record):

@@ -268,7 +268,7 @@ def test_any_repetition_takes_time_in_proportion(head: bytes, piece: bytes) -> N
     with opened(data) as capture:
         capture.summary()
         assert sum(record.nbytes for record in capture.records()) == len(data)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 30  # quadratic, it would take minutes
 
 
 @pytest.mark.parametrize("depth", [3, 100, 190, 300, 1500, 20_000])

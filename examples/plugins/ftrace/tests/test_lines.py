@@ -166,4 +166,4 @@ def test_any_line_takes_time_in_proportion(piece: bytes) -> None:
     with opened(data) as capture:
         capture.summary()
         capture.table("args")
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 30  # quadratic, it would take minutes
