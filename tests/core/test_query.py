@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -187,6 +189,35 @@ def test_a_query_ends_where_its_time_does() -> None:
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.startswith("error[FXF0003]: the work took longer than max_time=1 seconds")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are of POSIX")
+def test_an_interrupt_ends_the_query_and_not_the_prompt() -> None:
+    import pty
+
+    main, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "fxframework.cli", "sql", str(TRACE)],
+        stdin=terminal, stdout=terminal, stderr=subprocess.STDOUT, start_new_session=True,
+    ) as process, os.fdopen(main, "r+b", buffering=0) as screen:  # fmt: skip
+        os.close(terminal)
+        shown = b""
+
+        def until(text: bytes) -> None:
+            nonlocal shown
+            while text not in shown:
+                shown += screen.read(1000)
+            shown = shown.rpartition(text)[2]
+
+        until(b"fxf> ")
+        screen.write(b"select count(*) from range(1000000000) a, range(1000) b;\n")
+        until(b"0:00")  # the time that it has taken so far
+        process.send_signal(signal.SIGINT)
+        until(b"The query was interrupted.\r\nfxf> ")
+        screen.write(b"select 6 * 7 as n;\n")
+        until(b"n\r\n42\r\nfxf> ")
+        screen.write(b".quit\n")
+        assert process.wait(20) == 0
 
 
 def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:

@@ -65,6 +65,12 @@ def test_rows_of_a_stretch(
             assert texts == names(window, table)
 
 
+def test_a_stretch_that_ends_before_it_begins_is_refused(capture: Capture) -> None:
+    with pytest.raises(UsageError, match="the range of times ends at 2 ns, before its start, 5"):
+        capture.between(5, 2)
+    assert not names(capture.between(5, 5), "instants")
+
+
 def test_rows_keep_their_numbers_and_args_follow_them(capture: Capture) -> None:
     window = capture.between(150, 301)
     assert window.table("instants").array("row").tolist() == [1, 2]

@@ -256,6 +256,10 @@ def _prompt(session: Session, database: Queries) -> None:
                 _answer(session, database, held, None, force=False)
             except FxError as error:
                 session.screen.error(error)
+            except KeyboardInterrupt:
+                if session.budget.exceeded():  # which interrupts, too
+                    raise
+                session.screen.print("The query was interrupted.")
             session.screen.flush()
             held = ""
 

@@ -446,7 +446,10 @@ class Capture(abc.ABC):
         return Table(schema, len(found), columns, self.strings)
 
     def between(self, start_ns: int | None, stop_ns: int | None) -> Capture:
-        """Return a view of the rows and records of a time range; None leaves that end open."""
+        """Return a view of the rows and records of a time range; None leaves that end open.
+
+        Raises UsageError if it stops before it starts.
+        """
         return self.select(Selection(start_ns=start_ns, stop_ns=stop_ns))
 
     def select(self, selection: Selection) -> Capture:

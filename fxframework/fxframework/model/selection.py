@@ -55,10 +55,10 @@ class Selection:
     """A part of a capture: a time range; threads, processes, categories, functions; or logs.
 
     Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``; None leaves an
-    end open. Threads and processes are chosen by name or number: a thread's id, or ``pid/tid``.
-    ``*`` and ``?`` in a name are wildcards. An empty tuple does not restrict. Functions are names
-    of slices: if some are chosen, other rows with a time do not match, except instants of these
-    names.
+    end open, and a stop before the start raises UsageError. Threads and processes are chosen by
+    name or number: a thread's id, or ``pid/tid``. ``*`` and ``?`` in a name are wildcards. An empty
+    tuple does not restrict. Functions are names of slices: if some are chosen, other rows with a
+    time do not match, except instants of these names.
 
     Logs are chosen by their contents. A field with several values matches if any value matches;
     all given fields must match. Case is ignored unless ``case_sensitive``. If logs are chosen,
@@ -99,6 +99,13 @@ class Selection:
     """Logs of these processes."""
     tids: tuple[int, ...] = attrs.field(default=(), converter=_several)
     """Logs of these threads."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.start_ns is not None and self.stop_ns is not None and self.start_ns > self.stop_ns:
+            raise UsageError(
+                f"the range of times ends at {self.stop_ns} ns, before its start, {self.start_ns}",
+                remedy="exchange the two times",
+            )
 
     @property
     def by_time_alone(self) -> bool:
