@@ -19,8 +19,8 @@ import itertools
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from mmap import mmap
 from pathlib import Path
 from types import ModuleType
@@ -330,15 +330,14 @@ class Host:
 
         disabled = _names(environ.get("FXF_DISABLE_PLUGINS", ""))
         allowed = _names(environ["FXF_PLUGINS"]) if "FXF_PLUGINS" in environ else None
-        found = list(_installed())
-        for entry, distribution, version in found:
+        found = _installed()
+        for entry, distribution, version, required in found:
             known = Plugin(name=entry.name, distribution=distribution, version=version)
             if entry.name in disabled or (allowed is not None and entry.name not in allowed):
                 if self._admit(known):
                     known.status = "disabled"
                 continue
             known = self._imported(known, entry.load)
-            required = getattr(getattr(entry, "dist", None), "requires", None) or ()
             unmet = unmet_requirement(required, PROJECT, __version__)
             if unmet and known.status != "failed":
                 self._fail(
@@ -346,7 +345,7 @@ class Host:
                     f"{distribution} requires {unmet}, and this is {__version__}: "
                     f"install the fxframework it requires, or another release of {distribution}",
                 )
-        names = [entry.name for entry, _, _ in found]
+        names = [entry.name for entry, *_ in found]
         for path in plugin_files.listed(environ):
             known = Plugin(name=Path(path).stem, distribution=path, version="")
             names.append(known.name)
@@ -719,19 +718,25 @@ def open(
 # --- Helpers ---
 
 
-def _installed() -> list[tuple[EntryPoint, str, str]]:
-    """Return entry points with distribution and version: ours first, then by name."""
-    found: dict[tuple[str, str], tuple[EntryPoint, str, str]] = {}
+def _installed() -> list[tuple[EntryPoint, str, str, Sequence[str]]]:
+    """Return entry points with distribution, version and requirements: ours first, then by name."""
+    found: dict[tuple[str, str], tuple[EntryPoint, str, str, Sequence[str]]] = {}
+    facts = functools.cache(_facts)  # reading them takes a millisecond or two
     for entry in entry_points(group=GROUP):
-        distribution = entry.dist
-        name = "unknown" if distribution is None else str(distribution.name)
-        version = "" if distribution is None else str(distribution.version)
+        name, version, required = facts(entry.dist)
         # A distribution can be found twice, once as egg-info; use the first on the path.
-        found.setdefault((name, entry.name), (entry, name, version))
-    if not any(name == PROJECT for _, name, _ in found.values()):
+        found.setdefault((name, entry.name), (entry, name, version, required))
+    if not any(name == PROJECT for _, name, *_ in found.values()):
         for entry in _checkout():
-            found[PROJECT, entry.name] = (entry, PROJECT, "checkout")
+            found[PROJECT, entry.name] = (entry, PROJECT, "checkout", ())
     return sorted(found.values(), key=lambda one: (one[1] != PROJECT, one[1], one[0].name))
+
+
+def _facts(distribution: Distribution | None) -> tuple[str, str, Sequence[str]]:
+    """Return the name, version and requirements of a distribution."""
+    if distribution is None:
+        return "unknown", "", ()
+    return str(distribution.name), str(distribution.version), distribution.requires or ()
 
 
 def _checkout() -> list[EntryPoint]:

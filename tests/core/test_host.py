@@ -55,7 +55,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str, object]
                 raise self.what
             return self.what
 
-    found = [(Entry(name, what), distribution, "1.0") for name, distribution, what in entries]
+    found = [(Entry(name, what), distribution, "1.0", ()) for name, distribution, what in entries]
     monkeypatch.setattr(host_module, "_installed", lambda: found)
 
 
@@ -278,7 +278,7 @@ def test_a_checkout_that_is_not_installed_reads_its_own_pyproject(
         '[project]\nname = "fxframework"\n[project.entry-points.fxframework]\nz = "a:b"\n'
     )
     assert host_module._installed() == [
-        (EntryPoint("z", "a:b", "fxframework"), "fxframework", "checkout")
+        (EntryPoint("z", "a:b", "fxframework"), "fxframework", "checkout", ())
     ]
     for other in ('[project]\nname = "other"\n', "[project]\n", "not toml", ""):
         pyproject.write_text(other)
@@ -288,14 +288,21 @@ def test_a_checkout_that_is_not_installed_reads_its_own_pyproject(
 def test_ours_come_first_and_a_distribution_found_twice_counts_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    class Dist:
+        version = "1"
+        requires = None
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
     class Entry:
         def __init__(self, name: str, distribution: str) -> None:
             self.name = name
-            self.dist = types.SimpleNamespace(name=distribution, version="1")
+            self.dist = Dist(distribution)
 
     found = [Entry("z", "a-plugin"), Entry("a", "fxframework"), Entry("a", "fxframework")]
     monkeypatch.setattr(host_module, "entry_points", lambda group: found)
-    order = [(entry.name, distribution) for entry, distribution, _ in host_module._installed()]
+    order = [(entry.name, distribution) for entry, distribution, *_ in host_module._installed()]
     assert order == [("a", "fxframework"), ("z", "a-plugin")]
 
 

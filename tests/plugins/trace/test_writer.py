@@ -713,6 +713,12 @@ def test_calls_that_come_again_say_the_same_whatever_was_evicted(slots: int, thr
 @pytest.mark.parametrize("policy", ["allocate", "reuse"])
 def test_the_real_limits_of_slots(policy: Any) -> None:
     made = tape(strings=policy, threads=policy)
+
+    def last() -> dict[str, Any]:
+        with fxf.open(made.data()) as capture:
+            *_, record = capture.records()
+            return record.to_json()
+
     count = wire.MAX_STRING_INDEX + 20
     for number in range(count):
         made.writer.instant(f"s{number}", "", thread=(1, number % 300), timestamp=number)
@@ -721,16 +727,11 @@ def test_the_real_limits_of_slots(policy: Any) -> None:
     assert [each["thread"][1] for each in found] == [number % 300 for number in range(count)]
     assert len(made.writer.strings) == wire.MAX_STRING_INDEX
     assert len(made.writer.threads) == wire.MAX_THREAD_INDEX
-    inline = policy == "allocate"
-    with fxf.open(made.data()) as capture:
-        *_, last = (record.to_json() for record in capture.records())
-    assert ("category" not in last.get("refs", {})) is inline
+    assert ("category" not in last().get("refs", {})) is (policy == "allocate")
     # What stood there before is known by another index, or inline, not by the one it had.
     made.writer.instant("s0", "s1", timestamp=1)
-    assert (made.told()[-1]["category"], made.told()[-1]["name"]) == (
-        "s0",
-        "s1",
-    )
+    shown = last()
+    assert (shown["category"], shown["name"]) == ("s0", "s1")
 
 
 def resolved(shown: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,13 @@ def open_bytes(
     """
     source = Source.open(data)
     source.name = name
-    return Host(discover=False).read(source, reader, strict=strict, options=options)
+    return without_plugins().read(source, reader, strict=strict, options=options)
+
+
+@functools.cache
+def without_plugins() -> Host:
+    """Return a host without plugins, on which a reader or writer is tried alone."""
+    return Host(discover=False)
 
 
 def module_of(plugin: Any) -> Any:
@@ -140,9 +146,9 @@ class Contract:
         """Return the descriptors that may be the one under test."""
         return descriptors(self.plugin, self.noun, self._name)
 
-    @property
+    @functools.cached_property
     def item(self) -> Any:
-        """The descriptor under test."""
+        """The descriptor under test, which is found once in each test."""
         found = self._found()
         assert len(found) == 1, (
             f"{self._plugin_name} registers {len(found)} {self.noun}s {self._name!r}"
