@@ -46,6 +46,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+LONGEST_WORD = 200
+"""Characters of a word that may be a misspelt name; comparing longer ones takes long."""
 SYSTEM = "check the path, the permissions and the disk"
 """The remedy for errors of the operating system."""
 
@@ -310,6 +312,8 @@ def _packages_of(extra: str) -> list[str]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` with the nearest known word, or the empty string."""
+    if len(word) > LONGEST_WORD:
+        return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
 
