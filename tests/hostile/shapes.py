@@ -236,6 +236,25 @@ def shared_string(nbytes: int) -> bytes:
     return PREAMBLE + _string(2, b"A" * letters) + _rows(count, event, _numbers(count))
 
 
+@shape("trace")
+def off_alignment(nbytes: int) -> bytes:
+    """Three events and a byte, again and again."""
+    events = _rows(3, EVENT | 2 << 4, _numbers(3))
+    return PREAMBLE + (events + b"x") * (nbytes // (len(events) + 1))
+
+
+@shape("trace")
+def records_in_blobs(nbytes: int) -> bytes:
+    """Blobs of events that are off the alignment, each between others and what is no record."""
+    events = _rows(3, EVENT | 2 << 4, _numbers(3))
+    inside = b"abc" + 600 * events + b"defgh"
+    blob = struct.pack(
+        "<Q", 5 | (1 + len(inside) // 8) << 4 | 1 << 16 | len(inside) << 32 | 1 << 56
+    )
+    part = events + blob + inside + b"\xff" * 8
+    return PREAMBLE + part * max(1, nbytes // len(part))
+
+
 # --- logs ----------------------------------------------------------------------------------------
 
 RECORD = 9 | 0x30 << 56
@@ -274,6 +293,13 @@ def components(nbytes: int) -> bytes:
         count, header, 0, name | 0x8007 << 16, moniker, _eights(count),
         name | 0x8003 << 16, url, _eights(count),
     )  # fmt: skip
+
+
+@shape("log")
+def off_alignment_(nbytes: int) -> bytes:
+    """Three records and a byte, again and again."""
+    records = _rows(3, RECORD | 4 << 4, 0, 3 | 2 << 4 | 0x8000 << 16, 0)
+    return (records + b"x") * (nbytes // (len(records) + 1))
 
 
 CONTAINER = b"\x89FXLLOG\n" + struct.pack("<II", 1, 0)

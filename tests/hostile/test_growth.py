@@ -71,7 +71,7 @@ def xray(capture: Capture) -> int:
 
 def salvage(capture: Capture) -> int:
     sink = Sink.nowhere()
-    plan_salvage(default_host(), capture, "out.inspect").run(sink)
+    plan_salvage(default_host(), capture, f"out{SUFFIXES[capture.format]}").run(sink)
     return sink.written
 
 
@@ -86,7 +86,8 @@ def export(capture: Capture, name: str) -> int:
 
 
 WORK = (info, verify, cat, records, table)
-OWN = {"trace": (chrome_json, xray), "inspect": (salvage,)}
+SUFFIXES = {"trace": ".fxt", "log": ".fxlog", "inspect": ".inspect"}
+OWN = {"trace": (chrome_json, xray, salvage), "log": (salvage,), "inspect": (salvage,)}
 """What formats do beside, in ways of their own."""
 
 

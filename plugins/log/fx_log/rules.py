@@ -90,6 +90,16 @@ OVER_MAX_RECORD = Rule(
     remedy="Raise it with -o max_record=BYTES.",
 )
 
+OFF_ALIGNMENT = Rule(
+    "FXL0009",
+    DATA_LOSS,
+    "records off the alignment",
+    "logs-encoding, Primitives",
+    "Records begin at multiples of 8 bytes.",
+    ours="Reading finds none; `fxf salvage` moves them where three follow one another.",
+    remedy="Bytes are missing or were put in: fetch the file again, in binary mode.",
+)
+
 # --- inside a record ---
 
 RESERVED_BITS = Rule(

@@ -99,6 +99,16 @@ RECORD_OVER_LIMIT = Rule(
     remedy="Raise it with -o max_record=BYTES.",
 )
 
+OFF_ALIGNMENT = Rule(
+    "FXT0009",
+    DATA_LOSS,
+    "records off the alignment",
+    "Atoms",
+    "Records begin at multiples of 8 bytes.",
+    ours="Reading finds none; `fxf salvage` moves them where three follow one another.",
+    remedy="Bytes are missing or were put in: fetch the file again, in binary mode.",
+)
+
 # --- inside a record: what departs from the layout, with nothing lost ---
 
 RESERVED_BITS = Rule(

@@ -19,10 +19,11 @@ from fx_log.read.framing import Framer, LogFramer, PacketFramer
 from fx_log.read.records import LogFileRecord, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.rewriter import is_plain, open_any_writer
-from fx_log.write.sound import RecordStretches, Stretches
+from fx_log.write.sound import LogJudge, RecordStretches, Stretches
 from fxframework.errors import Rule
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source, spool_file
+from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss
 from fxframework.kit.scanned import FINDING_FIELDS
 from fxframework.model.capture import Capture
@@ -75,6 +76,17 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     A ring keeps its size; one with an invalid header becomes an empty ring.
     """
     assert isinstance(capture, LogCapture)  # noqa: S101 (the host asks for no other)
+    if capture.format != "log":
+        yield from _salvage(capture, sink, options)
+        return
+    judge = LogJudge(bool(capture.request.options.get("suffix")))
+    yield from realigned(
+        capture, judge, rules.OFF_ALIGNMENT, lambda aligned: _salvage(aligned, sink, options)
+    )
+
+
+def _salvage(capture: LogCapture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """Write what is sound of an aligned capture. Yield each loss, and the writer's reports."""
     if is_plain(options):
         yield from _copy(capture, sink)
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fx_log import format as wire
-from fx_log.read.framing import ArgumentWalk, Framer
+from fx_log.read.framing import ArgumentWalk, Framer, LogFramer
+from fxframework.kernels.alignment import Judge
 from fxframework.kernels.annotations import (
     Array,
     Fallible,
@@ -16,8 +17,9 @@ from fxframework.kernels.annotations import (
 )
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
 
-__all__ = ["RecordStretches", "Stretches"]
+__all__ = ["LogJudge", "RecordStretches", "Stretches"]
 
 ROWS = 1 << 14
 """Most stretches of a run."""
@@ -185,3 +187,28 @@ class RecordStretches(Stretches):
             self.used += 1
         self.add(8 * first, 8 * self.used, self.framer.end, 1)
         return 0
+
+
+class LogJudge(Judge):
+    """Tells where records of a log are, with the suffixes behind them."""
+
+    framer: LogFramer
+
+    def __init__(self, suffixed: int) -> None:
+        Judge.__init__(self)
+        self.framer = LogFramer(self.words, 0, Notes(0, 1), 0, suffixed)
+
+    def whole(self, at: i64) -> i64:
+        """Return the words of the record at word ``at`` that its arguments fill; 0 if none is."""
+        size = self.stated(at)
+        return size if size and self.framer.chained(at) else 0
+
+    def stated(self, at: i64) -> i64:
+        """Return the words of a record by the header at word ``at``, which few words look like."""
+        self.framer.total = self.total
+        if not self.framer.plausible(at):
+            return 0
+        size = wire.SIZE.get(self.words[at])
+        if self.framer.suffixed and at + size < self.total:
+            size += self.framer.suffix_words(at + size)
+        return size

@@ -145,6 +145,7 @@ class RecordBounds:
             at += 1
         return at
 
+    @public
     def sound_size(self, at: i64) -> i64:
         """Return the number of words of the record at word ``at``.
 
@@ -261,6 +262,7 @@ class RecordBounds:
             first += 1
         return 0
 
+    @public
     def is_exact(self, at: i64) -> flag:
         """Return whether a record begins at word ``at`` whose contents fill it exactly."""
         size = self.sound_size(at)
@@ -276,15 +278,21 @@ class RecordBounds:
             form += 1
         return -1
 
+    @public
+    def is_of(self, word: i64, form: i64) -> flag:
+        """Return whether a header is that of a form."""
+        row = form * FORM_WIDTH
+        return (
+            word & self.forms[row + MASK] == self.forms[row + FORM_VALUE]
+            and word & self.forms[row + SOME] != 0
+            and word & self.forms[row + MORE] != 0
+        )
+
     def contents_end(self, at: i64, form: i64) -> i64:
         """Return the word behind the contents of a record of this form; 0 where it can be none."""
         word = self.words[at]
         row = form * FORM_WIDTH
-        if (
-            word & self.forms[row + MASK] != self.forms[row + FORM_VALUE]
-            or word & self.forms[row + SOME] == 0
-            or word & self.forms[row + MORE] == 0
-        ):
+        if not self.is_of(word, form):
             return 0
         end = at + self.forms[row + FORM_WORDS]
         field = row + TAIL + 1

@@ -34,11 +34,12 @@ from fx_trace.records import (
     TraceRecord,
 )
 from fx_trace.write.rewriter import BufferWriter, TraceRewriter
-from fx_trace.write.sound import SoundRecords
+from fx_trace.write.sound import SoundRecords, TraceJudge
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
 from fxframework.kit.memo import Memo
+from fxframework.kit.realign import realigned
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.wire.records import references
@@ -58,6 +59,17 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     bytes. The output begins with the magic number.
     """
     assert isinstance(capture, TraceCapture)  # noqa: S101 (the host asks for no other)
+    yield from realigned(
+        capture,
+        TraceJudge(),
+        rules.OFF_ALIGNMENT,
+        lambda aligned: _salvage(aligned, sink, options),
+        big_endian=capture.big_endian,
+    )
+
+
+def _salvage(capture: TraceCapture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """Write the sound records of an aligned trace. Yield each loss."""
     big_endian = bool(options.get("big_endian", False))
     perfetto_safe = bool(options.get("perfetto_safe", False))
     _find_hidden(capture)

@@ -10,19 +10,31 @@ from fx_trace.format import (
     ARG_STRING,
     ARG_STRING_REF,
     ARG_TYPE,
+    EVENT_NAME,
+    LARGE_FORMAT,
+    LARGE_KIND,
+    LARGE_SIZE,
     MAX_ARGS,
     METADATA_TYPE,
+    OWN_FIELDS_AT,
+    PROVIDER_EVENT,
     PROVIDER_ID,
     PROVIDER_INFO,
     PROVIDER_NAME_LENGTH,
     PROVIDER_SECTION,
+    RECORD_EVENT,
+    RECORD_KERNEL_OBJECT,
+    RECORD_LARGE,
     RECORD_METADATA,
     RECORD_STRING,
     RECORD_THREAD,
+    RECORD_USERSPACE_OBJECT,
+    SIZE,
     STRING_INDEX,
     STRING_LENGTH,
     THREAD_INDEX,
     TYPE,
+    UNUSED_LARGE,
 )
 from fx_trace.read.forms import (
     FIELD_WIDTH,
@@ -35,13 +47,18 @@ from fx_trace.read.forms import (
 )
 from fx_trace.read.framing import RecordBounds
 from fx_trace.write.registrations import Registrations
-from fxframework.kernels.annotations import Fallible, View, flag, i64, status
+from fxframework.kernels.alignment import Judge
+from fxframework.kernels.annotations import Fallible, View, flag, i64, status, u64
 from fxframework.kernels.kernel import Kernel
 
-__all__ = ["SoundRecords"]
+__all__ = ["SoundRecords", "TraceJudge"]
 
 INLINE = 0x8000
-LOW32 = 0xFFFFFFFF
+LOW32, LOW64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+MOST_WORDS = SIZE.limit
+"""Words of a record that is not large."""
+SOON = 1 << 32
+"""Ticks between two events that follow one another in a file, at most."""
 
 
 class SoundRecords(Kernel):
@@ -177,3 +194,73 @@ class SoundRecords(Kernel):
             if words and at + words <= end:
                 self.registrations.switch(METADATA_TYPE.get(word), PROVIDER_ID.get(word))
         return 0
+
+
+class TraceJudge(Judge):
+    """Tells where records of a trace are."""
+
+    bounds: RecordBounds
+
+    def __init__(self) -> None:
+        Judge.__init__(self)
+        self.bounds = RecordBounds(self.words)
+
+    def whole(self, at: i64) -> i64:
+        """Return the words of the record at word ``at`` that its contents fill; 0 if none is.
+
+        Of large records, which say less, only one that no other could hold.
+        """
+        self.bounds.total = self.total
+        if self.bounds.is_exact(at):
+            return self.bounds.size_of(self.words[at])
+        size = self.large_size(self.words[at])
+        return size if size > MOST_WORDS else 0
+
+    def stated(self, at: i64) -> i64:
+        """Return the words of a record by the header at word ``at``, which few words look like."""
+        self.bounds.total = self.total
+        word = self.words[at]
+        size = self.large_size(word)
+        form = self.bounds.first_form[TYPE.get(word)]
+        while form < self.bounds.first_form[TYPE.get(word) + 1] and size == 0:
+            if self.bounds.is_of(word, form):
+                size = self.bounds.sound_size(at)
+            form += 1
+        return size
+
+    def leads(self, at: i64) -> flag:
+        """Return whether the record at word ``at`` is not what parts of others look like.
+
+        Provider events look like the ends of headers, objects like arguments, headers without
+        fields of their own like numbers, events like texts, whose times are other ones.
+        """
+        word = self.words[at]
+        kind = TYPE.get(word)
+        behind = at + SIZE.get(word)
+        if kind == RECORD_METADATA:
+            return METADATA_TYPE.get(word) != PROVIDER_EVENT
+        if kind in (RECORD_USERSPACE_OBJECT, RECORD_KERNEL_OBJECT):
+            return False
+        if kind == RECORD_EVENT and behind < self.total:
+            return TYPE.get(self.words[behind]) != RECORD_EVENT or self.behind(at, behind) > 0
+        return word >> OWN_FIELDS_AT != 0
+
+    def behind(self, before: i64, at: i64) -> i64:
+        """Return the words of an event at word ``at`` soon after one at word ``before``; or 0.
+
+        Where that is of another kind, of any record by its header.
+        """
+        if TYPE.get(self.words[before]) != RECORD_EVENT:
+            return self.stated(at)
+        word = self.words[at]
+        if TYPE.get(word) != RECORD_EVENT or EVENT_NAME.get(word) == 0 or at + 1 == self.total:
+            return 0
+        elapsed: u64 = (self.words[at + 1] - self.words[before + 1] + SOON) & LOW64
+        return SIZE.get(word) if elapsed < 2 * SOON and SIZE.get(word) > 1 else 0
+
+    def large_size(self, word: i64) -> i64:
+        """Return the words of a large record of a known kind with this header; 0 for others."""
+        format = LARGE_FORMAT.get(word)
+        if TYPE.get(word) != RECORD_LARGE or LARGE_KIND.get(word) or format > 1:
+            return 0
+        return 0 if word & UNUSED_LARGE else LARGE_SIZE.get(word)
