@@ -6,16 +6,18 @@ The checks are independent of formats. They raise AssertionError, whose first li
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.model.capture import Capture, Record
+from fxframework.model.capture import Capture, Record, Summary, kind_of
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import ASYNC, TABLE_CODES
 from fxframework.model.table import Table
+from fxframework.testing.contracts.checks import through_json
 
 NAMED = ("slices", "instants", "counters", "flows", "args", "nodes", "properties")
 """Tables whose rows must have a name."""
@@ -43,7 +45,7 @@ def check_agreement(capture: Capture) -> None:
     check_row_offsets(capture, records)
     check_record_times(capture, records)
     check_finding_places(capture, records)
-    check_summary(capture, records)
+    check_summary(capture.summary(), capture, records)
     for check in (
         check_references, check_nesting, check_arguments, check_names, check_enumerations,
         check_threads,
@@ -130,16 +132,25 @@ def check_finding_places(capture: Capture, records: Records) -> None:
         )
 
 
-def check_summary(capture: Capture, records: Records) -> None:
-    """Check that start, end and rows of the summary are those of the tables.
+def check_summary(summary: Summary, capture: Capture, records: Records) -> None:
+    """Check that a summary has the records, and the start, end and rows of the tables.
 
     Times of records without a row, such as the end of a slice whose beginning is lost, also count.
     """
-    summary = capture.summary()
+    counted, kinds = Counter[str](), Counter(_family(kind_of(record)) for record in records)
+    for kind, count in summary.kinds.items():
+        counted[_family(kind)] += count
+    assert (summary.records, counted) == (len(records), kinds), (
+        f"summary: it counts kinds {dict(summary.kinds)}, {summary.records} in all; there are "
+        f"{dict(kinds)}, {len(records)} in all"
+    )
+    through_json(dict(summary.facts), "summary: its facts")
+    lengths = {len(cells) for _, cells in summary.timeline}
+    assert len(lengths) <= 1, f"summary's timeline: its rows are of the lengths {lengths}"
     counts = {name: len(capture.table(name)) for name in capture.schemas}
     for name in {**summary.rows, **counts} if summary.rows else ():
-        counted, there = summary.rows.get(name, 0), counts.get(name, "no such table")
-        assert counted == there, f"summary's rows: it counts {counted} of {name}, there are {there}"
+        rows, there = summary.rows.get(name, 0), counts.get(name, "no such table")
+        assert rows == there, f"summary's rows: it counts {rows} of {name}, there are {there}"
     firsts, lasts, ends = [], [], []
     for table in event_tables(capture):
         ts = table.array("ts")
@@ -161,6 +172,11 @@ def check_summary(capture: Capture, records: Records) -> None:
         f"summary's end is {end}, the last row begins at {max(lasts)} and the last slice ends at "
         f"{max(ends)}"
     )
+
+
+def _family(kind: str) -> str:
+    """Return the name of a record, which a kind may extend, as in ``event instant``."""
+    return kind.partition(" ")[0]
 
 
 def check_references(capture: Capture) -> None:

@@ -16,8 +16,6 @@ from fxframework.testing.contracts.agreement import event_tables
 from fxframework.testing.contracts.base import Captures
 from fxframework.testing.contracts.checks import rows_of, some, thread_labels
 
-__all__ = ["Choosing", "check_extract", "events_from", "selections_of"]
-
 COMPARED = ("ts", "name", "category", "message", "value", "phase", "severity")
 """Columns of events that are independent of the file."""
 

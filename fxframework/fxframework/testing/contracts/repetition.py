@@ -17,22 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, ClassVar
 
+import attrs
+
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.testing.contracts.base import Captures, descriptors, open_bytes
-from fxframework.testing.contracts.checks import check_same, rows_of, skip
-
-__all__ = [
-    "Repetition",
-    "answer",
-    "ask",
-    "digest_of",
-    "growth",
-    "hashes_of",
-    "peak_of",
-    "peaks_shown",
-    "read_all",
-]
+from fxframework.testing.contracts.checks import check_same, rows_of, shown_of, skip
 
 SMALLEST, LARGEST = 1 << 15, 1 << 19
 """Least and greatest size in bytes of the large sample for comparing times."""
@@ -64,10 +54,6 @@ for line in sys.stdin:
 # --- Views of a capture -------------------------------------------------------------------------
 
 
-def _read_records(capture: Capture) -> list[dict[str, Any]]:
-    return [record.to_json() for record in capture.records()]
-
-
 def _read_tables(capture: Capture) -> None:
     for name in capture.tables:
         capture.table(name)
@@ -79,7 +65,7 @@ def _sum_up(capture: Capture) -> None:
 
 
 VIEWS: Mapping[str, Callable[[Capture], object]] = {
-    "records()": _read_records, "table()": _read_tables, "scan() and summary()": _sum_up,
+    "records()": shown_of, "table()": _read_tables, "scan() and summary()": _sum_up,
 }  # fmt: skip
 
 
@@ -92,19 +78,14 @@ def read_all(capture: Capture) -> None:
 def digest_of(capture: Capture) -> dict[str, Any]:
     """Return everything in a capture as comparable values."""
     found: dict[str, Any] = {
-        "records": _read_records(capture),
+        "records": shown_of(capture),
         **{name: rows_of(capture.table(name)) for name in capture.tables},
     }
     capture.scan()
     found["findings"] = [
         (one.code, one.offset, one.record, one.message) for one in capture.diagnostics
     ]
-    summary = capture.summary()
-    found["summary"] = (
-        summary.records, dict(summary.kinds), summary.start_ns, summary.end_ns,
-        dict(summary.rows), dict(summary.facts),
-    )  # fmt: skip
-    return found
+    return {**found, "summary": attrs.asdict(capture.summary())}
 
 
 def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
@@ -149,21 +130,15 @@ def _other_process() -> subprocess.Popen[str]:
     )
     atexit.register(child.communicate)
     atexit.register(child.kill)  # the last registered runs first
-    _say(child, sys.path)
+    print(json.dumps(sys.path), file=child.stdin)
     return child
-
-
-def _say(child: subprocess.Popen[str], message: Any) -> None:
-    assert child.stdin is not None
-    child.stdin.write(json.dumps(message) + "\n")
-    child.stdin.flush()
 
 
 def ask(wanted: Mapping[str, Any], what: str, **asked: Any) -> None:
     """Check that another process, with another hash seed, gives the hashes of ``wanted``."""
     child = _other_process()
-    _say(child, {"path": sys.path, **asked})
     assert child.stdout is not None
+    print(json.dumps({"path": sys.path, **asked}), file=child.stdin, flush=True)
     line = child.stdout.readline()
     assert line, f"another process ended while {what}"
     there, here = json.loads(line), hashes_of(wanted)

@@ -16,13 +16,11 @@ from fxframework.io.source import Source
 from fxframework.kit.salvage import UNSOUND
 from fxframework.model.capture import Capture, kind_of
 from fxframework.registry import HEAD, Probe
-from fxframework.testing.contracts.checks import check_same, skip, some
+from fxframework.testing.contracts.checks import check_same, shown_of, skip, some
 from fxframework.testing.contracts.choosing import events_from
 from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.contracts.repetition import Repetition
 from fxframework.testing.contracts.watching import watched
-
-__all__ = ["Requests", "loses"]
 
 DAMAGES = 60
 """Damaged samples to search for one with several findings of a code."""
@@ -200,7 +198,6 @@ def loses(capture: Capture) -> bool:
 
 def _from(capture: Capture, offset: int) -> dict[str, list[Any]]:
     """Return what follows an offset, apart from offsets: the records, and the rows with times."""
-    after = (r.to_json() for r in capture.records() if r.offset >= offset)
     found = {name: events_from(capture, name, offset) for name in capture.schemas
              if "ts" in capture.table(name)}  # fmt: skip
-    return {**found, "records": [{**shown, "offset": None} for shown in after]}
+    return {**found, "records": [{**shown, "offset": None} for shown in shown_of(capture, offset)]}

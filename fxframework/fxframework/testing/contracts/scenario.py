@@ -35,8 +35,6 @@ from fxframework.replay.scenario import (
 from fxframework.testing.contracts.base import Contract, module_of
 from fxframework.testing.contracts.checks import check_same, deliberate, skip, some
 
-__all__ = ["Place", "ScenarioContract"]
-
 MISFIT = dt.date(1970, 1, 1)
 """A TOML value that is invalid for every type of parameter."""
 UNKNOWN = "no_such_parameter"

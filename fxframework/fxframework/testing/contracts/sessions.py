@@ -22,8 +22,6 @@ from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.contracts.generated import SEEDS, GeneratedCapture
 from fxframework.testing.contracts.watching import WatchedSink
 
-__all__ = ["Input", "Sessions"]
-
 ROWS = 12
 """Rows of a table that are removed, one at a time; of slices all are."""
 ADDED = "zz_added"
