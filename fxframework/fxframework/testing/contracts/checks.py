@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
-import operator
 import signal
 import sys
 import threading
@@ -15,8 +13,9 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from fxframework.errors import Catalogue, FxError
+from fxframework.errors import Catalogue, FxError, Severity
 from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.schema import Column
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
@@ -81,19 +80,6 @@ def deliberate(error: BaseException) -> bool:
     """Return whether an error was raised on purpose: it is coded, or of a plugin's own class."""
     home = type(error).__module__.partition(".")[0]
     return isinstance(error, FxError) or home not in sys.stdlib_module_names
-
-
-def lacking(function: Any) -> tuple[Any, str]:
-    """Return the target of a ``lazy`` function, or the function itself, and what is missing."""
-    module, colon, attribute = getattr(function, "__qualname__", "").partition(":")
-    if not colon:
-        return function, ""
-    try:
-        return operator.attrgetter(attribute)(importlib.import_module(module)), ""
-    except ModuleNotFoundError as error:
-        return None, f"there is no module {error.name}"
-    except AttributeError:
-        return None, f"{module} has no {attribute}"
 
 
 # --- Comparing ----------------------------------------------------------------------------------
@@ -180,6 +166,12 @@ def check_findings(capture: Capture, rules: Catalogue) -> None:
         assert found.offset is None or 0 <= found.offset <= capture.source.size, (
             f"finding {found.code} is at byte {found.offset} of {capture.source.size}"
         )
+
+
+def findings_of(capture: Capture, least: Severity) -> list[Diagnostic]:
+    """Read a capture; return its findings of a severity or worse."""
+    capture.scan()
+    return [found for found in capture.diagnostics if found.severity >= least]
 
 
 def check_table(table: Table, size: int) -> None:
@@ -274,11 +266,6 @@ def thread_labels(capture: Capture) -> dict[int, str]:
         return {}
     rows = capture.table("threads").tuples("id", "pid", "tid")
     return {id: f"{pid}/{tid}" for id, pid, tid in rows}
-
-
-def put_together(parts: list[Columns], like: Columns) -> Columns:
-    """Concatenate the columns of batches."""
-    return {name: [value for part in parts for value in part[name]] for name in like}
 
 
 def contents_of(capture: Capture, name: str) -> tuple[Columns, int]:

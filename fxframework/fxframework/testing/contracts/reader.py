@@ -27,7 +27,7 @@ from fxframework.testing.contracts.checks import (
     check_json,
     check_same,
     check_tables,
-    put_together,
+    findings_of,
     rows_of,
     shown_of,
     skip,
@@ -37,7 +37,7 @@ from fxframework.testing.contracts.checks import (
 from fxframework.testing.contracts.choosing import Choosing
 from fxframework.testing.contracts.expectation import check_capture, check_golden
 from fxframework.testing.contracts.repetition import peak_of, read_all
-from fxframework.testing.contracts.requests import MAKE_DIAGNOSTICS, Requests, loses
+from fxframework.testing.contracts.requests import MAKE_DIAGNOSTICS, Requests
 from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
@@ -137,7 +137,7 @@ class ReaderContract(Requests, Choosing):
         """No installed format of another plugin has a rule of the same code."""
         for other in default_host().readers.values():
             theirs = {} if other.rules is None or other.format == self.format else other.rules()
-            for code in [code for code in theirs if code in self.rules]:
+            for code in theirs.keys() & self.rules.keys():
                 assert self.rules[code].title == theirs[code].title, (
                     f"rule {code} has a code of the format {other.format}: give the format codes "
                     "with a prefix of its own"
@@ -220,8 +220,10 @@ class ReaderContract(Requests, Choosing):
                         sizes = [len(part) for part in parts]
                         fit = all(0 < rows_in <= size for rows_in in sizes) and sum(sizes) == rows
                         assert fit, f"{where}: they have {sizes[:8]} rows, the table {rows}"
-                        joined = put_together([rows_of(part)[0] for part in parts], columns)
-                        check_same(joined, columns, where)
+                        joined = [rows_of(part)[0] for part in parts]
+                        for column, values in columns.items():
+                            together = [value for part in joined for value in part[column]]
+                            check_same(together, values, f"{where}: {column}")
 
     def test_views_do_not_disturb_each_other(self) -> None:
         """Tables are the same in any order, on repetition, and while records are read."""
@@ -233,27 +235,22 @@ class ReaderContract(Requests, Choosing):
                 backwards = {name: rows_of(capture.table(name)) for name in capture.tables[::-1]}
                 again = {name: rows_of(capture.table(name)) for name in capture.tables}
                 shown += [record.to_json() for record in records]
+            what = f"order: views of {sample.name} that are asked for in another order, or again"
             for found in (backwards, again, {"records": shown}):
-                what = (
-                    f"order: views of {sample.name} that are asked for in another order, or again"
-                )
                 check_same(found, {name: wanted[name] for name in found}, what)
 
     def test_records_rows_and_findings_agree(self) -> None:
         """Records, rows, findings and summary agree, in samples that are whole and cut short."""
-        whole = [(sample.name, sample.data) for sample in self.samples()]
-        cut = [
-            (f"{sample.name} cut at {end}", sample.data[:end])
-            for sample in self._small()
-            for end in (len(sample.data) * 2 // 3, len(sample.data) - 1)
-        ]
-        for number, (name, data) in enumerate((*whole, *cut)):
-            errors = () if number < len(whole) else (FxError,)
+        whole = [(sample, len(sample.data)) for sample in self.samples()]
+        small = [(sample, len(sample.data)) for sample in self._small()]
+        cut = [(sample, end) for sample, size in small for end in (size * 2 // 3, size - 1)]
+        for sample, end in (*whole, *cut):
+            errors = () if end == len(sample.data) else (FxError,)
             try:
-                with tolerating(*errors), self._open(data) as capture:
+                with tolerating(*errors), self._open(sample.data[:end]) as capture:
                     check_agreement(capture)
             except AssertionError as error:
-                raise AssertionError(f"{error} ({name})") from None
+                raise AssertionError(f"{error} ({sample.name}, {end} bytes)") from None
 
     def test_samples_are_what_is_expected(self) -> None:
         """Samples match ``Sample.expected`` and their golden files."""
@@ -273,8 +270,7 @@ class ReaderContract(Requests, Choosing):
     def test_sound_samples_have_no_findings(self) -> None:
         """Sound samples have no finding of WARNING or worse."""
         for sample, capture in self._opened(each for each in self.samples() if each.sound):
-            capture.scan()
-            bad = [found for found in capture.diagnostics if found.severity >= Severity.WARNING]
+            bad = findings_of(capture, Severity.WARNING)
             assert not bad, f"findings: {sample.name} is sound, but has {bad[0]}"
 
     def test_findings_are_made_once(self) -> None:
@@ -284,13 +280,11 @@ class ReaderContract(Requests, Choosing):
                 with self._open(data) as capture:
                     deque(capture.records(), maxlen=0)
                     alone = capture.diagnostics.counts
+                again = f"findings of {sample.name} are reported again"
                 with self._open(data) as capture:
-                    begun = capture.records()
-                    deque(zip(begun, capture.records(), strict=False), maxlen=0)
-                    assert capture.diagnostics.counts == alone, (
-                        f"findings of {sample.name} are reported again where two readings take "
-                        f"turns: {alone} became {capture.diagnostics.counts}"
-                    )
+                    deque(zip(capture.records(), capture.records(), strict=False), maxlen=0)
+                    found = capture.diagnostics.counts
+                    check_same(found, alone, f"{again} where two readings take turns")
                 with self._open(data) as capture:
                     begun = capture.records()
                     next(begun, None)
@@ -300,10 +294,7 @@ class ReaderContract(Requests, Choosing):
                     read_all(capture)
                     for name in capture.tables:
                         list(capture.batches(name, 3))
-                    again = capture.diagnostics.counts
-                    assert again == once, (
-                        f"findings of {sample.name} are reported again: {once} became {again}"
-                    )
+                    check_same(capture.diagnostics.counts, once, again)
 
     def test_strict_stops_at_a_loss(self) -> None:
         """Strict reading raises StrictError where lenient reading reports DATA_LOSS.
@@ -314,7 +305,7 @@ class ReaderContract(Requests, Choosing):
         for sample in self._small():
             for data in itertools.islice(every_truncation(sample.data), 1, 200, 4):
                 with self._open(data) as capture:
-                    lossy = loses(capture)
+                    lossy = bool(findings_of(capture, Severity.DATA_LOSS))
                 lost += lossy
                 try:
                     with self._open(data, strict=True, name=sample.name) as capture:
@@ -383,7 +374,7 @@ class ReaderContract(Requests, Choosing):
             with tolerating(*(() if kept else (FxError,))), self._open(data) as capture:
                 found = shown_of(capture)
                 check_tables(capture, len(data))
-                lossy = loses(capture)
+                lossy = bool(findings_of(capture, Severity.DATA_LOSS))
                 there = _event_places(capture)
             where = f"cut short at {len(data)}"
             check_same(found[: len(kept)], kept, f"{where}: the whole records before it")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fxframework import hookimpl
-from fxframework.errors import FxError, Severity
+from fxframework.errors import FxError
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.kit.salvage import UNSOUND
@@ -187,13 +187,6 @@ class _Observer:
     def fx_diagnostic(self, diagnostic: Any) -> None:
         """Count a finding."""
         self.seen[diagnostic.code] += 1
-
-
-def loses(capture: Capture) -> bool:
-    """Read a capture; return whether it has a finding of DATA_LOSS or worse."""
-    capture.scan()
-    worst = capture.diagnostics.worst
-    return worst is not None and worst >= Severity.DATA_LOSS
 
 
 def _from(capture: Capture, offset: int) -> dict[str, list[Any]]:

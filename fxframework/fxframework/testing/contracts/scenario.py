@@ -8,6 +8,7 @@ import datetime as dt
 import functools
 import importlib
 import json
+import operator
 import os
 import random
 import re
@@ -50,14 +51,6 @@ class Place:
     """Its path, such as ``step[2]`` or ``device.ring``."""
     keys: tuple[Any, ...]
     """The keys that lead to its table in the document."""
-
-    def table(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return its table in a document, for editing."""
-        found: Any = document
-        for key in self.keys:
-            found = found[key]
-        assert isinstance(found, dict), f"{self.path} is not a table"
-        return found
 
 
 class ScenarioContract(Contract):
@@ -119,17 +112,14 @@ class ScenarioContract(Contract):
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise AssertionError(f"a scenario of {self.name} is not valid TOML: {error}") from None
-        uses: list[tuple[str, tuple[Any, ...], str]]
-        if self.noun == "step":
-            uses = [(f"step[{index}]", ("step", index), step.get("do"))
-                    for index, step in enumerate(document.get("step", ()))]  # fmt: skip
-        else:
-            uses = [(f"device.{name}", ("device", name), device.get("kind"))
-                    for name, device in document.get("device", {}).items()]  # fmt: skip
-            uses += [("target", ("target",), "target")] if "target" in document else []
-        for path, keys, kind in uses:
-            if kind == self.name:
-                yield Place(text, path, keys)
+        for index, step in enumerate(document.get("step", ()) if self.noun == "step" else ()):
+            if step.get("do") == self.name:
+                yield Place(text, f"step[{index}]", ("step", index))
+        for name, device in (document.get("device", {}) if self.noun == "device" else {}).items():
+            if device.get("kind") == self.name:
+                yield Place(text, f"device.{name}", ("device", name))
+        if self.noun == "device" and self.name == "target" in document:
+            yield Place(text, "target", ("target",))
 
     def _parse(self, text: str) -> Scenario:
         try:
@@ -157,7 +147,7 @@ class ScenarioContract(Contract):
     def _edited(self, place: Place, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document of a scenario with changed parameters."""
         document = tomllib.loads(place.scenario)
-        place.table(document).update(copy.deepcopy(dict(changes)))
+        functools.reduce(operator.getitem, place.keys, document).update(copy.deepcopy(changes))
         return document
 
     def _faults(self, document: dict[str, Any]) -> dict[str, str]:
@@ -167,10 +157,8 @@ class ScenarioContract(Contract):
         except ScenarioError as error:
             return {fault.path: fault.message for fault in error.faults}
         except Exception as error:
-            raise AssertionError(
-                f"parameters of {self.name} end in {type(error).__name__}, not in a ScenarioError: "
-                f"{error}"
-            ) from error
+            what = f"end in {type(error).__name__}, not in a ScenarioError: {error}"
+            raise AssertionError(f"parameters of {self.name} {what}") from error
         return {}
 
     # --- The descriptor ----------------------------------------------------------------------
@@ -178,33 +166,26 @@ class ScenarioContract(Contract):
     def test_parameters_are_documented(self) -> None:
         """Each parameter has a help text and a default within its bounds and choices."""
         for key, field in self._fields().items():
-            notes = field.metadata
+            notes, what = field.metadata, f"parameter {key} of {self.name}"
             assert notes.get("help"), (
-                f"parameter {key} of {self.name} does not say what it is for: "
-                "make it with fxframework.kit.steps.parameter(help=…)"
+                f"{what} does not say what it is for: make it with "
+                "fxframework.kit.steps.parameter(help=…)"
             )
             default, choices = field.default, notes.get("choices")
             if isinstance(default, int | float) and not isinstance(default, bool):
                 least, most = notes.get("least", default), notes.get("most", default)
-                assert least <= default <= most, (
-                    f"parameter {key} of {self.name}: its default {default} is "
-                    + (f"below {least}" if default < least else f"above {most}")
-                )
+                assert least <= default, f"{what}: its default {default} is below {least}"
+                assert default <= most, f"{what}: its default {default} is above {most}"
             odd = choices and isinstance(default, str) and default not in choices
-            assert not odd, (
-                f"parameter {key} of {self.name}: its default {default!r} is not a choice"
-            )
+            assert not odd, f"{what}: its default {default!r} is not a choice"
 
     def test_schema_is_valid(self) -> None:
         """The JSON Schema for editors can be made, and every parameter has a type."""
         try:
-            schema = json_schema(self._host())
-            json.dumps(schema, allow_nan=False)
+            json.dumps(json_schema(self._host()), allow_nan=False)
         except Exception as error:
-            raise AssertionError(
-                f"no JSON Schema can be made of the parameters of {self.name}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            what = f"no JSON Schema can be made of the parameters of {self.name}"
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
         for key, field in self._fields().items():
             assert field.type is not None, f"parameter {key} of {self.name} has no type"
 

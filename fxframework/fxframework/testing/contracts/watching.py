@@ -12,9 +12,13 @@ from typing import Any
 
 from fxframework.io.sink import Sink
 
-_NETWORK = ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request")
-_PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
-_FOLDERS = ("os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename", "os.rmdir")
+_EVENTS = {
+    "uses the network": ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request"),
+    "starts a process": ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork"),
+    "lists or changes folders": ("os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename",
+                                 "os.rmdir"),
+}  # fmt: skip
+"""Audit events, by what code does that raises them."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth")
 """Suffixes of files that imports open."""
@@ -42,19 +46,11 @@ def _described(event: str, arguments: tuple[Any, ...]) -> str:
     if event == "open":
         path, mode, flags = (*arguments, None, None, None)[:3]
         name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
-        writes = bool(isinstance(flags, int) and flags & _WRITES) or bool(
-            isinstance(mode, str) and set(mode) & set("wax+")
-        )
-        if writes:
+        if (flags or 0) & _WRITES or set(mode or "") & set("wax+"):
             return f"writes the file {name!r}"
         return "" if name.endswith(_CODE) or isinstance(path, int) else f"opens the file {name!r}"
-    if event in _NETWORK:
-        return f"uses the network ({event})"
-    if event in _PROCESSES:
-        return f"starts a process ({event})"
-    if event in _FOLDERS and arguments and isinstance(arguments[0], str):
-        return f"lists or changes folders ({event} of {arguments[0]!r})"
-    return ""
+    does = next((does for does, events in _EVENTS.items() if event in events), "")
+    return does and f"{does} ({event} {arguments[:1]})"
 
 
 @contextlib.contextmanager

@@ -24,14 +24,15 @@ from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.selection import Selection
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options
 from fxframework.rules import RULES as FRAMEWORK_RULES
-from fxframework.testing.contracts.changed import Foreign
 from fxframework.testing.contracts.checks import (
     MISSING,
     check_dropped,
     check_json,
     check_same,
     contents_of,
+    findings_of,
     short,
+    shown_of,
     skip,
     some,
     through_json,
@@ -50,15 +51,9 @@ Path = tuple[Any, ...]
 """Keys and indexes that lead to a value of JSON."""
 
 NO_RECORDS: Sequence[Json] = (
-    {},
-    {"record": None},
-    {"record": 7},
-    {"record": ""},
-    {"record": []},
-    {"record": {}},
-    {"record": "no-such-record"},
-    {"no": "record"},
-)
+    {}, {"no": "record"}, {"record": None}, {"record": 7}, {"record": ""}, {"record": []},
+    {"record": {}}, {"record": "no-such-record"},
+)  # fmt: skip
 """JSON objects that are not records of any format."""
 VALUES: Sequence[Any] = (
     None, True, 0, 1, 3, 255, -1, 1 << 64, 1 << 70, 0.5, "", "text", "\ud800", "x" * 70_000,
@@ -159,14 +154,12 @@ class WriterContract(Sessions):
         small = self._small() if self._reader_if_any() is not None else ()
         for sample, capture in self._opened(small):
             if sample.sound or not sound:
-                records = list(capture.records())
-                shown = [through_json(record.to_json()) for record in records]
-                options = self._options(capture.writer_options)
-                yield Stream(sample.name, shown, options, records, sample.data)
+                options, records = self._options(capture.writer_options), list(capture.records())
+                yield Stream(sample.name, _json_of(records), options, records, sample.data)
 
     def _scratch(self) -> Iterator[Stream]:
         """Yield the records of records(), if there are any."""
-        shown = [through_json(record) for record in self.records()]
+        shown = through_json([*self.records()])
         if shown:
             yield Stream("records()", shown, self._options({}), shown)
 
@@ -231,7 +224,7 @@ class WriterContract(Sessions):
     def _rewritten(self, data: bytes, *, as_json: bool) -> bytes:
         """Write the records of ``data`` with the capture's writer options; return the bytes."""
         with self._open(data) as capture:
-            records = (through_json(r.to_json()) if as_json else r for r in capture.records())
+            records = _json_of(capture.records()) if as_json else capture.records()
             return self._bytes_of(records, self._options(capture.writer_options))
 
     def _options(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,7 +247,7 @@ class WriterContract(Sessions):
             check_same(given, stream.shown, f"{stream.name}: write() changed the JSON")
             if stream.data is not None:
                 self._bytes_of(stream.records, stream.options)
-                now = [through_json(record.to_json()) for record in stream.records]
+                now = _json_of(stream.records)
                 check_same(now, stream.shown, f"{stream.name}: write() changed a record")
 
     def test_records_from_scratch_are_read_back(self) -> None:
@@ -262,9 +255,7 @@ class WriterContract(Sessions):
         for stream in some(self._scratch(), "records() gives none"):
             output = self._bytes_of(stream.shown, stream.options)
             with self._open(output) as capture:
-                found = [through_json(record.to_json()) for record in capture.records()]
-                capture.scan()
-                bad = [one for one in capture.diagnostics if one.severity >= Severity.WARNING]
+                found, bad = _json_of(capture.records()), findings_of(capture, Severity.WARNING)
             check_same(self._plain(found), self._plain(stream.shown), "records() written and read")
             assert not bad, f"the reader reports a finding in the output: {bad[0]}"
             check_same(self._rewritten(output, as_json=True), output, "records() written again")
@@ -338,8 +329,7 @@ class WriterContract(Sessions):
         many = itertools.islice(self.many(), MOST)
         given = [self._plain(each) for each in self._given(sink, many, 4 * self.held)]
         with self._open(sink.getvalue()) as capture:
-            found = [self._plain(through_json(r.to_json())) for r in capture.records()]
-        check_same(found, given, "many() written and read")
+            check_same(self._plain(_json_of(capture.records())), given, "many() written and read")
 
     def test_memory_does_not_grow_with_what_was_written(self) -> None:
         """Four times as many records take no more memory, once the writer's buffers are full."""
@@ -484,7 +474,7 @@ class WriterContract(Sessions):
         if value is MISSING or ignored or self._reader_if_any() is None:
             return
         with self._open(output) as capture:
-            shown = [record.to_json() for record in capture.records()]
+            shown = shown_of(capture)
         assert shown, f"{where}: accepted, but there is no record in the file"
         if shown[-1]["record"] in UNSOUND:
             return
@@ -508,25 +498,19 @@ class WriterContract(Sessions):
         """Return the error that refuses a record, and check it; None if it is written."""
         try:
             writer.write(record)
+            return None
         except WriteRefusedError as error:
-            self._check_refusal(error, record)
-            return error
+            refused = error
         except Exception as error:
-            raise AssertionError(
-                f"{short(record)} raises {type(error).__name__} ({error}), not WriteRefusedError"
-            ) from error
-        return None
-
-    def _check_refusal(self, error: WriteRefusedError, record: Json) -> None:
-        what = f"{short(record)} is refused with {error.code}"
-        rule = {**FRAMEWORK_RULES, **self.rules}.get(error.code)
+            what = f"{type(error).__name__} ({error}), not WriteRefusedError"
+            raise AssertionError(f"{short(record)} raises {what}") from error
+        what = f"{short(record)} is refused with {refused.code}"
+        rule = {**FRAMEWORK_RULES, **self.rules}.get(refused.code)
         assert rule is not None, f"{what}, which is in no catalogue"
         assert rule.severity is Severity.ERROR, f"{what}, whose severity is {rule.severity.word}"
-        assert error.message, f"{what}, without a message"
-        assert error.remedy or rule.remedy, (
-            f"{what}: neither the error nor the rule has a remedy: give one to the Rule, or as "
-            "remedy= of the error"
-        )
+        assert refused.message, f"{what}, without a message"
+        assert refused.remedy or rule.remedy, f"{what}: neither the error nor the rule has a remedy"
+        return refused
 
     # --- Optional functions ----------------------------------------------------------------
 
@@ -647,7 +631,7 @@ class WriterContract(Sessions):
             with given.open() as capture:
                 rows = self._rows(capture)
             if rows:
-                yield attrs.evolve(given, open=functools.partial(_as_foreign, given))
+                yield attrs.evolve(given, foreign=True)
 
     def test_merged_files_are_readable(self) -> None:
         """Merged files are read without loss, have rows, and are reproducible."""
@@ -673,21 +657,22 @@ class WriterContract(Sessions):
         assert output, f"{what} is an empty file"
         try:
             with self._open(output) as capture:
-                capture.scan()
                 for name in capture.tables:
                     capture.table(name)
+                lost = findings_of(capture, Severity.DATA_LOSS)
         except FxError as error:
             raise AssertionError(f"{what} cannot be read: {error}") from error
-        for found in capture.diagnostics:
-            lost = found.severity >= Severity.DATA_LOSS and found.code not in allowed
-            assert not lost, f"{what} is read with {found}"
-
-
-def _as_foreign(given: Input) -> Foreign:
-    return Foreign(given.open())
+        lost = [found for found in lost if found.code not in allowed]
+        assert not lost, f"{what} is read with {lost[0]}"
 
 
 # --- JSON --------------------------------------------------------------------------------------
+
+
+def _json_of(records: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return copies of records as JSON."""
+    shown: list[dict[str, Any]] = through_json([record.to_json() for record in records])
+    return shown
 
 
 def _places(streams: Sequence[Stream]) -> dict[tuple[int, int], list[Path]]:
