@@ -244,9 +244,14 @@ def check_json(shown: Any, what: str) -> None:
 Columns = dict[str, list[Any]]
 
 
-def rows_of(table: Table) -> tuple[Columns, int]:
+def rows_of(table: Table) -> Columns:
     """Return a table as lists of comparable values: codes resolved, doubles as their bits."""
-    return {column.name: _values(table, column) for column in table.schema.all_columns}, len(table)
+    return {column.name: _values(table, column) for column in table.schema.all_columns}
+
+
+def tables_of(capture: Capture) -> dict[str, Columns]:
+    """Return all tables of a capture likewise."""
+    return {name: rows_of(capture.table(name)) for name in capture.tables}
 
 
 def _values(table: Table, column: Column) -> list[Any]:
@@ -268,10 +273,10 @@ def thread_labels(capture: Capture) -> dict[int, str]:
     return {id: f"{pid}/{tid}" for id, pid, tid in rows}
 
 
-def contents_of(capture: Capture, name: str) -> tuple[Columns, int]:
+def contents_of(capture: Capture, name: str) -> Columns:
     """Return a table as plain values without row numbers and offsets, to compare files."""
     table = capture.table(name)
-    columns, count = rows_of(table)
+    columns = rows_of(table)
     for column in table.schema.all_columns:
         if column.name in {"row", "offset"}:
             del columns[column.name]
@@ -279,4 +284,4 @@ def contents_of(capture: Capture, name: str) -> tuple[Columns, int]:
             columns[column.name] = [capture.source.read(*at) for at in columns[column.name]]
         elif column.kind == "array":
             columns[column.name] = [length for _, length in columns[column.name]]
-    return columns, count
+    return columns

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +26,7 @@ from fxframework.testing.contracts.changed import (
     shifted,
     untouched,
 )
-from fxframework.testing.contracts.checks import check_same, rows_of, skip, tolerating
+from fxframework.testing.contracts.checks import check_same, rows_of, skip, tables_of, tolerating
 from fxframework.testing.contracts.choosing import selections_of
 from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.contracts.repetition import ask
@@ -268,13 +268,11 @@ class ExporterContract(Sessions):
         """The session does not change the tables that it reads."""
         for given in self._inputs():
             with given.open() as capture:
-                before = {name: rows_of(capture.table(name)) for name in capture.tables}
+                before = tables_of(capture)
                 with tolerating(FxError):
                     self._write(Sink.memory(), capture)
-                after = {name: rows_of(capture.table(name)) for name in capture.tables}
-                check_same(
-                    after, before, f"capture: the session changes the tables of {given.name}"
-                )
+                what = f"capture: the session changes the tables of {given.name}"
+                check_same(tables_of(capture), before, what)
 
     def test_sessions_do_not_disturb_each_other(self) -> None:
         """Two sessions at once write the same as one alone."""
@@ -293,13 +291,8 @@ class ExporterContract(Sessions):
         given = self._input(self._small()[0])
         self._written(given)  # trigger imports before watching
         sink = WatchedSink()
-        before = Path.cwd()
-        os.chdir(tmp_path)
-        try:
-            with watched(streams=True) as events, given.open() as capture:
-                self._write(sink, capture)
-        finally:
-            os.chdir(before)
+        with contextlib.chdir(tmp_path), watched(streams=True) as events, given.open() as capture:
+            self._write(sink, capture)
         sink.check_left_open(f"exporter {self.name}")
         left = [path.name for path in tmp_path.iterdir()]
         assert not left, f"sink: exporter {self.name} writes {', '.join(left)} beside its sink"

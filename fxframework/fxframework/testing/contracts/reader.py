@@ -7,7 +7,7 @@ import itertools
 import re
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,6 +15,7 @@ from fxframework.errors import FxError, Severity, StrictError
 from fxframework.host import Host, default_host
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe, Reader
@@ -32,9 +33,10 @@ from fxframework.testing.contracts.checks import (
     shown_of,
     skip,
     some,
+    tables_of,
     tolerating,
 )
-from fxframework.testing.contracts.choosing import Choosing
+from fxframework.testing.contracts.choosing import described, selections_of
 from fxframework.testing.contracts.expectation import check_capture, check_golden
 from fxframework.testing.contracts.repetition import peak_of, read_all
 from fxframework.testing.contracts.requests import MAKE_DIAGNOSTICS, Requests
@@ -68,7 +70,7 @@ FOREIGN: Mapping[str, bytes] = {
 """Inputs that are not telemetry."""
 
 
-class ReaderContract(Requests, Choosing):
+class ReaderContract(Requests):
     """Contract of every reader. Provide ``plugin``, ``format`` and ``samples()``."""
 
     golden: ClassVar[Path | str | None] = None
@@ -137,7 +139,7 @@ class ReaderContract(Requests, Choosing):
         """No installed format of another plugin has a rule of the same code."""
         for other in default_host().readers.values():
             theirs = {} if other.rules is None or other.format == self.format else other.rules()
-            for code in theirs.keys() & self.rules.keys():
+            for code in [code for code in theirs if code in self.rules]:
                 assert self.rules[code].title == theirs[code].title, (
                     f"rule {code} has a code of the format {other.format}: give the format codes "
                     "with a prefix of its own"
@@ -208,20 +210,20 @@ class ReaderContract(Requests, Choosing):
     def test_batches_are_the_table(self) -> None:
         """Batches of any size have the rows of the table in order, and at most that many rows."""
         for sample, whole in self._opened():
-            tables = {name: rows_of(whole.table(name)) for name in whole.tables}
-            most = max((rows for _, rows in tables.values()), default=0)
+            tables = tables_of(whole)
+            counts = {name: len(whole.table(name)) for name in whole.tables}
             for size in BATCH_SIZES:
-                if most > 5000 and size < 64:
+                if max(counts.values()) > 5000 and size < 64:
                     continue  # small batches are for small samples
                 with self._open(sample.data) as capture:
-                    for name, (columns, rows) in tables.items():
+                    for name, rows in counts.items():
                         where = f"batches of {name} by {size} rows, {sample.name}"
                         parts = list(capture.batches(name, size))
                         sizes = [len(part) for part in parts]
                         fit = all(0 < rows_in <= size for rows_in in sizes) and sum(sizes) == rows
                         assert fit, f"{where}: they have {sizes[:8]} rows, the table {rows}"
-                        joined = [rows_of(part)[0] for part in parts]
-                        for column, values in columns.items():
+                        joined = [rows_of(part) for part in parts]
+                        for column, values in tables[name].items():
                             together = [value for part in joined for value in part[column]]
                             check_same(together, values, f"{where}: {column}")
 
@@ -233,7 +235,7 @@ class ReaderContract(Requests, Choosing):
                 records = capture.records()
                 shown = [record.to_json() for record in itertools.islice(records, 1)]
                 backwards = {name: rows_of(capture.table(name)) for name in capture.tables[::-1]}
-                again = {name: rows_of(capture.table(name)) for name in capture.tables}
+                again = tables_of(capture)
                 shown += [record.to_json() for record in records]
             what = f"order: views of {sample.name} that are asked for in another order, or again"
             for found in (backwards, again, {"records": shown}):
@@ -353,6 +355,26 @@ class ReaderContract(Requests, Choosing):
                         assert view.name, f"explain: a field at byte {view.offset} has no name"
                         assert view.section, f"explain: {view.name} does not name its section"
 
+    def test_select_keeps_the_records_of_its_time(self) -> None:
+        """A selection has the records in its time range and those without a time."""
+        chosen = (
+            (f"{sample.name}, {described(selection)}", selection, capture)
+            for sample, capture in self._opened(self._small())
+            if capture.timed_records and capture.row_table is None
+            for selection in selections_of(capture)
+            if selection.by_time_alone
+        )
+        reason = (
+            "no small sample has records to select by their own time (timed_records, row_table)"
+        )
+        for name, selection, capture in some(chosen, reason):
+            start = NS_MIN if selection.start_ns is None else selection.start_ns
+            stop = NS_MAX + 1 if selection.stop_ns is None else selection.stop_ns
+            times = [(record.offset, getattr(record, "ns", None)) for record in capture.records()]
+            wanted = [at for at, ns in times if ns is None or start <= ns < stop]
+            found = [record.offset for record in capture.select(selection).records()]
+            check_same(found, wanted, f"select: {name}, in place of a filter of their ns: records")
+
     # --- Damaged inputs --------------------------------------------------------------------
 
     def test_truncation_keeps_the_records_before_it(self) -> None:
@@ -363,12 +385,10 @@ class ReaderContract(Requests, Choosing):
         sample = ([each for each in self._small() if len(each.data) <= CUT] or self._small())[-1]
         with self._open(sample.data) as capture:
             whole, events = shown_of(capture), _event_places(capture)
-        cuts: Iterable[bytes] = every_truncation(sample.data)
-        if len(sample.data) > CUT:
-            sizes = {each["offset"] + by for each in whole for by in EDGE}
-            sizes |= {*range(0, len(sample.data), APART), len(sample.data) - 1}
-            cuts = (sample.data[:size] for size in sorted(sizes) if 0 <= size < len(sample.data))
-        for data in cuts:
+        size = len(sample.data)
+        sizes = {each["offset"] + by for each in whole for by in EDGE}
+        sizes |= {*range(0, size, 1 if size <= CUT else APART), size - 1}
+        for data in (sample.data[:end] for end in sorted(sizes) if 0 <= end < size):
             kept = [r for r in whole if r["offset"] + r["nbytes"] <= len(data)]
             found, there, lossy = [], [], True  # as an error says, too
             with tolerating(*(() if kept else (FxError,))), self._open(data) as capture:
@@ -479,9 +499,8 @@ class ReaderContract(Requests, Choosing):
             with self._open(sample.data) as capture:
                 tables = [capture.table(name) for name in capture.tables]
                 before = [rows_of(table) for table in tables]
-            assert [rows_of(table) for table in tables] == before, (
-                f"tables of {sample.name} change when the capture is closed"
-            )
+            what = f"tables of {sample.name} once the capture is closed"
+            check_same([rows_of(table) for table in tables], before, what)
 
 
 def _event_places(capture: Capture) -> list[tuple[int, int]]:

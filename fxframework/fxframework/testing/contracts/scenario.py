@@ -9,7 +9,6 @@ import functools
 import importlib
 import json
 import operator
-import os
 import random
 import re
 import tempfile
@@ -129,9 +128,9 @@ class ScenarioContract(Contract):
 
     def _run(self, text: str) -> Report:
         scenario = self._parse(text)
-        with _empty_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             report = replay(scenario, host=self._host())
-            left = sorted(path.name for path in folder.iterdir())
+            left = sorted(path.name for path in Path().iterdir())
         assert not left, f"{self.name} writes files of its own: {', '.join(left)}; use run.put()"
         return report
 
@@ -291,15 +290,3 @@ def _host_with(module: Any, name: str, plugins: tuple[str, ...]) -> Host:
         if other not in mine:
             host.register(importlib.import_module(other), name=other, distribution="installed")
     return host
-
-
-@contextlib.contextmanager
-def _empty_folder() -> Iterator[Path]:
-    """Change to a temporary folder."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir(before)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import attrs
-from hypothesis import strategies as st
 
 from fxframework.errors import FxError, Severity, WriteRefusedError
 from fxframework.io.sink import Sink
@@ -62,13 +61,11 @@ VALUES: Sequence[Any] = (
 """JSON values to put into every field; most are invalid in most fields."""
 EDGES: Mapping[type, Sequence[Any]] = {
     bool: (2, "true"),
-    int: (-1, -1 << 63, (1 << 64) - 1, 1 << 64, 0.5, True, "1"),
-    float: (1e300, "NaN", "-Infinity", True, "0.5"),
-    str: ("\ud800", "a\0", "x" * 70_000, 7),
-    list: ([[]], "text", {}),
-    dict: ("text", []),
+    int: (-1 << 63, (1 << 64) - 1, "1"),
+    float: (1e300, "NaN", "-Infinity", "0.5"),
+    str: ("a\0",),
 }
-"""By the type of a value: what is at the edges of its fields, or nearly of its type."""
+"""By the type of a value: what else is at the edges of its fields, or nearly of its type."""
 ADDED = "no_such_field"
 """A field that no record has; it may be refused or ignored."""
 MOST = 10_000
@@ -423,23 +420,15 @@ class WriterContract(Sessions):
         """
         streams = [attrs.evolve(s, shown=s.shown[:100], data=None) for s in self._streams()]
         wholes = [self._bytes_of(stream.shown, stream.options) for stream in streams]
-        places = _places(streams)
-        for (which, number), paths in places.items():
+        for (which, number), paths in _places(streams).items():
             shown = streams[which].shown[number]
             edits = [
                 (path, value)
                 for path in paths
                 for kind in [type(_value_at(shown, path))]
-                for value in (MISSING, kind(), None, *EDGES.get(kind, ("text",)))
+                for value in (MISSING, kind(), *VALUES, *EDGES.get(kind, ()))
             ]
             self._check_edits(streams[which], number, edits, wholes[which])
-
-        def check(made: tuple[tuple[int, int, Path], Any]) -> None:
-            (which, number, path), value = made
-            self._check_edits(streams[which], number, [(path, value)], wholes[which])
-
-        fields = [(*place, path) for place, paths in places.items() for path in paths]
-        self._try(st.tuples(st.sampled_from(fields), st.sampled_from(VALUES)), check)
 
     def _check_edits(
         self, stream: Stream, number: int, edits: Sequence[tuple[Path, Any]], whole: bytes
@@ -584,10 +573,8 @@ class WriterContract(Sessions):
             output, _ = self._extracted(whole, Selection(), sample.name)
             with self._open(output) as part:
                 for name in whole.schemas:
-                    found, wanted = contents_of(part, name), contents_of(whole, name)
                     what = f"{sample.name}, all of it extracted: {name}"
-                    assert found[1] == wanted[1], f"{what} has {found[1]} of {wanted[1]} rows"
-                    check_same(found[0], wanted[0], what)
+                    check_same(contents_of(part, name), contents_of(whole, name), what)
 
     def test_extract_of_nothing_is_readable(self) -> None:
         """Extracting an empty time range gives a readable file."""
