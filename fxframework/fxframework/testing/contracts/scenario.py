@@ -111,12 +111,12 @@ class ScenarioContract(Contract):
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise AssertionError(f"a scenario of {self.name} is not valid TOML: {error}") from None
-        for index, step in enumerate(document.get("step", ()) if self.noun == "step" else ()):
-            if step.get("do") == self.name:
-                yield Place(text, f"step[{index}]", ("step", index))
-        for name, device in (document.get("device", {}) if self.noun == "device" else {}).items():
-            if device.get("kind") == self.name:
-                yield Place(text, f"device.{name}", ("device", name))
+        path, kind, tables = "device.{}", "kind", [*document.get("device", {}).items()]
+        if self.noun == "step":
+            path, kind, tables = "step[{}]", "do", [*enumerate(document.get("step", ()))]
+        for key, table in tables:
+            if table.get(kind) == self.name:
+                yield Place(text, path.format(key), (self.noun, key))
         if self.noun == "device" and self.name == "target" in document:
             yield Place(text, "target", ("target",))
 
