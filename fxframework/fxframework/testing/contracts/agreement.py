@@ -76,18 +76,14 @@ def _refuse(wrong: NDArray[np.bool_], fault: str, **shown: Any) -> None:
 
 
 def check_row_offsets(capture: Capture, records: Records) -> None:
-    """Check that the ``offset`` of each row is that of a record, or in the file for details."""
-    begins = np.array(sorted(record.offset for record in records), np.int64)
+    """Check that the ``offset`` of each row is that of a record, unless it is of details."""
+    begins = [record.offset for record in records]
     for table in _tables(capture):
-        if "offset" not in table:
-            continue
-        offsets = table.array("offset")
-        if table.name in DETAILS or table.schema.parent_table is not None:
-            wrong = (offsets < 0) | (offsets >= max(capture.source.size, 1))
-        else:
-            wrong = ~np.isin(offsets, begins)
-        fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
-        _refuse(wrong, fault, table=table.name, offset=offsets)
+        details = table.name in DETAILS or table.schema.parent_table is not None
+        if "offset" in table and not details:
+            offsets = table.array("offset")
+            fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
+            _refuse(~np.isin(offsets, begins), fault, table=table.name, offset=offsets)
 
 
 def check_record_times(capture: Capture, records: Records) -> None:
@@ -98,18 +94,13 @@ def check_record_times(capture: Capture, records: Records) -> None:
         assert ns is None or whole, f"ns of the record at byte {offset} is {ns!r}, not an integer"
     for table in event_tables(capture):
         for row, (offset, found) in enumerate(table.tuples("offset", "ts")):
-            if offset not in times:
-                continue  # reported by another check
-            ns = times[offset]
-            assert ns in {None, found}, (
-                f"record time: the record at byte {offset} has ns {ns}, its row {row} in "
-                f"{table.name} has ts {found}"
+            ns = times.get(offset, found)  # where no record begins, another check says so
+            what = (
+                f"record time: {table.name} row {row} has ts {found}, its record at byte {offset}"
             )
-            untimed = capture.timed_records and ns is None
-            assert not (untimed and NS_MIN < found < NS_MAX), (
-                f"record time: {table.name} row {row} has ts {found}, but its record at byte "
-                f"{offset} has no ns, although timed_records says that all have"
-            )
+            assert ns in {None, found}, f"{what} has ns {ns}"
+            untimed = capture.timed_records and ns is None and NS_MIN < found < NS_MAX
+            assert not untimed, f"{what} has no ns, although timed_records says that all have"
 
 
 def check_finding_places(capture: Capture, records: Records) -> None:
@@ -306,9 +297,7 @@ def check_threads(capture: Capture) -> None:
     """Check that threads and processes are unique, except threads with unknown ids (0/0)."""
     for name, columns in UNIQUE:
         for table in _tables(capture, name):
-            seen: set[tuple[int, ...]] = set()
-            for key in table.tuples(*columns):
-                again = key in seen and key != (0, 0)
+            for key, count in Counter(table.tuples(*columns)).items():
                 shown = "/".join(map(str, key))
-                assert not again, f"{name}: two rows have the {' and '.join(columns)} {shown}"
-                seen.add(key)
+                once = count == 1 or key == (0, 0)
+                assert once, f"{name}: {count} rows have the {' and '.join(columns)} {shown}"

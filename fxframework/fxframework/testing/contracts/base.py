@@ -257,10 +257,14 @@ class Captures(Contract):
 
     def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
         """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
-        every = list(HealthCheck)
-        settled = settings(max_examples=self.examples, deadline=None, suppress_health_check=every)
 
-        @settled
+        # A database would keep what failed in any test, and replay it in all in place of new inputs.
+        @settings(
+            max_examples=self.examples,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        )
         @given(inputs)
         def run(made: Any) -> None:
             check(made)

@@ -151,10 +151,8 @@ def check_dropped(dropped: Mapping[str, int], what: str) -> None:
     """Check that the report of what was left out has names and positive counts."""
     assert isinstance(dropped, Mapping), f"{what}: {dropped!r} is not a mapping of names and counts"
     for name, count in dropped.items():
-        named = isinstance(name, str) and name
-        assert named, f"{what}: {name!r} does not name what was left out"
-        counted = isinstance(count, int) and count > 0
-        assert counted, f"{what}: {count!r} of {name} were left out: omit names without a count"
+        sound = isinstance(name, str) and name and isinstance(count, int) and count > 0
+        assert sound, f"{what}: {count!r} of {name!r} were left out: give names, and counts above 0"
 
 
 def check_findings(capture: Capture, rules: Catalogue) -> None:

@@ -156,10 +156,7 @@ class Repetition(Captures):
         """
         make = self.reader.sample
         if make is None:
-            skip(
-                f"the reader of {self.format} has no `sample`, and the contract no large(): small "
-                "samples cannot show how time and memory grow"
-            )
+            skip(f"no large files: the reader of {self.format} has no `sample`; give large()")
         return make(nbytes)
 
     def _digest(self, data: bytes) -> dict[str, Any]:
@@ -188,14 +185,11 @@ class Repetition(Captures):
         threading.settrace(_turns(self._plugin_name.partition(".")[0]))
         try:
             with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+                what = f"{sample.name} reads differently in several threads"
                 every = [pool.submit(self._digest, sample.data) for _ in range(THREADS)]
                 for one in every:
                     failed = one.exception()
-                    assert failed is None, (
-                        f"{sample.name} cannot be read in several threads: "
-                        f"{type(failed).__name__}: {failed}"
-                    )
-                    what = f"{sample.name} reads differently in several threads"
+                    assert failed is None, f"{what}: {type(failed).__name__}: {failed}"
                     check_same(one.result(), alone, what)
         finally:
             threading.settrace(before)
@@ -219,10 +213,7 @@ class Repetition(Captures):
                 size *= 2
             large, small = made(size), made(size // TIMES)
             if len(large) < TIMES // 2 * len(small):
-                skip(
-                    f"samples of {len(small):,} and {len(large):,} bytes are too small to show how "
-                    "time grows"
-                )
+                skip(f"{len(small):,} and {len(large):,} bytes are too few to show how time grows")
             ratios = []
             for _ in range(3):  # other programs may disturb a measurement
                 short, long = self._seconds(small, read), self._seconds(large, read)
@@ -308,13 +299,11 @@ def peaks_shown(peaks: Sequence[tuple[int, int]]) -> str:
 def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
     """Return a trace function that yields to other threads at every line of a package."""
 
-    def line(_frame: FrameType, event: str, _argument: Any) -> Any:
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] != package:
+            return None
         if event == "line":
             time.sleep(0)
-        return line
+        return trace
 
-    def call(frame: FrameType, _event: str, _argument: Any) -> Any:
-        module = str(frame.f_globals.get("__name__", ""))
-        return line if module.partition(".")[0] == package else None
-
-    return call
+    return trace

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fxframework.errors import FxError
+from fxframework.host import Host
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kit.salvage import UNSOUND
@@ -72,8 +73,12 @@ class Requests(Repetition):
         data, counts = max(found, key=lambda one: max(one[1].values()))
         seen: list[Diagnostic] = []
         options = parse_options({}, self.reader.options, whose=f"reader {self.format}")
-        limits = Limits(max_findings=1)
-        request = OpenRequest(limits=limits, observer=seen.append, options=options)
+        request = OpenRequest(
+            limits=Limits(max_findings=1),
+            observer=seen.append,
+            options=options,
+            host=Host(discover=False),
+        )
         with self.reader.open(Source.open(data), request) as capture:
             made = self._own(capture)
         kept = Counter(one.code for one in capture.diagnostics)

@@ -210,15 +210,11 @@ class ScenarioContract(Contract):
                 second = self._run(place.scenario)
             finally:
                 random.setstate(state)
-            for name, data in first.outputs.items():
-                what = (
-                    f"{self.name}: the output {name!r} differs when the scenario runs again with "
-                    "the same seed; take chance from run.rng() and time from the target"
-                )
-                check_same(second.outputs.get(name, b""), data, what)
+            again = "when the scenario runs again with the same seed"
+            what = f"{self.name}: outputs differ {again}; take chance from run.rng() and time from"
+            check_same(dict(second.outputs), dict(first.outputs), f"{what} the target")
             one, other = (report.to_json(timing=False)["steps"] for report in (first, second))
-            what = f"{self.name}: reported results differ when it runs again with the same seed"
-            check_same(other, one, what)
+            check_same(other, one, f"{self.name}: reported results differ {again}")
 
     # --- Parameters --------------------------------------------------------------------------
 
