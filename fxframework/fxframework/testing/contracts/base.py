@@ -258,7 +258,7 @@ class Captures(Contract):
     def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
         """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
 
-        # A database would keep what failed in any test, and replay it in all in place of new inputs.
+        # A database would replay what failed in one test in all others, in place of new inputs.
         @settings(
             max_examples=self.examples,
             deadline=None,
