@@ -188,7 +188,7 @@ class ReaderContract(Requests):
         """Records cover the file without gap or overlap; tables and findings are well formed.
 
         Columns have the types of the schema and equal lengths, and offsets lie in the file.
-        Findings have catalogued codes, offsets within the file, and messages.
+        Findings have catalogued codes, and offsets within the file.
         """
         for sample in self.samples():
             self._hold_together(sample.data)
