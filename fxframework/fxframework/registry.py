@@ -52,6 +52,7 @@ __all__ = [
     "no_parts",
     "nondeterministic",
     "parse_options",
+    "resolved",
     "step_kinds",
 ]
 
@@ -528,6 +529,13 @@ def lazy(target: str) -> Callable[..., Any]:
     call.__name__ = target.rpartition(":")[2]
     call.__qualname__ = target
     return call
+
+
+def resolved(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what a ``lazy`` function imports, or the function itself. Raises PluginError."""
+    target = getattr(function, "__qualname__", "")
+    found: Callable[..., Any] = _imported(target) if ":" in target else function
+    return found
 
 
 def lazy_type(target: str) -> Callable[[], type]:

@@ -15,9 +15,10 @@ import numpy as np
 
 from fxframework.errors import BadCallError, Rule, did_you_mean
 from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table, null_of
 
-__all__ = ["Piece", "PieceCapture", "Row"]
+__all__ = ["Piece", "PieceCapture", "Row", "reported"]
 
 Row = tuple[str, Mapping[str, Any]]
 """The name of a table, and the values of one row by column."""
@@ -53,6 +54,14 @@ class Piece:
         return {**shown, "raw": self.raw.hex()} if self.rule is not None else shown
 
 
+def reported(pieces: Iterable[Piece], findings: Diagnostics | None) -> Iterator[Piece]:
+    """Yield all pieces of a file, and report their findings unless None."""
+    for index, piece in enumerate(pieces):
+        if piece.rule is not None and findings is not None:
+            findings.add(piece.rule, piece.offset, index, piece.value)
+        yield piece
+
+
 class PieceCapture(Capture):
     """A capture made of pieces: override ``pieces()``, and ``rows()`` if the format has tables."""
 
@@ -70,11 +79,7 @@ class PieceCapture(Capture):
 
     def records(self) -> Iterator[Piece]:
         """Yield the pieces and report their findings, once."""
-        findings = self.record_diagnostics
-        for index, piece in enumerate(self.pieces()):
-            if piece.rule is not None and findings is not None:
-                findings.add(piece.rule, piece.offset, index, piece.value)
-            yield piece
+        yield from reported(self.pieces(), self.record_diagnostics)
 
     def _table(self, name: str) -> Table:
         schema = self.schemas[name]

@@ -434,7 +434,7 @@ def test_given_events_are_merged_as_those_of_files() -> None:
     pids, tids = whole.event_threads()
     log = GivenLog(
         Events(*(column[shuffled] for column in events)),
-        pids, tids, whole.payloads, records=0, kinds={},
+        pids, tids, whole.payloads, {},
     )  # fmt: skip
     again = Events(*(np.concatenate(column) for column in zip(*log.events(100), strict=True)))
     for left, right in zip(events, again, strict=True):

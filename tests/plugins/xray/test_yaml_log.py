@@ -272,6 +272,7 @@ def test_a_payload_that_llvm_xray_cut_is_said() -> None:
     line = LINE.replace("kind: function-enter, tsc: 9", 'kind: custom-event, tsc: 9, data: "a\\0�"')
     with opened(HEADER + line) as capture:
         assert shown(capture)[1]["data_hex"] == "6100"
+        assert shown(capture)[1]["raw"] == line.encode().hex()
         assert codes(capture)["FXX0703"] == 1
 
 

@@ -6,16 +6,18 @@ The checks are independent of formats. They raise AssertionError, whose first li
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.model.capture import Capture, Record
+from fxframework.model.capture import Capture, Record, Summary, kind_of
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import ASYNC, TABLE_CODES
 from fxframework.model.table import Table
+from fxframework.testing.contracts.checks import through_json
 
 NAMED = ("slices", "instants", "counters", "flows", "args", "nodes", "properties")
 """Tables whose rows must have a name."""
@@ -43,7 +45,7 @@ def check_agreement(capture: Capture) -> None:
     check_row_offsets(capture, records)
     check_record_times(capture, records)
     check_finding_places(capture, records)
-    check_summary(capture, records)
+    check_summary(capture.summary(), capture, records)
     for check in (
         check_references, check_nesting, check_arguments, check_names, check_enumerations,
         check_threads,
@@ -74,18 +76,14 @@ def _refuse(wrong: NDArray[np.bool_], fault: str, **shown: Any) -> None:
 
 
 def check_row_offsets(capture: Capture, records: Records) -> None:
-    """Check that the ``offset`` of each row is that of a record, or in the file for details."""
-    begins = np.array(sorted(record.offset for record in records), np.int64)
+    """Check that the ``offset`` of each row is that of a record, unless it is of details."""
+    begins = [record.offset for record in records]
     for table in _tables(capture):
-        if "offset" not in table:
-            continue
-        offsets = table.array("offset")
-        if table.name in DETAILS or table.schema.parent_table is not None:
-            wrong = (offsets < 0) | (offsets >= max(capture.source.size, 1))
-        else:
-            wrong = ~np.isin(offsets, begins)
-        fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
-        _refuse(wrong, fault, table=table.name, offset=offsets)
+        details = table.name in DETAILS or table.schema.parent_table is not None
+        if "offset" in table and not details:
+            offsets = table.array("offset")
+            fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
+            _refuse(~np.isin(offsets, begins), fault, table=table.name, offset=offsets)
 
 
 def check_record_times(capture: Capture, records: Records) -> None:
@@ -96,18 +94,13 @@ def check_record_times(capture: Capture, records: Records) -> None:
         assert ns is None or whole, f"ns of the record at byte {offset} is {ns!r}, not an integer"
     for table in event_tables(capture):
         for row, (offset, found) in enumerate(table.tuples("offset", "ts")):
-            if offset not in times:
-                continue  # reported by another check
-            ns = times[offset]
-            assert ns in {None, found}, (
-                f"record time: the record at byte {offset} has ns {ns}, its row {row} in "
-                f"{table.name} has ts {found}"
+            ns = times.get(offset, found)  # where no record begins, another check says so
+            what = (
+                f"record time: {table.name} row {row} has ts {found}, its record at byte {offset}"
             )
-            untimed = capture.timed_records and ns is None
-            assert not (untimed and NS_MIN < found < NS_MAX), (
-                f"record time: {table.name} row {row} has ts {found}, but its record at byte "
-                f"{offset} has no ns, although timed_records says that all have"
-            )
+            assert ns in {None, found}, f"{what} has ns {ns}"
+            untimed = capture.timed_records and ns is None and NS_MIN < found < NS_MAX
+            assert not untimed, f"{what} has no ns, although timed_records says that all have"
 
 
 def check_finding_places(capture: Capture, records: Records) -> None:
@@ -130,16 +123,25 @@ def check_finding_places(capture: Capture, records: Records) -> None:
         )
 
 
-def check_summary(capture: Capture, records: Records) -> None:
-    """Check that start, end and rows of the summary are those of the tables.
+def check_summary(summary: Summary, capture: Capture, records: Records) -> None:
+    """Check that a summary has the records, and the start, end and rows of the tables.
 
     Times of records without a row, such as the end of a slice whose beginning is lost, also count.
     """
-    summary = capture.summary()
+    counted, kinds = Counter[str](), Counter(_family(kind_of(record)) for record in records)
+    for kind, count in summary.kinds.items():
+        counted[_family(kind)] += count
+    assert (summary.records, counted) == (len(records), kinds), (
+        f"summary: it counts kinds {dict(summary.kinds)}, {summary.records} in all; there are "
+        f"{dict(kinds)}, {len(records)} in all"
+    )
+    through_json(dict(summary.facts), "summary: its facts")
+    lengths = {len(cells) for _, cells in summary.timeline}
+    assert len(lengths) <= 1, f"summary's timeline: its rows are of the lengths {lengths}"
     counts = {name: len(capture.table(name)) for name in capture.schemas}
     for name in {**summary.rows, **counts} if summary.rows else ():
-        counted, there = summary.rows.get(name, 0), counts.get(name, "no such table")
-        assert counted == there, f"summary's rows: it counts {counted} of {name}, there are {there}"
+        rows, there = summary.rows.get(name, 0), counts.get(name, "no such table")
+        assert rows == there, f"summary's rows: it counts {rows} of {name}, there are {there}"
     firsts, lasts, ends = [], [], []
     for table in event_tables(capture):
         ts = table.array("ts")
@@ -161,6 +163,11 @@ def check_summary(capture: Capture, records: Records) -> None:
         f"summary's end is {end}, the last row begins at {max(lasts)} and the last slice ends at "
         f"{max(ends)}"
     )
+
+
+def _family(kind: str) -> str:
+    """Return the name of a record, which a kind may extend, as in ``event instant``."""
+    return kind.partition(" ")[0]
 
 
 def check_references(capture: Capture) -> None:
@@ -290,9 +297,7 @@ def check_threads(capture: Capture) -> None:
     """Check that threads and processes are unique, except threads with unknown ids (0/0)."""
     for name, columns in UNIQUE:
         for table in _tables(capture, name):
-            seen: set[tuple[int, ...]] = set()
-            for key in table.tuples(*columns):
-                again = key in seen and key != (0, 0)
+            for key, count in Counter(table.tuples(*columns)).items():
                 shown = "/".join(map(str, key))
-                assert not again, f"{name}: two rows have the {' and '.join(columns)} {shown}"
-                seen.add(key)
+                once = count == 1 or key == (0, 0)
+                assert once, f"{name}: {count} rows have the {' and '.join(columns)} {shown}"

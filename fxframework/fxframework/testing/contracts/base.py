@@ -18,8 +18,8 @@ from fxframework.errors import Catalogue, FxError
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
-from fxframework.registry import Reader
-from fxframework.testing.contracts.checks import lacking, limited, skip, tolerating
+from fxframework.registry import Reader, resolved
+from fxframework.testing.contracts.checks import limited, skip, tolerating
 from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
@@ -149,10 +149,8 @@ class Contract:
     @functools.cached_property
     def item(self) -> Any:
         """The descriptor under test, which is found once in each test."""
-        found = self._found()
-        assert len(found) == 1, (
-            f"{self._plugin_name} registers {len(found)} {self.noun}s {self._name!r}"
-        )
+        found, home = self._found(), self._plugin_name
+        assert len(found) == 1, f"{home} registers {len(found)} {self.noun}s {self._name!r}"
         return found[0]
 
     # --- Tests for every plugin --------------------------------------------------------------
@@ -183,8 +181,7 @@ class Contract:
         for name in FUNCTIONS:
             function = getattr(item, name, None)
             if function is not None:
-                found, missing = lacking(function)
-                assert not missing, f"{name} of {what}: {missing}"
+                found = resolved(function)
                 made = found() if name == "parameters" and not isinstance(found, type) else found
                 assert name in {"rules", "explain"} or inspect.getdoc(made), (
                     f"{name} of {what} has no docstring"
@@ -219,10 +216,8 @@ class Captures(Contract):
     @property
     def reader(self) -> Reader:
         """The reader of the format."""
-        found = self._reader_if_any()
-        assert found is not None, (
-            f"{self.reader_plugin or self._plugin_name} registers no reader of {self.format!r}"
-        )
+        found, home = self._reader_if_any(), self.reader_plugin or self._plugin_name
+        assert found is not None, f"{home} registers no reader of {self.format!r}"
         return found
 
     def _reader_if_any(self) -> Reader | None:
@@ -247,11 +242,10 @@ class Captures(Contract):
 
     def _small(self, most: int = 4096) -> list[Sample]:
         """Return the samples small enough for many damaged copies; at least the smallest."""
-        chosen = sorted(self.samples(), key=lambda sample: len(sample.data))
-        assert chosen, "samples() gives none"
-        filled = [sample for sample in chosen if sample.data]
-        assert filled, "samples() gives no bytes"
-        return [sample for sample in filled if len(sample.data) <= most] or filled[:1]
+        given = [sample for sample in self.samples() if sample.data]
+        assert given, "samples() gives none, or none with bytes"
+        given.sort(key=lambda sample: len(sample.data))
+        return [sample for sample in given if len(sample.data) <= most] or given[:1]
 
     @property
     def _small_data(self) -> list[bytes]:
@@ -269,10 +263,14 @@ class Captures(Contract):
 
     def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
         """Run ``check`` on inputs of a strategy, which shrinks a failing input."""
-        every = list(HealthCheck)
-        settled = settings(max_examples=self.examples, deadline=None, suppress_health_check=every)
 
-        @settled
+        # A database would replay what failed in one test in all others, in place of new inputs.
+        @settings(
+            max_examples=self.examples,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        )
         @given(inputs)
         def run(made: Any) -> None:
             check(made)

@@ -12,25 +12,8 @@ from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.schema import TABLE_CODES, THREAD_COLUMNS, Column
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
-
-__all__ = [
-    "REFERENCES",
-    "BrokenCaptureError",
-    "Change",
-    "Foreign",
-    "alter",
-    "break_off",
-    "enlarge",
-    "lengthen",
-    "rebatch",
-    "rename",
-    "shifted",
-    "untouched",
-    "widen",
-    "without",
-]
 
 Change = Callable[[Capture], None]
 """Changes an open capture."""
@@ -71,12 +54,8 @@ def rebatch(size: int) -> Change:
     """Limit the batches of a capture to ``size`` rows."""
 
     def prepare(capture: Capture) -> None:
-        original = capture.batches
-
-        def batches(name: str, rows: int = size) -> Iterator[Table]:
-            return original(name, min(rows, size))
-
-        vars(capture).update(batches=batches)
+        whole = capture.batches
+        vars(capture).update(batches=lambda name, rows=size: whole(name, min(rows, size)))
 
     return prepare
 
@@ -105,7 +84,8 @@ def widen(column: str) -> Change:
     extra = Column(column, "i8", "added by a test")
 
     def wider(given: Table) -> Table:
-        columns = {**_columns(given), column: np.arange(1, len(given) + 1, dtype=np.int64)}
+        columns = {name: given[name] for name in given.columns}
+        columns[column] = np.arange(1, len(given) + 1, dtype=np.int64)
         return Table(given.schema.extended(extra), len(given), columns, given.pool)
 
     def prepare(capture: Capture) -> None:
@@ -152,10 +132,11 @@ REFERENCES = frozenset({*THREAD_COLUMNS, "parent", "slice", "node"})
 
 
 def _in_column(table: str, column: str, change: Callable[[Table], ColumnData]) -> Change:
-    """Replace a column of one table by what ``change`` makes of the table."""
+    """Replace a column, of one table or of all ("") that have it, by what ``change`` returns."""
 
     def changed(given: Table) -> Table:
-        return given.replaced(**{column: change(given)}) if given.name == table else given
+        there = given.name == table if table else column in given
+        return given.replaced(**{column: change(given)}) if there else given
 
     return lambda capture: _through(capture, changed)
 
@@ -211,35 +192,18 @@ def enlarge(table: str, column: str) -> Change:
 
 
 def rename(odd: bytes) -> Change:
-    """Append ``odd`` to every string in rows."""
-    pools: dict[
-        int, tuple[StringPool, StringPool]
-    ] = {}  # keeping the first alive keeps its id unique
+    """Append ``odd`` to every string of the pool in rows."""
 
     def renamed(given: Table) -> Table:
-        # Make columns before copying the pool, to which they may add strings.
-        columns = _columns(given)
-        _, pool = pools.setdefault(id(given.pool), (given.pool, StringPool()))
-        for code in range(len(pool), len(given.pool)):
-            pool.intern(given.pool.bytes_of(code) + odd)
-        return Table(given.schema, len(given), columns, pool)
+        codes = [each.name for each in given.schema.all_columns if each.kind == "code"]
+        return given.replaced(**{name: _appended(given, name, odd) for name in codes})
 
     return lambda capture: _through(capture, renamed)
 
 
 def shifted(by: int) -> Change:
     """Shift the times of all rows by so many nanoseconds."""
-
-    def moved(given: Table) -> Table:
-        if "ts" not in given:
-            return given
-        return given.replaced(ts=given.array("ts") + np.int64(by))
-
-    return lambda capture: _through(capture, moved)
-
-
-def _columns(table: Table) -> dict[str, ColumnData]:
-    return {name: table[name] for name in table.columns}
+    return _in_column("", "ts", lambda given: given.array("ts") + np.int64(by))
 
 
 def _through(capture: Capture, change: Callable[[Table], Table]) -> None:

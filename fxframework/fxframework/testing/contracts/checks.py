@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
-import operator
 import signal
 import sys
 import threading
@@ -15,39 +13,13 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from fxframework.errors import Catalogue, FxError
+from fxframework.errors import Catalogue, FxError, Severity
 from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.schema import Column
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.rules import RULES as FRAMEWORK_RULES
-
-__all__ = [
-    "MISSING",
-    "EndlessError",
-    "check_cover",
-    "check_dropped",
-    "check_findings",
-    "check_json",
-    "check_same",
-    "check_table",
-    "check_tables",
-    "contents_of",
-    "deliberate",
-    "differences",
-    "lacking",
-    "limited",
-    "put_together",
-    "raising",
-    "rows_of",
-    "short",
-    "skip",
-    "some",
-    "thread_labels",
-    "through_json",
-    "tolerating",
-    "unit_remark",
-]
 
 T = TypeVar("T")
 
@@ -64,23 +36,6 @@ def some(items: Iterable[T], reason: str) -> Iterator[T]:
         yield item
     if not number:
         skip(reason)
-
-
-@contextlib.contextmanager
-def raising(wanted: type[FxError], what: str) -> Iterator[list[FxError]]:
-    """Check that an error of a type is raised; add it to the list that is yielded."""
-    raised: list[FxError] = []
-    try:
-        yield raised
-    except wanted as error:
-        raised.append(error)
-        return
-    except Exception as error:
-        raise AssertionError(
-            f"{what} raises {type(error).__name__}, not {wanted.__name__}: {error}"
-        ) from error
-    else:
-        raise AssertionError(f"{what} is not refused with {wanted.__name__}")
 
 
 @contextlib.contextmanager
@@ -125,19 +80,6 @@ def deliberate(error: BaseException) -> bool:
     """Return whether an error was raised on purpose: it is coded, or of a plugin's own class."""
     home = type(error).__module__.partition(".")[0]
     return isinstance(error, FxError) or home not in sys.stdlib_module_names
-
-
-def lacking(function: Any) -> tuple[Any, str]:
-    """Return the target of a ``lazy`` function, or the function itself, and what is missing."""
-    module, colon, attribute = getattr(function, "__qualname__", "").partition(":")
-    if not colon:
-        return function, ""
-    try:
-        return operator.attrgetter(attribute)(importlib.import_module(module)), ""
-    except ModuleNotFoundError as error:
-        return None, f"there is no module {error.name}"
-    except AttributeError:
-        return None, f"{module} has no {attribute}"
 
 
 # --- Comparing ----------------------------------------------------------------------------------
@@ -209,10 +151,8 @@ def check_dropped(dropped: Mapping[str, int], what: str) -> None:
     """Check that the report of what was left out has names and positive counts."""
     assert isinstance(dropped, Mapping), f"{what}: {dropped!r} is not a mapping of names and counts"
     for name, count in dropped.items():
-        named = isinstance(name, str) and name
-        assert named, f"{what}: {name!r} does not name what was left out"
-        counted = isinstance(count, int) and count > 0
-        assert counted, f"{what}: {count!r} of {name} were left out: omit names without a count"
+        sound = isinstance(name, str) and name and isinstance(count, int) and count > 0
+        assert sound, f"{what}: {count!r} of {name!r} were left out: give names, and counts above 0"
 
 
 def check_findings(capture: Capture, rules: Catalogue) -> None:
@@ -221,27 +161,19 @@ def check_findings(capture: Capture, rules: Catalogue) -> None:
         assert found.code in rules or found.code in FRAMEWORK_RULES, (
             f"finding {found.code} is in no catalogue"
         )
-        assert found.message, f"finding {found.code} has no message"
-        if found.offset is not None:
-            assert 0 <= found.offset <= capture.source.size, (
-                f"finding {found.code} is at byte {found.offset} of {capture.source.size}"
-            )
-        if found.record is not None:
-            assert found.record >= 0, f"finding {found.code} is of record {found.record}"
-    assert sum(capture.diagnostics.counts.values()) >= len(capture.diagnostics), (
-        "findings: there are more than were counted"
-    )
+        assert found.offset is None or 0 <= found.offset <= capture.source.size, (
+            f"finding {found.code} is at byte {found.offset} of {capture.source.size}"
+        )
 
 
-_DTYPES = {"code": np.dtype(np.int32), "?": np.dtype(np.bool_)}
+def findings_of(capture: Capture, least: Severity) -> list[Diagnostic]:
+    """Read a capture; return its findings of a severity or worse."""
+    capture.scan()
+    return [found for found in capture.diagnostics if found.severity >= least]
 
 
 def check_table(table: Table, size: int) -> None:
-    """Check that a table matches its schema, for an input of ``size`` bytes."""
-    wanted = [column.name for column in table.schema.all_columns]
-    assert list(table.columns) == wanted, (
-        f"table {table.name} has the columns {list(table.columns)}, its schema {wanted}"
-    )
+    """Check that the columns of a table match its schema, for an input of ``size`` bytes."""
     for column in table.schema.all_columns:
         _check_column(table, column, size)
     if not table.schema.plain:
@@ -270,23 +202,25 @@ def _check_column(table: Table, column: Column, size: int) -> None:
         assert np.all(np.diff(data.offsets) >= 0), f"{where}: offsets go back"
         assert int(data.offsets[-1]) <= data.data.size, f"{where} reaches beyond its text"
         return
-    values = np.asarray(data)
-    if column.kind in {"bytes", "array"}:
-        assert values.shape == (len(table), 2), f"{where} has shape {values.shape}"
-        assert values.dtype == np.int64, f"{where} is {values.dtype}, not int64"
-        if column.kind == "bytes" and len(table):
-            assert values.min() >= 0, f"{where} has a place below 0"
-            assert values.sum(axis=1).max() <= size, f"{where} reaches beyond the file"
-        return
-    assert values.shape == (len(table),), f"{where} has shape {values.shape}"
-    wanted = _DTYPES[column.kind] if column.kind in _DTYPES else np.dtype(column.kind)
+    values, pairs = np.asarray(data), column.kind in {"bytes", "array"}
+    shape = (len(table), 2) if pairs else (len(table),)
+    assert values.shape == shape, f"{where} has shape {values.shape}"
+    wanted = np.dtype({"code": "i4", "bytes": "i8", "array": "i8"}.get(column.kind, column.kind))
     assert values.dtype == wanted, f"{where} is {values.dtype}, not {wanted}"
+    if column.kind == "bytes" and len(table):
+        assert values.min() >= 0, f"{where} has a place below 0"
+        assert values.sum(axis=1).max() <= size, f"{where} reaches beyond the file"
     if column.kind == "code" and len(table):
         assert values.min() >= -1, f"{where} has a code below -1"
         assert values.max() < len(table.pool), f"{where} has a code that is not in the pool"
 
 
 # --- JSON ---------------------------------------------------------------------------------------
+
+
+def shown_of(capture: Capture, start: int = 0) -> list[dict[str, Any]]:
+    """Return the records from an offset on as JSON."""
+    return [record.to_json() for record in capture.records() if record.offset >= start]
 
 
 def through_json(shown: Any, what: str = "it") -> Any:
@@ -308,9 +242,14 @@ def check_json(shown: Any, what: str) -> None:
 Columns = dict[str, list[Any]]
 
 
-def rows_of(table: Table) -> tuple[Columns, int]:
+def rows_of(table: Table) -> Columns:
     """Return a table as lists of comparable values: codes resolved, doubles as their bits."""
-    return {column.name: _values(table, column) for column in table.schema.all_columns}, len(table)
+    return {column.name: _values(table, column) for column in table.schema.all_columns}
+
+
+def tables_of(capture: Capture) -> dict[str, Columns]:
+    """Return all tables of a capture likewise."""
+    return {name: rows_of(capture.table(name)) for name in capture.tables}
 
 
 def _values(table: Table, column: Column) -> list[Any]:
@@ -332,15 +271,10 @@ def thread_labels(capture: Capture) -> dict[int, str]:
     return {id: f"{pid}/{tid}" for id, pid, tid in rows}
 
 
-def put_together(parts: list[Columns], like: Columns) -> Columns:
-    """Concatenate the columns of batches."""
-    return {name: [value for part in parts for value in part[name]] for name in like}
-
-
-def contents_of(capture: Capture, name: str) -> tuple[Columns, int]:
+def contents_of(capture: Capture, name: str) -> Columns:
     """Return a table as plain values without row numbers and offsets, to compare files."""
     table = capture.table(name)
-    columns, count = rows_of(table)
+    columns = rows_of(table)
     for column in table.schema.all_columns:
         if column.name in {"row", "offset"}:
             del columns[column.name]
@@ -348,4 +282,4 @@ def contents_of(capture: Capture, name: str) -> tuple[Columns, int]:
             columns[column.name] = [capture.source.read(*at) for at in columns[column.name]]
         elif column.kind == "array":
             columns[column.name] = [length for _, length in columns[column.name]]
-    return columns, count
+    return columns

@@ -1,4 +1,4 @@
-"""Choosing: contract of selections, and of files that are extracted by them."""
+"""Choosing: selections of captures, and checks of files that are extracted by them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.selection import Omitted, Selection
 from fxframework.model.table import Table
 from fxframework.testing.contracts.agreement import event_tables
-from fxframework.testing.contracts.base import Captures
-from fxframework.testing.contracts.checks import rows_of, some, thread_labels
-
-__all__ = ["Choosing", "check_extract", "events_from", "selections_of"]
+from fxframework.testing.contracts.checks import rows_of, thread_labels
 
 COMPARED = ("ts", "name", "category", "message", "value", "phase", "severity")
 """Columns of events that are independent of the file."""
@@ -45,33 +41,6 @@ def described(selection: Selection) -> str:
     return f"{selection.start_ns} to {selection.stop_ns} ns"
 
 
-class Choosing(Captures):
-    """Contract of ``Capture.select()``, whose rows the host selects."""
-
-    def test_select_keeps_the_records_of_its_time(self) -> None:
-        """A selection has the records in its time range and those without a time."""
-        chosen = (
-            (f"{sample.name}, {described(selection)}", selection, capture)
-            for sample, capture in self._opened(self._small())
-            if capture.timed_records and capture.row_table is None
-            for selection in selections_of(capture)
-            if selection.by_time_alone
-        )
-        reason = (
-            "no small sample has records to select by their own time (timed_records, row_table)"
-        )
-        for name, selection, capture in some(chosen, reason):
-            start = NS_MIN if selection.start_ns is None else selection.start_ns
-            stop = NS_MAX + 1 if selection.stop_ns is None else selection.stop_ns
-            times = [(record.offset, getattr(record, "ns", None)) for record in capture.records()]
-            wanted = [at for at, ns in times if ns is None or start <= ns < stop]
-            found = [record.offset for record in capture.select(selection).records()]
-            assert found == wanted, (
-                f"select: {name}: it keeps the records at {found[:8]}, a filter of their ns keeps "
-                f"{wanted[:8]}"
-            )
-
-
 def check_extract(
     capture: Capture, selection: Selection, output: Capture, dropped: Any, where: str
 ) -> None:
@@ -85,18 +54,18 @@ def check_extract(
     records = {at for name in tables for at in part.table(name).array("offset").tolist()}
     for name, whole in tables.items():
         kept = part.table(name)
-        wanted, found = _events(kept), _events(output.table(name))
+        wanted, found = Counter(_compared(kept)), Counter(_compared(output.table(name)))
         # A record of which a row is kept may come along with its other rows.
         together = whole.select(np.isin(whole.array("offset"), list(records)))
-        missing, extra = wanted - found, found - (wanted | _events(together))
+        missing, extra = wanted - found, found - (wanted | Counter(_compared(together)))
         assert not extra, (
-            f"{part_of}: {name} has {sum(extra.values())} rows "
-            f"outside of the part, such as {_row(extra)}"
+            f"{part_of}: {name} has {extra.total()} rows outside of the part, such as "
+            f"{next(iter(extra))}"
         )
-        excused -= sum(missing.values())
+        excused -= missing.total()
         assert not missing or excused >= 0, (
-            f"{part_of}: {name} lacks {sum(missing.values())} rows of the part, more than "
-            f"its `dropped` counts, such as {_row(missing)}"
+            f"{part_of}: {name} lacks {missing.total()} rows of the part, more than its `dropped` "
+            f"counts, such as {next(iter(missing))}"
         )
         lost += len(whole) - len(kept)
     assert dropped or not lost, f"{part_of}: {lost} rows were left out, and it reports nothing"
@@ -104,21 +73,11 @@ def check_extract(
 
 def events_from(capture: Capture, name: str, offset: int) -> list[tuple[Any, ...]]:
     """Return the compared columns of the rows whose records begin at or after an offset."""
-    rows = zip(capture.table(name).array("offset").tolist(), _compared(capture.table(name)),
-               strict=True)  # fmt: skip
-    return [row for at, row in rows if at >= offset]
+    table = capture.table(name)
+    return list(_compared(table.select(table.array("offset") >= offset)))
 
 
 def _compared(table: Table) -> Iterator[tuple[Any, ...]]:
     """Yield the compared columns of each row."""
-    columns, _ = rows_of(table)
+    columns = rows_of(table)
     return zip(*(columns[name] for name in COMPARED if name in columns), strict=True)
-
-
-def _events(table: Table) -> Counter[tuple[Any, ...]]:
-    """Return the rows of a table by their compared columns, with counts."""
-    return Counter(_compared(table))
-
-
-def _row(rows: Counter[tuple[Any, ...]]) -> Any:
-    return next(iter(rows))

@@ -63,12 +63,11 @@ class DeviceContract(ScenarioContract):
         for place in self._places():
             scenario = self._parse(place.scenario)
             with self._opened(place, steps=False) as (run, device, name):
-                for step in (*scenario.steps, None):
-                    if step is None:
-                        self.use(device, run)
-                    else:
-                        step.kind.run(step.parameters, run)
+                for step in scenario.steps:
+                    step.kind.run(step.parameters, run)
                     self._image(run, name, self._image(run, name), "read again")
+                self.use(device, run)
+                self._image(run, name, self._image(run, name), "read again")
 
     def test_image_is_the_same_again(self) -> None:
         """A device opened and used again with the same seed has the same bytes."""
@@ -98,6 +97,5 @@ class DeviceContract(ScenarioContract):
                 try:
                     close()
                 except Exception as error:
-                    raise AssertionError(
-                        f"{self.name} cannot be closed {times}: {type(error).__name__}: {error}"
-                    ) from error
+                    what = f"{self.name} cannot be closed {times}"
+                    raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error

@@ -125,7 +125,7 @@ def plain_rows(capture: Capture, name: str, most: int | None = None) -> list[dic
     Codes are strings, thread ids ``pid/tid``, values of an enumeration their names.
     """
     table = capture.table(name).select(slice(most))
-    columns, _ = rows_of(table)
+    columns = rows_of(table)
     tasks = thread_labels(capture)
     shown = [
         [_plain(table, name, value, tasks) for value in values] for name, values in columns.items()

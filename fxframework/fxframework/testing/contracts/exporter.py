@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 from fxframework.errors import FxError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
+from fxframework.model.schema import Column
 from fxframework.registry import Exporter, parse_options
 from fxframework.testing.contracts.base import BATCH_SIZES, descriptors
 from fxframework.testing.contracts.changed import (
@@ -27,7 +27,7 @@ from fxframework.testing.contracts.changed import (
     shifted,
     untouched,
 )
-from fxframework.testing.contracts.checks import check_same, rows_of, skip, tolerating
+from fxframework.testing.contracts.checks import check_same, rows_of, skip, tables_of, tolerating
 from fxframework.testing.contracts.choosing import selections_of
 from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.contracts.repetition import ask
@@ -148,16 +148,16 @@ class ExporterContract(Sessions):
         ignored: dict[tuple[str, str], bool] = {}
         for given in self._inputs():
             wanted, _ = self._written(given)
-            for table, column in self._claimed(given):
-                if ignored.get((table, column), True):
-                    output = b""  # a failure is an effect, too
-                    with contextlib.suppress(Exception):
-                        output, _ = self._written(given, alter(table, column))
-                    ignored[table, column] = output == wanted
-        for (table, column), without_effect in ignored.items():
+            for table, column in self._columns(given):
+                place = table, column.name
+                claimed = column.name in self.exporter.writes and ignored.get(place, True)
+                if claimed and self._can_alter(given, *place):
+                    output, _ = self._outcome(given, alter(*place))  # a failure is an effect, too
+                    ignored[place] = output == wanted
+        for place, without_effect in ignored.items():
             assert not without_effect, (
-                f"writes: other values of {table}.{column} give the same output: leave {column} "
-                "out of writes=, so that its values are counted as left out, or write it"
+                f"writes: other values of {'.'.join(place)} give the same output: leave it out of "
+                "writes=, so that its values are counted as left out, or write it"
             )
 
     def test_values_are_written_whole(self) -> None:
@@ -169,47 +169,42 @@ class ExporterContract(Sessions):
         self._need_tables()
         for given in itertools.islice(self._generated(), 1):
             usual = self._outcome(given)
-            for table, column, is_text in self._wide_columns(given):
-                what, before, change = "numbers 2**32 apart", usual, enlarge(table, column)
-                if is_text:
-                    what = "long texts that end with a and with A"
-                    before = self._outcome(given, lengthen(table, column, b"a"))
-                    change = lengthen(table, column, b"A")
+            for table, column in self._columns(given):
+                place = table, column.name
+                if column.kind in ("code", "text"):
+                    what, change = "long texts that end with a and with A", lengthen(*place, b"A")
+                    before = self._outcome(given, lengthen(*place, b"a"))
+                elif column.kind in ("i8", "u8") and column.name not in PLACES | REFERENCES:
+                    what, change, before = "numbers 2**32 apart", enlarge(*place), usual
+                else:
+                    continue
                 same = self._outcome(given, change) == before
                 if same and before[1] == usual[1]:  # else what is cut is counted
-                    assert self._outcome(given, alter(table, column)) == usual, (
-                        f"output: {table}.{column} is not written whole: {what} give the same "
+                    assert self._outcome(given, alter(*place)) == usual, (
+                        f"output: {'.'.join(place)} is not written whole: {what} give the same "
                         "output"
                     )
 
     def _outcome(self, given: Input, change: Change = untouched) -> tuple[Any, Any]:
-        """Return the output of an input and what was dropped; of a failure, the exception."""
+        """Return the output of an input and what was dropped, or the exception of a failure."""
         try:
             return self._written(given, change)
         except Exception as error:  # noqa: BLE001 (what is not written is not cut)
             return error, None
 
-    def _wide_columns(self, given: Input) -> Iterator[tuple[str, str, bool]]:
-        """Yield table and name of columns of texts, and of numbers of 8 bytes."""
+    def _columns(self, given: Input) -> Iterator[tuple[str, Column]]:
+        """Yield the columns of an input that the exporter may write, each behind its table."""
         with given.open() as capture:
             for name in sorted(self._accepted & {*capture.tables}):
                 for column in capture.table(name).schema.all_columns:
-                    if column.kind in ("code", "text"):
-                        yield name, column.name, True
-                    elif column.kind in ("i8", "u8") and column.name not in PLACES | REFERENCES:
-                        yield name, column.name, False
+                    yield name, column
 
-    def _claimed(self, given: Input) -> Iterator[tuple[str, str]]:
-        """Yield table and column of what is claimed, and can have other values in an input."""
+    def _can_alter(self, given: Input, table: str, column: str) -> bool:
+        """Return whether a column can have other values in an input."""
         with given.open() as capture:
-            for name in sorted(self._accepted & {*capture.tables}):
-                for column in sorted(self.exporter.writes & {*capture.table(name).columns}):
-                    with given.open() as other:
-                        alter(name, column)(other)
-                        tables = capture.table(name), other.table(name)
-                        before, after = (rows_of(table)[0].get(column) for table in tables)
-                    if before != after:
-                        yield name, column
+            before = rows_of(capture.table(table))
+            alter(table, column)(capture)
+            return rows_of(capture.table(table)) != before
 
     def _need_tables(self) -> None:
         """Skip the test if the exporter goes by a format."""
@@ -271,13 +266,11 @@ class ExporterContract(Sessions):
         """The session does not change the tables that it reads."""
         for given in self._inputs():
             with given.open() as capture:
-                before = {name: rows_of(capture.table(name)) for name in capture.tables}
+                before = tables_of(capture)
                 with tolerating(FxError):
                     self._write(Sink.memory(), capture)
-                after = {name: rows_of(capture.table(name)) for name in capture.tables}
-                check_same(
-                    after, before, f"capture: the session changes the tables of {given.name}"
-                )
+                what = f"capture: the session changes the tables of {given.name}"
+                check_same(tables_of(capture), before, what)
 
     def test_sessions_do_not_disturb_each_other(self) -> None:
         """Two sessions at once write the same as one alone."""
@@ -296,13 +289,8 @@ class ExporterContract(Sessions):
         given = self._input(self._small()[0])
         self._written(given)  # trigger imports before watching
         sink = WatchedSink()
-        before = Path.cwd()
-        os.chdir(tmp_path)
-        try:
-            with watched(streams=True) as events, given.open() as capture:
-                self._write(sink, capture)
-        finally:
-            os.chdir(before)
+        with contextlib.chdir(tmp_path), watched(streams=True) as events, given.open() as capture:
+            self._write(sink, capture)
         sink.check_left_open(f"exporter {self.name}")
         left = [path.name for path in tmp_path.iterdir()]
         assert not left, f"sink: exporter {self.name} writes {', '.join(left)} beside its sink"
@@ -329,14 +317,11 @@ class ExporterContract(Sessions):
         given = next(self._every_input())
         target = tmp_path / "out"
         target.write_bytes(b"before")
-        raised = False
-        try:
+        with contextlib.suppress(BrokenCaptureError):
             with given.open() as capture, Sink.open(target, force=True) as sink:
                 break_off(capture)
                 self._write(sink, capture)
-        except BrokenCaptureError:
-            raised = True
-        assert raised, "sink: the session hides that the capture failed in the middle"
+            raise AssertionError("sink: the session hides that the capture failed in the middle")
         assert target.read_bytes() == b"before", "sink: a failure harms the file that was there"
         left = [path.name for path in tmp_path.iterdir() if path != target]
         assert not left, f"sink: a failure leaves {', '.join(left)} behind"

@@ -6,15 +6,12 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-import attrs
-import numpy as np
-
 from fxframework.io.source import Source
+from fxframework.kit.gather import Gathered
+from fxframework.kit.pieces import Piece
 from fxframework.model.capture import Capture, OpenRequest
-from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.schema import ASYNC, COMPLETE, STANDARD_TABLES, TableSchema
 from fxframework.model.table import Table
-
-__all__ = ["SEEDS", "GeneratedCapture"]
 
 SEEDS = (13, 16)
 """Of the captures that exporters and writers are tried with."""
@@ -27,22 +24,8 @@ NAMES = 9
 KINDS = {"begin": 6, "end": 3, "complete": 2, "async": 1, "instant": 2, "counter": 2, "flow": 2,
          "log": 2}  # fmt: skip
 """Events with their frequencies: more slices begin than end."""
-NBYTES = 16
-"""Size of every record in bytes."""
-
-
-@attrs.frozen
-class GeneratedRecord:
-    """The record of one event."""
-
-    record: str
-    offset: int
-    ns: int | None
-    nbytes: int = NBYTES
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its kind and its place."""
-        return {"record": self.record, "offset": self.offset, "nbytes": self.nbytes}
+RECORD = bytes(16)
+"""The bytes of every record."""
 
 
 class GeneratedCapture(Capture):
@@ -62,98 +45,85 @@ class GeneratedCapture(Capture):
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)  # noqa: S311 (reproducible)
-        self._records: list[GeneratedRecord] = []
-        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in self.schemas}
+        self._records: list[Piece] = []
+        self._rows = Gathered(self.schemas)
+        self._stacks: list[list[tuple[int, int]]] = [[] for _ in THREADS]
+        """Of each thread: the rows of its open slices, and when they began."""
         self._make()
-        super().__init__(Source.open(bytes(NBYTES * len(self._records))), OpenRequest())
+        super().__init__(Source.open(RECORD * len(self._records)), OpenRequest())
 
-    def records(self) -> Iterator[GeneratedRecord]:
-        """Yield the records, one for each row of processes, threads and events."""
+    def records(self) -> Iterator[Piece]:
+        """Yield the records, one for each process, thread and event."""
         return iter(self._records)
 
     def _table(self, name: str) -> Table:
-        rows, schema = self._rows[name], self.schemas[name]
-        given: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
-        for column in schema.columns:
-            if column.kind == "u8" and column.name in given:
-                given[column.name] = np.array(given[column.name], np.uint64)
-        return Table.of(schema, self.strings, row=np.arange(len(rows)), **given)
+        return self._rows.table(name, self.strings)
+
+    def _record(self, kind: str, ns: int | None = None) -> int:
+        """Add a record; return its offset."""
+        self._records.append(Piece(kind, len(self._records) * len(RECORD), RECORD, ns=ns))
+        return self._records[-1].offset
 
     def _make(self) -> None:
         for pid in dict.fromkeys(pid for pid, _ in THREADS):
-            self._add("processes", None, pid=pid, name=f"process {pid}")
-        for number, (pid, tid) in enumerate(THREADS):
-            self._add("threads", None, id=number, pid=pid, tid=tid, name=f"thread {tid}")
-        stacks: list[list[int]] = [[] for _ in THREADS]
+            self._rows.process(pid, self._record("process"), f"process {pid}")
+        for pid, tid in THREADS:
+            self._rows.thread(tid, self._record("thread"), pid=pid, name=f"thread {tid}")
         now = 1000
         kinds = self._chance.choices(list(KINDS), list(KINDS.values()), k=EVENTS)
         for kind in ["begin", "begin", *kinds]:
-            thread = self._chance.randrange(len(THREADS))
-            now = self._event(kind, now, thread, stacks[thread])
-        while stacks[0]:
-            now = self._event("end", now, 0, stacks[0])
-        self._event("begin", now, 1, stacks[1])
+            now = self._event(kind, now, self._chance.randrange(len(THREADS)))
+        while self._stacks[0]:
+            now = self._event("end", now, 0)
+        self._event("begin", now, 1)
+        common: dict[str, Any] = {"ts": now, "category": "work", "name": "twice", "id": 0}
         for _ in range(2):  # events that are equal in all
-            common = {"ticks": now, "category": "work", "name": "twice"}
-            self._add("instants", now, **common, thread=2, scope="thread", id=0)
-            self._add("slices", now, **common, thread=0, depth=0, parent=-1, dur=7, kind="complete",
-                      id=0)  # fmt: skip
+            self._rows.row("instants", self._record("instant", now), **common, thread=2, scope=0)
+            self._rows.row("slices", self._record("complete", now), **common, thread=0, depth=0,
+                           parent=-1, dur=7, kind=COMPLETE)  # fmt: skip
 
-    def _event(self, kind: str, now: int, thread: int, stack: list[int]) -> int:
-        """Add an event to the tables; return the time of the next one."""
-        number = len(self._records)
+    def _event(self, kind: str, now: int, thread: int) -> int:
+        """Add an event of a thread; return the time of the next one."""
+        number, stack = len(self._records), self._stacks[thread]
         after = now + self._chance.choice((0, 0, 7, 900, 4000))
-        if kind == "async":
-            after = max(after, now + 1)
-        name = f"event {number % NAMES}"
-        common = {"ticks": now, "thread": thread, "category": "work", "name": name}
-        nested = {"depth": len(stack), "parent": stack[-1] if stack else -1}
+        depth, parent = len(stack), stack[-1][0] if stack else -1
+        if kind == "end" and stack:
+            _, begun = stack.pop()
+            now = max(now, begun + 1)
+            self._record(kind, now)
+            self._rows.end(thread, thread=thread, ts=now)
+            return max(after, now)
+        at = self._record(kind, now)
+        common: dict[str, Any] = {"ts": now, "thread": thread, "category": "work",
+                                  "name": f"event {number % NAMES}"}  # fmt: skip
         if kind == "begin":
-            row = self._add("slices", now, **common, **nested, dur=-1, kind="begin_end", id=0)
-            self._argue("slices", row)
-            stack.append(row)
-        elif kind == "end" and stack:
-            begun = self._rows["slices"][stack.pop()]
-            now = max(now, begun["ts"] + 1)
-            after = max(after, now)
-            self._records.append(GeneratedRecord("end", NBYTES * number, now))
-            begun["dur"] = now - begun["ts"]
+            row = self._rows.begin(thread, at, **common, id=0, args=self._arguments(at))
+            stack.append((row, now))
         elif kind == "complete":
-            self._add("slices", now, **common, **nested, dur=after - now, kind="complete", id=0)
+            self._rows.row("slices", at, **common, depth=depth, parent=parent, dur=after - now,
+                           kind=COMPLETE, id=0)  # fmt: skip
             after += 1
         elif kind == "async":
-            self._add("slices", now, **common, depth=0, parent=-1, dur=after - now, kind="async",
-                      id=number)  # fmt: skip
+            after = max(after, now + 1)
+            self._rows.row("slices", at, **common, depth=0, parent=-1, dur=after - now, kind=ASYNC,
+                           id=number)  # fmt: skip
         elif kind == "counter":
             value = self._chance.randrange(-(1 << 40), 1 << 40)
-            self._add("counters", now, **common, id=number % 3, series="value", value=float(value),
-                      value_int=value, is_int=True)  # fmt: skip
+            self._rows.row("counters", at, **common, id=number % 3, series="value",
+                           value=float(value), value_int=value, is_int=True)  # fmt: skip
         elif kind == "flow":
             phase = "begin" if number % 2 else "end"
-            self._add("flows", now, **common, id=number // 2, phase=phase, slice=nested["parent"])
+            self._rows.row("flows", at, **common, id=number // 2, phase=phase, slice=parent)
         elif kind == "log":
             pid, tid = THREADS[thread]
-            self._add("logs", now, ticks=now, severity=0x30, severity_name="INFO", pid=pid, tid=tid,
-                      tags="work", message=f"message {number}", line=number)  # fmt: skip
+            self._rows.row("logs", at, ts=now, severity=0x30, severity_name="INFO", pid=pid,
+                           tid=tid, tags="work", message=f"message {number}",
+                           line=number)  # fmt: skip
         else:
-            row = self._add("instants", now, **common, scope="thread", id=0)
-            self._argue("instants", row)
+            self._rows.row("instants", at, **common, scope=0, id=0, args=self._arguments(at))
         return after
 
-    def _add(self, table: str, ns: int | None, **columns: Any) -> int:
-        """Add a row, and the record that it comes from; return the row."""
-        offset = NBYTES * len(self._records)
-        self._records.append(GeneratedRecord(table, offset, ns))
-        times = {} if ns is None else {"ts": ns}
-        self._rows[table].append({"offset": offset, **times, **columns})
-        return len(self._rows[table]) - 1
-
-    def _argue(self, table: str, row: int) -> None:
-        """Add arguments to a row."""
-        offset = self._rows[table][row]["offset"]
-        value = self._chance.randrange(1 << 30)
-        common = {"offset": offset, "table": TABLE_CODES[table], "parent": row}
-        number = {"name": "size", "type": "int64", "int": value, "uint": value, "str": None}
-        text = {"name": "file", "type": "string", "int": 0, "uint": 0, "str": f"file {row}"}
-        given = (number, text)[: self._chance.randrange(3)]
-        self._rows["args"] += [{**common, **argument} for argument in given]
+    def _arguments(self, offset: int) -> dict[str, Any]:
+        """Return some arguments for the event of a record."""
+        given = {"size": self._chance.randrange(1 << 30), "file": f"file {offset}"}
+        return dict([*given.items()][: self._chance.randrange(3)])

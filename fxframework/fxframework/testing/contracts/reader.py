@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import itertools
 import re
 import time
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from fxframework.errors import FxError, Severity, StrictError
 from fxframework.host import Host, default_host
 from fxframework.io.source import Source
-from fxframework.model.capture import Capture, kind_of
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe, Reader
 from fxframework.rules import RULES as FRAMEWORK_RULES
-from fxframework.testing.contracts.agreement import check_agreement, event_tables
+from fxframework.testing.contracts.agreement import check_agreement, check_summary, event_tables
 from fxframework.testing.contracts.base import BATCH_SIZES
 from fxframework.testing.contracts.checks import (
     check_cover,
@@ -28,18 +28,18 @@ from fxframework.testing.contracts.checks import (
     check_json,
     check_same,
     check_tables,
-    put_together,
-    raising,
+    findings_of,
     rows_of,
+    shown_of,
     skip,
     some,
-    through_json,
+    tables_of,
     tolerating,
 )
-from fxframework.testing.contracts.choosing import Choosing
+from fxframework.testing.contracts.choosing import described, selections_of
 from fxframework.testing.contracts.expectation import check_capture, check_golden
 from fxframework.testing.contracts.repetition import peak_of, read_all
-from fxframework.testing.contracts.requests import MAKE_DIAGNOSTICS, Requests, loses
+from fxframework.testing.contracts.requests import MAKE_DIAGNOSTICS, Requests
 from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
@@ -70,7 +70,7 @@ FOREIGN: Mapping[str, bytes] = {
 """Inputs that are not telemetry."""
 
 
-class ReaderContract(Requests, Choosing):
+class ReaderContract(Requests):
     """Contract of every reader. Provide ``plugin``, ``format`` and ``samples()``."""
 
     golden: ClassVar[Path | str | None] = None
@@ -188,7 +188,7 @@ class ReaderContract(Requests, Choosing):
         """Records cover the file without gap or overlap; tables and findings are well formed.
 
         Columns have the types of the schema and equal lengths, and offsets lie in the file.
-        Findings have catalogued codes, offsets within the file, and messages.
+        Findings have catalogued codes, and offsets within the file.
         """
         for sample in self.samples():
             self._hold_together(sample.data)
@@ -210,20 +210,22 @@ class ReaderContract(Requests, Choosing):
     def test_batches_are_the_table(self) -> None:
         """Batches of any size have the rows of the table in order, and at most that many rows."""
         for sample, whole in self._opened():
-            tables = {name: rows_of(whole.table(name)) for name in whole.tables}
-            most = max((rows for _, rows in tables.values()), default=0)
+            tables = tables_of(whole)
+            counts = {name: len(whole.table(name)) for name in whole.tables}
             for size in BATCH_SIZES:
-                if most > 5000 and size < 64:
+                if max(counts.values()) > 5000 and size < 64:
                     continue  # small batches are for small samples
                 with self._open(sample.data) as capture:
-                    for name, (columns, rows) in tables.items():
+                    for name, rows in counts.items():
                         where = f"batches of {name} by {size} rows, {sample.name}"
                         parts = list(capture.batches(name, size))
                         sizes = [len(part) for part in parts]
                         fit = all(0 < rows_in <= size for rows_in in sizes) and sum(sizes) == rows
                         assert fit, f"{where}: they have {sizes[:8]} rows, the table {rows}"
-                        joined = put_together([rows_of(part)[0] for part in parts], columns)
-                        check_same(joined, columns, where)
+                        joined = [rows_of(part) for part in parts]
+                        for column, values in tables[name].items():
+                            together = [value for part in joined for value in part[column]]
+                            check_same(together, values, f"{where}: {column}")
 
     def test_views_do_not_disturb_each_other(self) -> None:
         """Tables are the same in any order, on repetition, and while records are read."""
@@ -233,29 +235,24 @@ class ReaderContract(Requests, Choosing):
                 records = capture.records()
                 shown = [record.to_json() for record in itertools.islice(records, 1)]
                 backwards = {name: rows_of(capture.table(name)) for name in capture.tables[::-1]}
-                again = {name: rows_of(capture.table(name)) for name in capture.tables}
+                again = tables_of(capture)
                 shown += [record.to_json() for record in records]
+            what = f"order: views of {sample.name} that are asked for in another order, or again"
             for found in (backwards, again, {"records": shown}):
-                what = (
-                    f"order: views of {sample.name} that are asked for in another order, or again"
-                )
                 check_same(found, {name: wanted[name] for name in found}, what)
 
     def test_records_rows_and_findings_agree(self) -> None:
         """Records, rows, findings and summary agree, in samples that are whole and cut short."""
-        whole = [(sample.name, sample.data) for sample in self.samples()]
-        cut = [
-            (f"{sample.name} cut at {end}", sample.data[:end])
-            for sample in self._small()
-            for end in (len(sample.data) * 2 // 3, len(sample.data) - 1)
-        ]
-        for number, (name, data) in enumerate((*whole, *cut)):
-            errors = () if number < len(whole) else (FxError,)
+        whole = [(sample, len(sample.data)) for sample in self.samples()]
+        small = [(sample, len(sample.data)) for sample in self._small()]
+        cut = [(sample, end) for sample, size in small for end in (size * 2 // 3, size - 1)]
+        for sample, end in (*whole, *cut):
+            errors = () if end == len(sample.data) else (FxError,)
             try:
-                with tolerating(*errors), self._open(data) as capture:
+                with tolerating(*errors), self._open(sample.data[:end]) as capture:
                     check_agreement(capture)
             except AssertionError as error:
-                raise AssertionError(f"{error} ({name})") from None
+                raise AssertionError(f"{error} ({sample.name}, {end} bytes)") from None
 
     def test_samples_are_what_is_expected(self) -> None:
         """Samples match ``Sample.expected`` and their golden files."""
@@ -275,8 +272,7 @@ class ReaderContract(Requests, Choosing):
     def test_sound_samples_have_no_findings(self) -> None:
         """Sound samples have no finding of WARNING or worse."""
         for sample, capture in self._opened(each for each in self.samples() if each.sound):
-            capture.scan()
-            bad = [found for found in capture.diagnostics if found.severity >= Severity.WARNING]
+            bad = findings_of(capture, Severity.WARNING)
             assert not bad, f"findings: {sample.name} is sound, but has {bad[0]}"
 
     def test_findings_are_made_once(self) -> None:
@@ -286,13 +282,11 @@ class ReaderContract(Requests, Choosing):
                 with self._open(data) as capture:
                     deque(capture.records(), maxlen=0)
                     alone = capture.diagnostics.counts
+                again = f"findings of {sample.name} are reported again"
                 with self._open(data) as capture:
-                    begun = capture.records()
-                    deque(zip(begun, capture.records(), strict=False), maxlen=0)
-                    assert capture.diagnostics.counts == alone, (
-                        f"findings of {sample.name} are reported again where two readings take "
-                        f"turns: {alone} became {capture.diagnostics.counts}"
-                    )
+                    deque(zip(capture.records(), capture.records(), strict=False), maxlen=0)
+                    found = capture.diagnostics.counts
+                    check_same(found, alone, f"{again} where two readings take turns")
                 with self._open(data) as capture:
                     begun = capture.records()
                     next(begun, None)
@@ -302,10 +296,7 @@ class ReaderContract(Requests, Choosing):
                     read_all(capture)
                     for name in capture.tables:
                         list(capture.batches(name, 3))
-                    again = capture.diagnostics.counts
-                    assert again == once, (
-                        f"findings of {sample.name} are reported again: {once} became {again}"
-                    )
+                    check_same(capture.diagnostics.counts, once, again)
 
     def test_strict_stops_at_a_loss(self) -> None:
         """Strict reading raises StrictError where lenient reading reports DATA_LOSS.
@@ -316,14 +307,16 @@ class ReaderContract(Requests, Choosing):
         for sample in self._small():
             for data in itertools.islice(every_truncation(sample.data), 1, 200, 4):
                 with self._open(data) as capture:
-                    lossy = loses(capture)
+                    lossy = bool(findings_of(capture, Severity.DATA_LOSS))
                 lost += lossy
-                what = f"a loss at strict reading ({len(data)} bytes of {sample.name})"
-                none: list[FxError] = []
-                stops = raising(StrictError, what) if lossy else contextlib.nullcontext(none)
-                with stops as errors, self._open(data, strict=True, name=sample.name) as capture:
-                    capture.scan()
-                for error in errors:
+                try:
+                    with self._open(data, strict=True, name=sample.name) as capture:
+                        capture.scan()
+                    assert not lossy, (
+                        f"a loss at strict reading ({len(data)} bytes of {sample.name}) is not "
+                        "refused with StrictError"
+                    )
+                except StrictError as error:
                     assert error.path == sample.name, (
                         f"path: the error of a strict reading names {error.path!r}, not the "
                         f"input: {MAKE_DIAGNOSTICS}"
@@ -338,27 +331,9 @@ class ReaderContract(Requests, Choosing):
 
     def test_summary_counts_the_records(self) -> None:
         """``summary()`` agrees with ``records()`` and is plain JSON."""
-        for sample, capture in self._opened():
-            summary = capture.summary()
-            where = f"summary of {sample.name}"
-            # A kind may extend the record's name: "event instant".
-            kinds = Counter(kind_of(record).split()[0] for record in capture.records())
-            records = kinds.total()
-            assert summary.records == records, (
-                f"{where} counts {summary.records} records, there are {records}"
-            )
-            counted: Counter[str] = Counter()
-            for kind, count in summary.kinds.items():
-                counted[kind.split()[0]] += count
-            assert counted == kinds, (
-                f"{where} counts kinds {dict(summary.kinds)}, there are {dict(kinds)}"
-            )
-            if summary.start_ns is not None:
-                ordered = summary.end_ns is not None and summary.start_ns <= summary.end_ns
-                assert ordered, f"{where} starts at {summary.start_ns} and ends at {summary.end_ns}"
-            through_json(dict(summary.facts), f"{where}, its facts")
-            lengths = {len(cells) for _, cells in summary.timeline}
-            assert len(lengths) <= 1, f"{where}: rows of a timeline are of equal length"
+        for _, capture in self._opened():
+            summary = capture.summary()  # before the records are read
+            check_summary(summary, capture, list(capture.records()))
 
     def test_explain_covers_every_byte(self) -> None:
         """The explained fields at any offset lie in its record, and name their section."""
@@ -380,6 +355,26 @@ class ReaderContract(Requests, Choosing):
                         assert view.name, f"explain: a field at byte {view.offset} has no name"
                         assert view.section, f"explain: {view.name} does not name its section"
 
+    def test_select_keeps_the_records_of_its_time(self) -> None:
+        """A selection has the records in its time range and those without a time."""
+        chosen = (
+            (f"{sample.name}, {described(selection)}", selection, capture)
+            for sample, capture in self._opened(self._small())
+            if capture.timed_records and capture.row_table is None
+            for selection in selections_of(capture)
+            if selection.by_time_alone
+        )
+        reason = (
+            "no small sample has records to select by their own time (timed_records, row_table)"
+        )
+        for name, selection, capture in some(chosen, reason):
+            start = NS_MIN if selection.start_ns is None else selection.start_ns
+            stop = NS_MAX + 1 if selection.stop_ns is None else selection.stop_ns
+            times = [(record.offset, getattr(record, "ns", None)) for record in capture.records()]
+            wanted = [at for at, ns in times if ns is None or start <= ns < stop]
+            found = [record.offset for record in capture.select(selection).records()]
+            check_same(found, wanted, f"select: {name}, in place of a filter of their ns: records")
+
     # --- Damaged inputs --------------------------------------------------------------------
 
     def test_truncation_keeps_the_records_before_it(self) -> None:
@@ -388,21 +383,18 @@ class ReaderContract(Requests, Choosing):
         A small sample is truncated at every byte, a large one at the edges of records and between.
         """
         sample = ([each for each in self._small() if len(each.data) <= CUT] or self._small())[-1]
-        whole = self._shown(sample.data)
         with self._open(sample.data) as capture:
-            events = _event_places(capture)
-        cuts: Iterable[bytes] = every_truncation(sample.data)
-        if len(sample.data) > CUT:
-            sizes = {each["offset"] + by for each in whole for by in EDGE}
-            sizes |= {*range(0, len(sample.data), APART), len(sample.data) - 1}
-            cuts = (sample.data[:size] for size in sorted(sizes) if 0 <= size < len(sample.data))
-        for data in cuts:
+            whole, events = shown_of(capture), _event_places(capture)
+        size = len(sample.data)
+        sizes = {each["offset"] + by for each in whole for by in EDGE}
+        sizes |= {*range(0, size, 1 if size <= CUT else APART), size - 1}
+        for data in (sample.data[:end] for end in sorted(sizes) if 0 <= end < size):
             kept = [r for r in whole if r["offset"] + r["nbytes"] <= len(data)]
             found, there, lossy = [], [], True  # as an error says, too
             with tolerating(*(() if kept else (FxError,))), self._open(data) as capture:
-                found = [record.to_json() for record in capture.records()]
+                found = shown_of(capture)
                 check_tables(capture, len(data))
-                lossy = loses(capture)
+                lossy = bool(findings_of(capture, Severity.DATA_LOSS))
                 there = _event_places(capture)
             where = f"cut short at {len(data)}"
             check_same(found[: len(kept)], kept, f"{where}: the whole records before it")
@@ -422,11 +414,6 @@ class ReaderContract(Requests, Choosing):
     def test_any_bytes_are_survived(self) -> None:
         """Any bytes give a result or a coded error."""
         self._try(byte_strings(self._small_data), tolerating(FxError)(self._hold_together))
-
-    def _shown(self, data: bytes) -> list[dict[str, Any]]:
-        """Return all records as JSON."""
-        with self._open(data) as capture:
-            return [record.to_json() for record in capture.records()]
 
     def _hold_together(self, data: bytes) -> None:
         """Check what holds for any bytes that can be read, and that reading them takes no time."""
@@ -495,16 +482,13 @@ class ReaderContract(Requests, Choosing):
 
     def test_paths_and_gzip_give_the_same(self, tmp_path: Path) -> None:
         """A file, a compressed file and bytes in memory give the same records."""
-        for number, sample in enumerate(self._small()):
-            plain = tmp_path / f"{number}-{sample.name}"
-            packed = tmp_path / f"{plain.name}.gz"
-            plain.write_bytes(sample.data)
-            packed.write_bytes(gzip.compress(sample.data))
-            for path in (plain, packed):
+        for sample, alone in self._opened(self._small()):
+            for suffix, data in (("", sample.data), (".gz", gzip.compress(sample.data))):
+                path = tmp_path / f"{sample.name}{suffix}"
+                path.write_bytes(data)
                 with Host(discover=False).read(Source.open(path), self.reader) as capture:
-                    found = [record.to_json() for record in capture.records()]
-                what = f"{path.name}, a file, reads differently from its bytes in memory"
-                check_same(found, self._shown(sample.data), what)
+                    what = f"{path.name}, a file, reads differently from its bytes in memory"
+                    check_same(shown_of(capture), shown_of(alone), what)
 
     def test_close_may_be_called_again(self) -> None:
         """A capture can be closed twice, even if it was never read; its columns remain valid."""
@@ -515,9 +499,8 @@ class ReaderContract(Requests, Choosing):
             with self._open(sample.data) as capture:
                 tables = [capture.table(name) for name in capture.tables]
                 before = [rows_of(table) for table in tables]
-            assert [rows_of(table) for table in tables] == before, (
-                f"tables of {sample.name} change when the capture is closed"
-            )
+            what = f"tables of {sample.name} once the capture is closed"
+            check_same([rows_of(table) for table in tables], before, what)
 
 
 def _event_places(capture: Capture) -> list[tuple[int, int]]:

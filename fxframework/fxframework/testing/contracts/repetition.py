@@ -17,22 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, ClassVar
 
+import attrs
+
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.testing.contracts.base import Captures, descriptors, open_bytes
-from fxframework.testing.contracts.checks import check_same, rows_of, skip
-
-__all__ = [
-    "Repetition",
-    "answer",
-    "ask",
-    "digest_of",
-    "growth",
-    "hashes_of",
-    "peak_of",
-    "peaks_shown",
-    "read_all",
-]
+from fxframework.testing.contracts.checks import check_same, shown_of, skip, tables_of
 
 SMALLEST, LARGEST = 1 << 15, 1 << 19
 """Least and greatest size in bytes of the large sample for comparing times."""
@@ -64,23 +54,16 @@ for line in sys.stdin:
 # --- Views of a capture -------------------------------------------------------------------------
 
 
-def _read_records(capture: Capture) -> list[dict[str, Any]]:
-    return [record.to_json() for record in capture.records()]
-
-
-def _read_tables(capture: Capture) -> None:
-    for name in capture.tables:
-        capture.table(name)
-
-
 def _sum_up(capture: Capture) -> None:
     capture.scan()
     capture.summary()
 
 
 VIEWS: Mapping[str, Callable[[Capture], object]] = {
-    "records()": _read_records, "table()": _read_tables, "scan() and summary()": _sum_up,
-}  # fmt: skip
+    "records()": shown_of,
+    "table()": lambda capture: [len(capture.table(name)) for name in capture.tables],
+    "scan() and summary()": _sum_up,
+}
 
 
 def read_all(capture: Capture) -> None:
@@ -91,20 +74,12 @@ def read_all(capture: Capture) -> None:
 
 def digest_of(capture: Capture) -> dict[str, Any]:
     """Return everything in a capture as comparable values."""
-    found: dict[str, Any] = {
-        "records": _read_records(capture),
-        **{name: rows_of(capture.table(name)) for name in capture.tables},
-    }
+    found: dict[str, Any] = {"records": shown_of(capture), **tables_of(capture)}
     capture.scan()
     found["findings"] = [
         (one.code, one.offset, one.record, one.message) for one in capture.diagnostics
     ]
-    summary = capture.summary()
-    found["summary"] = (
-        summary.records, dict(summary.kinds), summary.start_ns, summary.end_ns,
-        dict(summary.rows), dict(summary.facts),
-    )  # fmt: skip
-    return found
+    return {**found, "summary": attrs.asdict(capture.summary())}
 
 
 def hashes_of(digest: Mapping[str, Any]) -> dict[str, str]:
@@ -149,21 +124,15 @@ def _other_process() -> subprocess.Popen[str]:
     )
     atexit.register(child.communicate)
     atexit.register(child.kill)  # the last registered runs first
-    _say(child, sys.path)
+    print(json.dumps(sys.path), file=child.stdin)
     return child
-
-
-def _say(child: subprocess.Popen[str], message: Any) -> None:
-    assert child.stdin is not None
-    child.stdin.write(json.dumps(message) + "\n")
-    child.stdin.flush()
 
 
 def ask(wanted: Mapping[str, Any], what: str, **asked: Any) -> None:
     """Check that another process, with another hash seed, gives the hashes of ``wanted``."""
     child = _other_process()
-    _say(child, {"path": sys.path, **asked})
     assert child.stdout is not None
+    print(json.dumps({"path": sys.path, **asked}), file=child.stdin, flush=True)
     line = child.stdout.readline()
     assert line, f"another process ended while {what}"
     there, here = json.loads(line), hashes_of(wanted)
@@ -187,10 +156,7 @@ class Repetition(Captures):
         """
         make = self.reader.sample
         if make is None:
-            skip(
-                f"the reader of {self.format} has no `sample`, and the contract no large(): small "
-                "samples cannot show how time and memory grow"
-            )
+            skip(f"no large files: the reader of {self.format} has no `sample`; give large()")
         return make(nbytes)
 
     def _digest(self, data: bytes) -> dict[str, Any]:
@@ -219,14 +185,11 @@ class Repetition(Captures):
         threading.settrace(_turns(self._plugin_name.partition(".")[0]))
         try:
             with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+                what = f"{sample.name} reads differently in several threads"
                 every = [pool.submit(self._digest, sample.data) for _ in range(THREADS)]
                 for one in every:
                     failed = one.exception()
-                    assert failed is None, (
-                        f"{sample.name} cannot be read in several threads: "
-                        f"{type(failed).__name__}: {failed}"
-                    )
-                    what = f"{sample.name} reads differently in several threads"
+                    assert failed is None, f"{what}: {type(failed).__name__}: {failed}"
                     check_same(one.result(), alone, what)
         finally:
             threading.settrace(before)
@@ -250,10 +213,7 @@ class Repetition(Captures):
                 size *= 2
             large, small = made(size), made(size // TIMES)
             if len(large) < TIMES // 2 * len(small):
-                skip(
-                    f"samples of {len(small):,} and {len(large):,} bytes are too small to show how "
-                    "time grows"
-                )
+                skip(f"{len(small):,} and {len(large):,} bytes are too few to show how time grows")
             ratios = []
             for _ in range(3):  # other programs may disturb a measurement
                 short, long = self._seconds(small, read), self._seconds(large, read)
@@ -339,13 +299,11 @@ def peaks_shown(peaks: Sequence[tuple[int, int]]) -> str:
 def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
     """Return a trace function that yields to other threads at every line of a package."""
 
-    def line(_frame: FrameType, event: str, _argument: Any) -> Any:
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] != package:
+            return None
         if event == "line":
             time.sleep(0)
-        return line
+        return trace
 
-    def call(frame: FrameType, _event: str, _argument: Any) -> Any:
-        module = str(frame.f_globals.get("__name__", ""))
-        return line if module.partition(".")[0] == package else None
-
-    return call
+    return trace

@@ -9,20 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fxframework import hookimpl
-from fxframework.errors import FxError, Severity
+from fxframework.errors import FxError
 from fxframework.host import Host
+from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.kit.salvage import UNSOUND
-from fxframework.model.capture import Capture, kind_of
-from fxframework.registry import HEAD, Probe
-from fxframework.testing.contracts.checks import check_same, skip, some
+from fxframework.model.capture import Capture, OpenRequest, kind_of
+from fxframework.model.diagnostics import Diagnostic
+from fxframework.registry import HEAD, Probe, parse_options
+from fxframework.testing.contracts.checks import check_same, shown_of, skip, some
 from fxframework.testing.contracts.choosing import events_from
 from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.contracts.repetition import Repetition
 from fxframework.testing.contracts.watching import watched
-
-__all__ = ["Requests", "loses"]
 
 DAMAGES = 60
 """Damaged samples to search for one with several findings of a code."""
@@ -72,17 +71,21 @@ class Requests(Repetition):
         """
         found = some(self._with_findings(), "no small sample, damaged or not, has a finding")
         data, counts = max(found, key=lambda one: max(one[1].values()))
-        observer = _Observer()
-        host = Host(discover=False)
-        host.register(observer, name="observer")
-        options = {"max_findings": 1}
-        with host.read(Source.open(data), self.reader, options=options) as capture:
+        seen: list[Diagnostic] = []
+        options = parse_options({}, self.reader.options, whose=f"reader {self.format}")
+        request = OpenRequest(
+            limits=Limits(max_findings=1),
+            observer=seen.append,
+            options=options,
+            host=Host(discover=False),
+        )
+        with self.reader.open(Source.open(data), request) as capture:
             made = self._own(capture)
         kept = Counter(one.code for one in capture.diagnostics)
         over = {code: n for code, n in kept.items() if n > 1}
         assert not over, f"max_findings=1 is ignored: {over} are kept; {MAKE_DIAGNOSTICS}"
         assert made == counts, f"max_findings=1 changes the counts: {made} in place of {counts}"
-        missed = sorted(code for code in counts if not observer.seen[code])
+        missed = sorted(counts.keys() - {found.code for found in seen})
         assert not missed, f"the observer is not called for {', '.join(missed)}: {MAKE_DIAGNOSTICS}"
 
     def test_max_record_is_honoured(self) -> None:
@@ -179,28 +182,8 @@ class Requests(Repetition):
             assert not found, f"the reader of {self.format} {found[0]}"
 
 
-class _Observer:
-    """A plugin that counts findings."""
-
-    def __init__(self) -> None:
-        self.seen: Counter[str] = Counter()
-
-    @hookimpl
-    def fx_diagnostic(self, diagnostic: Any) -> None:
-        """Count a finding."""
-        self.seen[diagnostic.code] += 1
-
-
-def loses(capture: Capture) -> bool:
-    """Read a capture; return whether it has a finding of DATA_LOSS or worse."""
-    capture.scan()
-    worst = capture.diagnostics.worst
-    return worst is not None and worst >= Severity.DATA_LOSS
-
-
 def _from(capture: Capture, offset: int) -> dict[str, list[Any]]:
     """Return what follows an offset, apart from offsets: the records, and the rows with times."""
-    after = (r.to_json() for r in capture.records() if r.offset >= offset)
     found = {name: events_from(capture, name, offset) for name in capture.schemas
              if "ts" in capture.table(name)}  # fmt: skip
-    return {**found, "records": [{**shown, "offset": None} for shown in after]}
+    return {**found, "records": [{**shown, "offset": None} for shown in shown_of(capture, offset)]}

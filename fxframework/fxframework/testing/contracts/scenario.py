@@ -8,7 +8,7 @@ import datetime as dt
 import functools
 import importlib
 import json
-import os
+import operator
 import random
 import re
 import tempfile
@@ -35,8 +35,6 @@ from fxframework.replay.scenario import (
 from fxframework.testing.contracts.base import Contract, module_of
 from fxframework.testing.contracts.checks import check_same, deliberate, skip, some
 
-__all__ = ["Place", "ScenarioContract"]
-
 MISFIT = dt.date(1970, 1, 1)
 """A TOML value that is invalid for every type of parameter."""
 UNKNOWN = "no_such_parameter"
@@ -52,14 +50,6 @@ class Place:
     """Its path, such as ``step[2]`` or ``device.ring``."""
     keys: tuple[Any, ...]
     """The keys that lead to its table in the document."""
-
-    def table(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return its table in a document, for editing."""
-        found: Any = document
-        for key in self.keys:
-            found = found[key]
-        assert isinstance(found, dict), f"{self.path} is not a table"
-        return found
 
 
 class ScenarioContract(Contract):
@@ -121,17 +111,14 @@ class ScenarioContract(Contract):
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise AssertionError(f"a scenario of {self.name} is not valid TOML: {error}") from None
-        uses: list[tuple[str, tuple[Any, ...], str]]
+        path, kind, tables = "device.{}", "kind", [*document.get("device", {}).items()]
         if self.noun == "step":
-            uses = [(f"step[{index}]", ("step", index), step.get("do"))
-                    for index, step in enumerate(document.get("step", ()))]  # fmt: skip
-        else:
-            uses = [(f"device.{name}", ("device", name), device.get("kind"))
-                    for name, device in document.get("device", {}).items()]  # fmt: skip
-            uses += [("target", ("target",), "target")] if "target" in document else []
-        for path, keys, kind in uses:
-            if kind == self.name:
-                yield Place(text, path, keys)
+            path, kind, tables = "step[{}]", "do", [*enumerate(document.get("step", ()))]
+        for key, table in tables:
+            if table.get(kind) == self.name:
+                yield Place(text, path.format(key), (self.noun, key))
+        if self.noun == "device" and self.name == "target" in document:
+            yield Place(text, "target", ("target",))
 
     def _parse(self, text: str) -> Scenario:
         try:
@@ -141,9 +128,9 @@ class ScenarioContract(Contract):
 
     def _run(self, text: str) -> Report:
         scenario = self._parse(text)
-        with _empty_folder() as folder:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             report = replay(scenario, host=self._host())
-            left = sorted(path.name for path in folder.iterdir())
+            left = sorted(path.name for path in Path().iterdir())
         assert not left, f"{self.name} writes files of its own: {', '.join(left)}; use run.put()"
         return report
 
@@ -159,7 +146,7 @@ class ScenarioContract(Contract):
     def _edited(self, place: Place, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document of a scenario with changed parameters."""
         document = tomllib.loads(place.scenario)
-        place.table(document).update(copy.deepcopy(dict(changes)))
+        functools.reduce(operator.getitem, place.keys, document).update(copy.deepcopy(changes))
         return document
 
     def _faults(self, document: dict[str, Any]) -> dict[str, str]:
@@ -169,10 +156,8 @@ class ScenarioContract(Contract):
         except ScenarioError as error:
             return {fault.path: fault.message for fault in error.faults}
         except Exception as error:
-            raise AssertionError(
-                f"parameters of {self.name} end in {type(error).__name__}, not in a ScenarioError: "
-                f"{error}"
-            ) from error
+            what = f"end in {type(error).__name__}, not in a ScenarioError: {error}"
+            raise AssertionError(f"parameters of {self.name} {what}") from error
         return {}
 
     # --- The descriptor ----------------------------------------------------------------------
@@ -180,33 +165,26 @@ class ScenarioContract(Contract):
     def test_parameters_are_documented(self) -> None:
         """Each parameter has a help text and a default within its bounds and choices."""
         for key, field in self._fields().items():
-            notes = field.metadata
+            notes, what = field.metadata, f"parameter {key} of {self.name}"
             assert notes.get("help"), (
-                f"parameter {key} of {self.name} does not say what it is for: "
-                "make it with fxframework.kit.steps.parameter(help=…)"
+                f"{what} does not say what it is for: make it with "
+                "fxframework.kit.steps.parameter(help=…)"
             )
             default, choices = field.default, notes.get("choices")
             if isinstance(default, int | float) and not isinstance(default, bool):
                 least, most = notes.get("least", default), notes.get("most", default)
-                assert least <= default <= most, (
-                    f"parameter {key} of {self.name}: its default {default} is "
-                    + (f"below {least}" if default < least else f"above {most}")
-                )
+                assert least <= default, f"{what}: its default {default} is below {least}"
+                assert default <= most, f"{what}: its default {default} is above {most}"
             odd = choices and isinstance(default, str) and default not in choices
-            assert not odd, (
-                f"parameter {key} of {self.name}: its default {default!r} is not a choice"
-            )
+            assert not odd, f"{what}: its default {default!r} is not a choice"
 
     def test_schema_is_valid(self) -> None:
         """The JSON Schema for editors can be made, and every parameter has a type."""
         try:
-            schema = json_schema(self._host())
-            json.dumps(schema, allow_nan=False)
+            json.dumps(json_schema(self._host()), allow_nan=False)
         except Exception as error:
-            raise AssertionError(
-                f"no JSON Schema can be made of the parameters of {self.name}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            what = f"no JSON Schema can be made of the parameters of {self.name}"
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
         for key, field in self._fields().items():
             assert field.type is not None, f"parameter {key} of {self.name} has no type"
 
@@ -232,15 +210,11 @@ class ScenarioContract(Contract):
                 second = self._run(place.scenario)
             finally:
                 random.setstate(state)
-            for name, data in first.outputs.items():
-                what = (
-                    f"{self.name}: the output {name!r} differs when the scenario runs again with "
-                    "the same seed; take chance from run.rng() and time from the target"
-                )
-                check_same(second.outputs.get(name, b""), data, what)
+            again = "when the scenario runs again with the same seed"
+            what = f"{self.name}: outputs differ {again}; take chance from run.rng() and time from"
+            check_same(dict(second.outputs), dict(first.outputs), f"{what} the target")
             one, other = (report.to_json(timing=False)["steps"] for report in (first, second))
-            what = f"{self.name}: reported results differ when it runs again with the same seed"
-            check_same(other, one, what)
+            check_same(other, one, f"{self.name}: reported results differ {again}")
 
     # --- Parameters --------------------------------------------------------------------------
 
@@ -312,15 +286,3 @@ def _host_with(module: Any, name: str, plugins: tuple[str, ...]) -> Host:
         if other not in mine:
             host.register(importlib.import_module(other), name=other, distribution="installed")
     return host
-
-
-@contextlib.contextmanager
-def _empty_folder() -> Iterator[Path]:
-    """Change to a temporary folder."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir(before)

@@ -16,13 +16,11 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.testing.contracts.base import Captures
-from fxframework.testing.contracts.changed import Change, untouched, widen, without
+from fxframework.testing.contracts.changed import Change, Foreign, untouched, widen, without
 from fxframework.testing.contracts.checks import check_dropped, tolerating
 from fxframework.testing.contracts.expectation import Sample
 from fxframework.testing.contracts.generated import SEEDS, GeneratedCapture
 from fxframework.testing.contracts.watching import WatchedSink
-
-__all__ = ["Input", "Sessions"]
 
 ROWS = 12
 """Rows of a table that are removed, one at a time; of slices all are."""
@@ -35,8 +33,14 @@ class Input:
     """A capture to write: a sample, or one that is generated."""
 
     name: str
-    open: Callable[[], Capture]
+    make: Callable[[], Capture]
     is_sample: bool = True
+    foreign: bool = False
+    """Whether it is of a format that nobody knows."""
+
+    def open(self) -> Capture:
+        """Return the capture, open."""
+        return Foreign(self.make()) if self.foreign else self.make()
 
 
 class Sessions(Captures):

@@ -11,7 +11,7 @@ import attrs
 from fxframework.errors import FxError
 from fxframework.kit.steps import Outcome, Run
 from fxframework.replay.scenario import Step, key_of, named_values
-from fxframework.testing.contracts.checks import check_json, deliberate, some
+from fxframework.testing.contracts.checks import check_json, check_same, deliberate, some
 from fxframework.testing.contracts.scenario import Place, ScenarioContract
 
 __all__ = ["StepContract"]
@@ -22,33 +22,34 @@ class BrokenUseError(FxError):
 
 
 class _Broken:
-    """A device or capture whose every use fails; records whether it was used."""
+    """A device or capture whose every use fails, and is noted in a list."""
 
-    def __init__(self) -> None:
-        object.__setattr__(self, "used", False)
+    def __init__(self, uses: list[str]) -> None:
+        object.__setattr__(self, "uses", uses)
 
     def __getattribute__(self, name: str) -> Any:
-        if name in {"used", "close"}:
-            return (lambda: None) if name == "close" else object.__getattribute__(self, name)
-        object.__setattr__(self, "used", True)
+        if name == "close":
+            return lambda: None
+        object.__getattribute__(self, "uses").append(name)
         raise BrokenUseError("broken by a test")
 
 
 class _Outputs(dict[str, bytes]):
     """Outputs, one of which cannot be read."""
 
-    used = False
-    broken = ""
+    def __init__(self, outputs: Mapping[str, bytes], broken: str, uses: list[str]) -> None:
+        super().__init__(outputs)
+        self._broken, self._uses = broken, uses
 
     def __getitem__(self, name: str) -> bytes:
-        if name == self.broken:
-            self.used = True
+        if name == self._broken:
+            self._uses.append(name)
             raise BrokenUseError("broken by a test")
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an output, like ``[]``."""
-        return super().get(name, default) if name != self.broken else self[name]
+        return super().get(name, default) if name != self._broken else self[name]
 
 
 class StepContract(ScenarioContract):
@@ -81,12 +82,11 @@ class StepContract(ScenarioContract):
             )
             if found is None:
                 continue
-            assert isinstance(found.message, str), f"{self.name}: its message is not a string"
-            assert "\n" not in found.message, (
-                f"{self.name}: its message has several lines: {found.message!r}"
-            )
-            known = found.status in {"ok", "failed", "skipped"}
-            assert known, f"{self.name}: its status is {found.status!r}"
+            message, status = found.message, found.status
+            assert isinstance(message, str), f"{self.name}: its message is not a string"
+            assert "\n" not in message, f"{self.name}: its message has several lines: {message!r}"
+            known = status in {"ok", "failed", "skipped"}
+            assert known, f"{self.name}: its status is {status!r}"
             check_json(dict(found.facts), f"{self.name}: its facts")
 
     def test_what_it_makes_is_named_by_parameters(self) -> None:
@@ -99,11 +99,8 @@ class StepContract(ScenarioContract):
             before = {noun: set(names) for noun, names in there.items()}
             step.kind.run(step.parameters, run)
             for noun, names in there.items():
-                promised = {
-                    name
-                    for field, name in named_values(step.parameters)
-                    if field.metadata.get("makes") == noun
-                }
+                named = named_values(step.parameters)
+                promised = {name for field, name in named if field.metadata.get("makes") == noun}
                 for name in sorted({*names} - before[noun] - promised):
                     folder = noun == "output" and any(name.startswith(f"{p}/") for p in promised)
                     assert folder, (
@@ -112,10 +109,7 @@ class StepContract(ScenarioContract):
                     )
                 for name in sorted(promised):
                     made = name in names or any(each.startswith(f"{name}/") for each in names)
-                    assert made, (
-                        f"{self.name} does not make the {noun} {name!r}, although a parameter "
-                        "says so"
-                    )
+                    assert made, f"{self.name} does not make the {noun} {name!r} of a parameter"
 
     def test_parameters_are_left_as_they_were(self) -> None:
         """The step does not change its parameters, because a scenario may run again."""
@@ -129,16 +123,12 @@ class StepContract(ScenarioContract):
     def test_runs_do_not_disturb_each_other(self) -> None:
         """Two runs at once give the same outputs: no state is kept in the module."""
         place = self._places()[0]
-        alone = self._run(place.scenario)
         for run, step in self._before(place):
             for other, same in self._before(place):
                 step.kind.run(step.parameters, run)
                 same.kind.run(same.parameters, other)
-                for name in alone.outputs:
-                    one, two = (each.outputs.get(name) for each in (run, other))
-                    assert one == two, (
-                        f"{self.name}: two runs at once give different outputs {name!r}"
-                    )
+                what = f"{self.name}: two runs at once give different outputs"
+                check_same(dict(run.outputs), dict(other.outputs), what)
 
     # --- Faults ------------------------------------------------------------------------------
 
@@ -146,20 +136,19 @@ class StepContract(ScenarioContract):
         """A step fails if a device, capture or output that it uses fails."""
         for place, field, name in some(self._references(), f"{self.name} refers to nothing"):
             for run, step in self._before(place):
-                broken = _break(run, name)
+                uses = _break(run, name)
                 what = f"{name!r} (parameter {key_of(field.name)})"
                 try:
                     found = step.kind.run(step.parameters, run)
                 except FxError:
                     continue
                 except Exception as error:
-                    if not _was_used(broken):
-                        raise
-                    raise AssertionError(
+                    assert not uses, (
                         f"{self.name}: {what} fails with a coded error, and the step turns it into "
                         f"{type(error).__name__}: {error}"
-                    ) from error
-                swallowed = _was_used(broken) and (found is None or found.status != "failed")
+                    )
+                    raise
+                swallowed = uses and (found is None or found.status != "failed")
                 assert not swallowed, (
                     f"{self.name} swallows a fault: {what} failed, and the step reports success"
                 )
@@ -191,18 +180,12 @@ class StepContract(ScenarioContract):
                     yield place, field, name
 
 
-def _was_used(broken: Any) -> bool:
-    used: bool = object.__getattribute__(broken, "used")
-    return used
-
-
-def _break(run: Run, name: str) -> Any:
-    """Make every use of a device, capture or output fail."""
+def _break(run: Run, name: str) -> list[str]:
+    """Make every use of a device, capture or output fail; return the list that notes the uses."""
+    uses: list[str] = []
     if name in run.outputs:
-        outputs = _Outputs(run.outputs)
-        outputs.broken = name
-        run.outputs = outputs
-        return outputs
-    broken = _Broken()
-    (run.captures if name in run.captures else run.devices)[name] = broken
-    return broken
+        run.outputs = _Outputs(run.outputs, name, uses)
+    else:
+        places: Any = run.captures if name in run.captures else run.devices
+        places[name] = _Broken(uses)
+    return uses

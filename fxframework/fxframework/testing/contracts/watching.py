@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import sys
@@ -11,39 +12,33 @@ from typing import Any
 
 from fxframework.io.sink import Sink
 
-__all__ = ["WatchedSink", "watched"]
-
-_NETWORK = ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request")
-_PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
-_FOLDERS = ("os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename", "os.rmdir")
+_EVENTS = {
+    "uses the network": ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request"),
+    "starts a process": ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork"),
+    "lists or changes folders": ("os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename",
+                                 "os.rmdir"),
+}  # fmt: skip
+"""Audit events, by what code does that raises them."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth")
 """Suffixes of files that imports open."""
 
 
-class _Watch:
-    """The audit hook of this process, active while there are listeners."""
-
-    def __init__(self) -> None:
-        self.installed = False
-        self.listeners: list[list[str]] = []
-
-    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self.listeners:
-            return
-        note = _described(event, arguments)
-        if note:
-            for listener in self.listeners:
-                listener.append(note)
-
-    def install(self) -> None:
-        """Install the hook, once; audit hooks cannot be removed."""
-        if not self.installed:
-            sys.addaudithook(self)
-            self.installed = True
+_LISTENERS: list[list[str]] = []
+"""Lists that receive the events of this process."""
 
 
-_WATCH = _Watch()
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    """Tell the listeners of an event; the audit hook of this process."""
+    note = _described(event, arguments) if _LISTENERS else ""
+    for listener in _LISTENERS if note else ():
+        listener.append(note)
+
+
+@functools.cache
+def _install() -> None:
+    """Install the hook, once; audit hooks cannot be removed."""
+    sys.addaudithook(_note)
 
 
 def _described(event: str, arguments: tuple[Any, ...]) -> str:
@@ -51,19 +46,11 @@ def _described(event: str, arguments: tuple[Any, ...]) -> str:
     if event == "open":
         path, mode, flags = (*arguments, None, None, None)[:3]
         name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
-        writes = bool(isinstance(flags, int) and flags & _WRITES) or bool(
-            isinstance(mode, str) and set(mode) & set("wax+")
-        )
-        if writes:
+        if (flags or 0) & _WRITES or set(mode or "") & set("wax+"):
             return f"writes the file {name!r}"
         return "" if name.endswith(_CODE) or isinstance(path, int) else f"opens the file {name!r}"
-    if event in _NETWORK:
-        return f"uses the network ({event})"
-    if event in _PROCESSES:
-        return f"starts a process ({event})"
-    if event in _FOLDERS and arguments and isinstance(arguments[0], str):
-        return f"lists or changes folders ({event} of {arguments[0]!r})"
-    return ""
+    does = next((does for does, events in _EVENTS.items() if event in events), "")
+    return does and f"{does} ({event} {arguments[:1]})"
 
 
 @contextlib.contextmanager
@@ -72,19 +59,19 @@ def watched(*, streams: bool = False) -> Iterator[list[str]]:
 
     With ``streams``, also capture prints to standard output and standard error.
     """
-    _WATCH.install()
+    _install()
     events: list[str] = []
     out, err = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
         if streams:
             stack.enter_context(contextlib.redirect_stdout(out))
             stack.enter_context(contextlib.redirect_stderr(err))
-        _WATCH.listeners.append(events)
+        _LISTENERS.append(events)
         try:
             yield events
         finally:
             # Compare by identity: two lists may be equal.
-            _WATCH.listeners[:] = [each for each in _WATCH.listeners if each is not events]
+            _LISTENERS[:] = [each for each in _LISTENERS if each is not events]
             for stream, where in ((out, "standard output"), (err, "standard error")):
                 if stream.getvalue():
                     text = stream.getvalue().splitlines()[0]

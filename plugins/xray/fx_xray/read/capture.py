@@ -338,4 +338,4 @@ def _nothing(data: U8) -> Log:
     damaged = min(int(data.size), 1)
     none = np.zeros(0, np.uint64)
     kinds = {"damaged": damaged} if damaged else {}
-    return GivenLog(Events.of(np.zeros(0, EVENT)), none, none, data, records=damaged, kinds=kinds)
+    return GivenLog(Events.of(np.zeros(0, EVENT)), none, none, data, kinds)

@@ -94,19 +94,13 @@ class GivenLog(Log):
         pids: NDArray[np.uint64],
         tids: NDArray[np.uint64],
         payloads: U8,
-        *,
-        records: int,
         kinds: dict[str, int],
-        thread_offsets: I64 | None = None,
     ) -> None:
         self.pids, self.tids, self.payloads = pids, tids, payloads
-        self.records, self.kinds = records, kinds
+        self.records, self.kinds = sum(kinds.values()), kinds
         self.thread_offsets = np.zeros(pids.size, np.int64)
-        if thread_offsets is not None:
-            self.thread_offsets = thread_offsets
-        elif events.thread.size:
-            threads, first = np.unique(events.thread, return_index=True)
-            self.thread_offsets[threads] = events.offset[first]
+        threads, first = np.unique(events.thread, return_index=True)
+        self.thread_offsets[threads] = events.offset[first]
         self.entries = int(np.count_nonzero((events.kind == ENTER) | (events.kind == ENTER_ARG)))
         self.nbytes = 32 * int(events.kind.size)
         self.losses = Losses()

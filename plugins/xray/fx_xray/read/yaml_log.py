@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
-import attrs
 import numpy as np
 
 from fx_xray import format as wire
 from fx_xray import rules
-from fx_xray.format import ARGUMENT, CUSTOM, TYPED
 from fx_xray.read.capture import MODES, EventCapture
 from fx_xray.read.events import EVENT, Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
 from fx_xray.read.log import GivenLog
 from fx_xray.read.symbols import Symbols
-from fx_xray.read.yaml_text import OddYamlError, nodes
+from fx_xray.read.yaml_text import nodes
 from fxframework.errors import Rule
 from fxframework.io.source import Source
 from fxframework.kit.memo import Memo
+from fxframework.kit.pieces import Piece, reported
 from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.diagnostics import Found
@@ -37,47 +36,31 @@ HEAD: Final = 1 << 16
 """Bytes in which the header ends."""
 KNOWN: Final = 1 << 14
 """Beginnings of records that are remembered."""
-AT_ONCE: Final = 1 << 15
-"""Events that are made columns at once."""
 REPLACEMENT: Final = "\ufffd"
 """What llvm-xray puts at the first byte that is not UTF-8; it leaves out what follows."""
 REQUIRED: Final = ("kind", "type", "cpu", "tsc")
+DEFAULTS: Final = dict.fromkeys(REQUIRED, "") | {"thread": "0", "process": "0", "func-id": "0"}
 PLACED: Final = (("tsc", 64), ("cpu", 16), ("thread", 32), ("process", 32))
 """Numbers that say when and where a record was made, and their bits."""
-EVENTS: Final = {"custom-event": "custom_event", "typed-event": "typed_event"}
 FUNCTIONS: Final = ("enter", "exit", "tail_exit", "enter_arg")
 
 _RECORDS: Final = re.compile(
-    rb"^records:[ \t]*(\[(?![ \t]*\]))?(?:\[[ \t]*\])?[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", re.MULTILINE
+    rb"^records:[ \t]*(?:\[[ \t]*\])?[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", re.MULTILINE
 )
 _LINE: Final = re.compile(
     rb"([ \t]*- [^\n]{1,1000}), tsc: (\d{1,19})(, data: '')? \}[ \t]*(?:\r?\n|\Z)"
 )
 """A record whose time is its last value, or is before an empty payload."""
-_END: Final = re.compile(rb"^(?:\.\.\.|---)(?:[ \t\r\n]|\Z)", re.MULTILINE)
-_FOLLOWING: Final = re.compile(rb"^[ \t]*-[ \t]|" + _END.pattern, re.MULTILINE)
-_LETTERS: Final = re.compile(rb"\\[xuU\r\n]")
-"""An escape that may be, or lie within, a letter of a key."""
-_NEWLINE: Final = re.compile(rb"\n")
-_NOTHING: Final = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))*+")
+_END: Final = rb"(?:\.\.\.|---)(?:[ \t\r\n]|\Z)"
+_ITEM: Final = re.compile(
+    rb"(?P<end>" + _END + rb"(?s:.*))"
+    rb"|(?P<padding>(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))++)"
+    rb"|(?P<item>[^\n]*+(?:\n(?![ \t]*-[ \t]|" + _END + rb"|\Z)[^\n]*+)*+\n?)"
+)
+"""The end of the document, blank lines, or all up to the next item."""
 
-
-@attrs.frozen
-class YamlRecord:
-    """A record of the YAML, or a stretch of it that is not one (docs, Records)."""
-
-    offset: int
-    nbytes: int
-    shown: Mapping[str, Any]
-    ns: int | None = None
-    """Its time; None for what has none."""
-    rule: Rule | None = None
-    """The rule of the finding about it."""
-    value: object = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON."""
-        return {"record": None, "offset": self.offset, "nbytes": self.nbytes, **self.shown}
+Parsed = tuple[str, dict[str, Any], Rule | None]
+"""Kind and fields of a record, and the rule of the finding about it."""
 
 
 class YamlCapture(EventCapture):
@@ -99,15 +82,15 @@ class YamlCapture(EventCapture):
         start = self.source.read(0, HEAD)
         found = _RECORDS.search(start)
         try:
-            if found is None or found[1]:
-                raise OddYamlError("there is no list of records with a line each")
-            ((_, document),) = nodes(start[: found.start()])
-            given = document["header"]
+            if found is None:
+                raise ValueError("there is no list of records with a line each")
+            ((_, said),) = nodes(start[: found.start()])
+            given = said["header"]
             head = {name: number(given[name], 1 << 16) for name in ("version", "type")}
             for name in ("constant-tsc", "nonstop-tsc"):
                 head[name.replace("-", "_")] = given.get(name) == "true"
             head["cycle_frequency"] = number(given.get("cycle-frequency", "0"))
-        except (OddYamlError, LookupError, ValueError, TypeError, AttributeError) as error:
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
             self._fault = f"the header is invalid: {error}"
             return {}
         self._begin = found.end()
@@ -115,76 +98,95 @@ class YamlCapture(EventCapture):
 
     # --- Records ---------------------------------------------------------------------------------
 
-    def _items(self) -> Iterator[YamlRecord]:
+    def _pieces(self) -> Iterator[Piece]:
         """Yield every record, and what is between them, in the order of the text."""
         data, at, size = self.source.data.data, self._begin, self.source.size
         if self._head:
-            yield YamlRecord(0, at, {"record": "file_header", **self._head})
+            yield Piece("file_header", 0, self.source.read(0, at), self._head)
         elif size:
-            yield self._stretch_of(0, size, "damaged", rules.NOT_YAML, self._fault)
+            yield _damaged(0, self.source.read(0, size), rules.NOT_YAML, self._fault)
             return
         most = self.request.limits.max_record or size
         known = Memo(_line_without_time, KNOWN)
         while at < size:
             line = _LINE.match(data, at)
-            shown = known[line[1], line[3]] if line and line.end() - at <= most else None
-            if line and shown:
-                record = self._record_of(at, line.end(), {**shown, "tsc": int(line[2])})
+            parsed = known[line[1], line[3]] if line and line.end() - at <= most else None
+            if line and parsed:
+                kind, fields, _ = parsed
+                piece = self._timed(at, line[0], kind, {**fields, "tsc": int(line[2])})
             else:
-                record = self._item(at, most)
-            yield record
-            at += record.nbytes
+                piece = self._odd_piece(at, most)
+            yield piece
+            at += piece.nbytes
 
-    def _item(self, at: int, most: int) -> YamlRecord:
+    def _odd_piece(self, at: int, most: int) -> Piece:
         """Return what begins here: blank lines, the end, a record, or all up to the next item."""
-        data, size = self.source.data.data, self.source.size
-        if _END.match(data, at):
-            return self._stretch_of(at, size, "end")
-        blank = _NOTHING.match(data, at)
-        if blank and blank.end() > at:
-            return self._stretch_of(at, blank.end(), "padding")
-        following = _FOLLOWING.search(data, at + 1)
-        stop = following.start() if following else size
-        ending = _NEWLINE.search(data, at, stop)
-        line = ending.end() if ending else stop
-        why = ""
-        for end in sorted({line, stop}):
-            if end - at > most:
-                return self._stretch_of(at, stop, "damaged", rules.RECORD_TOO_LARGE, stop - at)
-            shown, why = _parsed(self.source.read(at, end - at))
-            if shown:
-                return self._record_of(at, end, shown, rules.PAYLOADS_CUT_SHORT if why else None)
-        return self._stretch_of(at, stop, "damaged", rules.INVALID_YAML_RECORD, why)
+        found = cast("re.Match[bytes]", _ITEM.match(self.source.data.data, at))
+        text, why = found[0], ""
+        if found.lastgroup != "item":
+            return Piece(str(found.lastgroup), at, text, {"raw": text.hex()})
+        for nbytes in sorted({text.find(b"\n") + 1 or len(text), len(text)}):
+            if nbytes > most:
+                return _damaged(at, text, rules.RECORD_TOO_LARGE, len(text))
+            try:
+                return self._timed(at, text[:nbytes], *_parsed(text[:nbytes]))
+            except ValueError as error:
+                why = str(error)
+        return _damaged(at, text, rules.INVALID_YAML_RECORD, why)
 
-    def _record_of(
-        self, at: int, stop: int, shown: dict[str, Any], rule: Rule | None = None
-    ) -> YamlRecord:
-        ns = shown["tsc"] * NS_PER_SECOND // (self.frequency or NS_PER_SECOND)
-        return YamlRecord(at, stop - at, shown, ns, rule)
+    def _timed(
+        self, at: int, raw: bytes, kind: str, fields: dict[str, Any], rule: Rule | None = None
+    ) -> Piece:
+        ns = fields["tsc"] * NS_PER_SECOND // (self.frequency or NS_PER_SECOND)
+        return Piece(kind, at, raw, fields, ns=ns, rule=rule)
 
-    def _stretch_of(
-        self, at: int, stop: int, what: str, rule: Rule | None = None, value: object = None
-    ) -> YamlRecord:
-        shown = {"record": what} | ({"code": rule.code} if rule else {})
-        shown["raw"] = self.source.read(at, stop - at).hex()
-        return YamlRecord(at, stop - at, shown, None, rule, value)
-
-    def records(self) -> Iterator[YamlRecord]:
+    def records(self) -> Iterator[Piece]:
         """Yield every record, in the order of the text."""
         diagnostics = self.record_diagnostics
         if diagnostics is not None:
             diagnostics.report(self._heading(), 0)
-        for index, record in enumerate(self._items()):
-            if diagnostics is not None and record.rule is not None:
-                diagnostics.add(record.rule, record.offset, index, record.value)
-            yield record
+        yield from reported(self._pieces(), diagnostics)
 
     # --- Tables ----------------------------------------------------------------------------------
 
-    def _scanned_log(self) -> YamlLog:
-        log = YamlLog(self._items())
-        self._names.given = log.names
-        return log
+    def _scanned_log(self) -> GivenLog:
+        threads: dict[tuple[int, int], int] = {}
+        kinds: Counter[str] = Counter()
+        payloads = bytearray()
+        self._faults: list[tuple[Rule, int, int, object]] = []
+        self._given: dict[int, str] = {}
+        events = np.fromiter(self._events(threads, kinds, payloads), EVENT)
+        self._names.given = self._given
+        pids, tids = np.array(list(threads), np.uint64).reshape(-1, 2).T.copy()
+        joined = np.frombuffer(bytes(payloads), np.uint8)
+        return GivenLog(Events.of(events), pids, tids, joined, dict(kinds))
+
+    def _events(
+        self, threads: dict[tuple[int, int], int], kinds: Counter[str], payloads: bytearray
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield all events, as in EVENT; number ``threads``, count ``kinds``, join ``payloads``."""
+        for index, piece in enumerate(self._pieces()):
+            fields, at = piece.fields, piece.offset
+            kinds[piece.record] += 1
+            if piece.rule is not None:
+                self._faults.append((piece.rule, at, index, piece.value))
+            if "tsc" not in fields:
+                continue
+            thread = threads.setdefault((fields["process"], fields["thread"]), len(threads))
+            placed = fields["tsc"], fields["cpu"], thread, at
+            if piece.record == "function":
+                id, args = fields["function_id"], fields.get("args", ())
+                if "function" in fields:
+                    self._given.setdefault(id, fields["function"])
+                kind = "enter_arg" if args and fields["kind"] == "enter" else fields["kind"]
+                yield (FUNCTIONS.index(kind), id, *placed, 0, 0)
+                for value in args:
+                    yield (wire.ARGUMENT, id, *placed, value, 0)
+            else:
+                payload = bytes.fromhex(fields["data_hex"])
+                kind = wire.TYPED if "event_type" in fields else wire.CUSTOM
+                yield (kind, fields.get("event_type", 0), *placed, len(payloads), len(payload))
+                payloads += payload
 
     @property
     def symbols(self) -> Symbols:
@@ -193,118 +195,64 @@ class YamlCapture(EventCapture):
         return super().symbols
 
     def _heading(self) -> list[Found]:
-        given = [
-            (rules.TSC_NOT_CONSTANT, not self.constant_tsc),
-            (rules.TSC_MAY_STOP, not self.nonstop_tsc),
-            (rules.NO_FREQUENCY, not self.frequency),
-        ]
-        return [Found(rule, 0) for rule, found in given if found and self._head]
+        sound = {
+            rules.TSC_NOT_CONSTANT: self.constant_tsc,
+            rules.TSC_MAY_STOP: self.nonstop_tsc,
+            rules.NO_FREQUENCY: self.frequency,
+        }
+        return [Found(rule, 0) for rule, is_so in sound.items() if self._head and not is_so]
 
     def _report_faults(self) -> None:
-        for fault in cast("YamlLog", self.log).faults:
+        for fault in self._faults:
             self.diagnostics.add(*fault)
         if self._head and not self.log.pids.size:
             self.diagnostics.add(rules.NO_RECORDS, self._begin)
 
 
-class YamlLog(GivenLog):
-    """All records of the YAML as events; ``names`` are those of functions, by id."""
-
-    def __init__(self, records: Iterator[YamlRecord]) -> None:
-        self.names: dict[int, str] = {}
-        self.faults: list[tuple[Rule, int, int, object]] = []
-        threads: dict[tuple[int, int], tuple[int, int]] = {}
-        """By process and thread: its number, and the offset of its first record."""
-        kinds: Counter[str] = Counter()
-        payloads = bytearray()
-        columns = [np.array([], EVENT)]
-        events: list[tuple[int, ...]] = []
-        for index, record in enumerate(records):
-            shown, at = record.shown, record.offset
-            kinds[shown["record"]] += 1
-            if record.rule is not None:
-                self.faults.append((record.rule, at, index, record.value))
-            if "tsc" in shown:
-                who = shown["process"], shown["thread"]
-                thread, _ = threads.setdefault(who, (len(threads), at))
-                events += self._events_of(shown, (shown["tsc"], shown["cpu"], thread, at), payloads)
-            if len(events) >= AT_ONCE:
-                columns.append(np.array(events, EVENT))
-                events.clear()
-        pids, tids = np.array(list(threads), np.uint64).reshape(-1, 2).T.copy()
-        super().__init__(
-            Events.of(np.concatenate([*columns, np.array(events, EVENT)])),
-            pids,
-            tids,
-            np.frombuffer(bytes(payloads), np.uint8),
-            records=kinds.total(),
-            kinds=dict(kinds),
-            thread_offsets=np.array([first for _, first in threads.values()], np.int64),
-        )
-
-    def _events_of(
-        self, shown: Mapping[str, Any], placed: tuple[int, ...], payloads: bytearray
-    ) -> list[tuple[int, ...]]:
-        """Return the events of a record, as in ``events.Events``."""
-        if shown["record"] == "function":
-            id, args = shown["function_id"], shown.get("args", ())
-            if "function" in shown:
-                self.names.setdefault(id, shown["function"])
-            kind = "enter_arg" if args and shown["kind"] == "enter" else shown["kind"]
-            call = (FUNCTIONS.index(kind), id, *placed, 0, 0)
-            return [call, *((ARGUMENT, id, *placed, value, 0) for value in args)]
-        payload, start = bytes.fromhex(shown["data_hex"]), len(payloads)
-        payloads += payload
-        kind = TYPED if "event_type" in shown else CUSTOM
-        return [(kind, shown.get("event_type", 0), *placed, start, len(payload))]
+def _damaged(at: int, raw: bytes, rule: Rule, value: object) -> Piece:
+    return Piece("damaged", at, raw, {"code": rule.code}, rule=rule, value=value)
 
 
-def _line_without_time(around: tuple[bytes, bytes | None]) -> dict[str, Any] | None:
-    """Return the fields of a line, by what is before and behind its time; None for an odd one."""
-    shown, why = _parsed(b"%b, tsc: 0%b }" % (around[0], around[1] or b""))
-    return None if why else shown
-
-
-def _parsed(text: bytes) -> tuple[dict[str, Any], str]:
-    """Return the fields of an item of the list as JSON, and what is odd about it.
-
-    Without fields it is not a record; otherwise llvm-xray cut its payload short.
-    """
+def _line_without_time(around: tuple[bytes, bytes | None]) -> Parsed | None:
+    """Return what a line says, by what is around its time; None for an odd one."""
     try:
-        # Most of what is not a record lacks a key; PyYAML would take long to say so.
-        for key in REQUIRED:
-            if key.encode() not in text and not _LETTERS.search(text):
-                raise KeyError(key)
-        ((_, entry),) = nodes(text, items=True)
-        return _fields(entry)
-    except KeyError as error:
-        return {}, f"it has no {error}"
-    except AttributeError:
-        return {}, "it is not a mapping"
-    except (OddYamlError, ValueError) as error:
-        return {}, str(error)
+        parsed = _parsed(b"%b, tsc: 0%b }" % (around[0], around[1] or b""))
+    except ValueError:
+        return None
+    return None if parsed[2] else parsed
 
 
-def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return as above for a mapping. Raises KeyError and ValueError for what is not a record."""
-    given = dict.fromkeys(("thread", "process", "func-id"), "0") | dict(entry.items())
+def _parsed(text: bytes) -> Parsed:
+    """Return what a record says. Raises ValueError for what is not a record."""
+    # Most of what is not a record lacks a key; PyYAML would take long to say so.
+    for key in REQUIRED:
+        if key.encode() not in text:
+            raise ValueError(f"it has no {key!r}")
+    ((_, item),) = nodes(text, items=True)
+    if not isinstance(item, dict):
+        raise ValueError("it is not a mapping")  # noqa: TRY004 (of the YAML)
+    given: dict[str, Any] = DEFAULTS | item
     placed = {name: number(given[name], 1 << bits) for name, bits in PLACED}
     type, word = number(given["type"], 1 << 16), str(given["kind"])
-    text, args = given.get("data", ""), given.get("args", [])
-    if not isinstance(text, str) or not isinstance(args, list):
+    data, args = given.get("data", ""), given.get("args", [])
+    if not isinstance(data, str) or not isinstance(args, list):
         raise ValueError("args is not a list, or data no text")  # noqa: TRY004 (of the YAML)
-    if word in EVENTS:
-        shown = {"record": EVENTS[word]} | ({"event_type": type} if word == "typed-event" else {})
-        payload = text.removesuffix(REPLACEMENT)
-        return {**shown, **placed, "data_hex": payload.encode().hex()}, text[len(payload) :]
+    if word in {"custom-event", "typed-event"}:
+        fields: dict[str, Any] = {"event_type": type} if word == "typed-event" else {}
+        payload = data.removesuffix(REPLACEMENT)
+        fields |= {**placed, "data_hex": payload.encode().hex()}
+        rule = rules.PAYLOADS_CUT_SHORT if payload != data else None
+        return word.replace("-", "_"), fields, rule
     kind = word.removeprefix("function-").replace("-", "_")
     if kind not in FUNCTIONS:
         raise ValueError(f"kind {word!r}")
     id, name = str(given["func-id"]), given.get("function")
     function = number(id.removeprefix("-"), 1 << 32)
     function = -function % (1 << 32) if id.startswith("-") else function
-    shown = {"record": "function", "kind": kind, "function_id": function}
+    fields = {"kind": kind, "function_id": function}
     # Without a name llvm-xray writes the number of the function, or its address.
     if isinstance(name, str) and name not in {"", id} and not name.startswith("@("):
-        shown["function"] = name
-    return {**shown, **({"args": [number(each) for each in args]} if args else {}), **placed}, ""
+        fields["function"] = name
+    if args:
+        fields["args"] = [number(each) for each in args]
+    return "function", fields | placed, None

@@ -31,7 +31,7 @@ DEEPEST: Final = 32
 """Lists and mappings within each other, of which two levels mean something."""
 
 
-class OddYamlError(Exception):
+class OddYamlError(ValueError):
     """A text that is not YAML, or not of the form that is needed."""
 
 
@@ -86,14 +86,12 @@ def nodes(data: bytes, *, items: bool = False) -> Iterator[tuple[int, Any]]:
         for event in events:
             if isinstance(event, yaml.DocumentEndEvent):
                 return
-            if not isinstance(event, yaml.NodeEvent):
-                continue
-            if not items:
+            if not items and isinstance(event, yaml.NodeEvent):
                 yield 0, node(event, 0)
-                continue
-            if not isinstance(event, yaml.SequenceStartEvent):
+            elif isinstance(event, yaml.SequenceStartEvent):
+                while not isinstance(item := next(events), yaml.CollectionEndEvent):
+                    yield item.start_mark.index, node(item, 1)
+            elif isinstance(event, yaml.NodeEvent):
                 raise OddYamlError("not a list")
-            while not isinstance(item := next(events), yaml.CollectionEndEvent):
-                yield item.start_mark.index, node(item, 1)
     except (yaml.YAMLError, ValueError) as error:
         raise OddYamlError(str(error).replace("\n", " ")) from error
