@@ -53,15 +53,16 @@ EMPTY, PROCESS, INCOMING_WEIGHT, OUTGOING_WEIGHT, WEIGHT = range(5)
 class EventRows(Rows):
     """Events in the order of the file.
 
-    ``track`` is that of the thread, or the number of the operation; ``word`` the length, or the id
-    of a flow or operation.
+    ``track`` is that of the thread, or the number of the name of an asynchronous operation; ``key``
+    tells operations on one track apart; ``word`` is the length, or the id of a flow or operation.
     """
 
     ts: Column[i64]
     kind: Column[i64]
     track: Column[i64]
+    key: Column[i64]
     word: Column[i64]
-    offset: Column[i64]
+    at: Column[i64]
     record: Column[i64]
 
 
@@ -77,8 +78,7 @@ class Importer(Kernel):
 
     ``run`` returns BEHIND_PIECE after some words, PACKETS_AT_HAND behind a blob of ``nbytes`` bytes
     at word ``payload``, or END; ``failed`` says that the import ends in an error there.
-    ``record`` counts records. ``events`` has those that get a place on a track; ``operations`` has
-    the numbers of pairs of name and category, of asynchronous ones.
+    ``record`` counts records. ``events`` has those that get a place on a track.
     """
 
     words: View[i64]
@@ -477,21 +477,18 @@ class Importer(Kernel):
             self.check_arguments(count, kind == wire.EVENT_COUNTER)
         if kind == wire.EVENT_COUNTER:
             return 0
+        key = 0
         if wire.EVENT_ASYNC_BEGIN <= kind <= wire.EVENT_ASYNC_END:
-            track = self.operations.number(
-                self.text(wire.EVENT_NAME.get(header), name_at),
-                self.text(wire.EVENT_CATEGORY.get(header), category_at),
-            )
-        return self.add(ts, kind, track, word)
-
-    def add(self, ts: i64, kind: i64, track: i64, word: i64) -> Fallible[i64]:
-        """Add the event at hand."""
+            track = self.text(wire.EVENT_NAME.get(header), name_at)
+            category = self.text(wire.EVENT_CATEGORY.get(header), category_at)
+            key = self.operations.number(track, category)
         row = self.events.add_row()
         self.events.ts[row] = ts
         self.events.kind[row] = kind
         self.events.track[row] = track
+        self.events.key[row] = key
         self.events.word[row] = word
-        self.events.offset[row] = WORD * self.at
+        self.events.at[row] = self.at
         self.events.record[row] = self.record
         return row
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.format import MAGIC_BYTES, EventType
 from fx_trace.references.importer import END, PACKETS_AT_HAND, Importer
-from fx_trace.references.nesting import Nesting
+from fx_trace.references.nesting import OPEN, Nesting
 from fx_trace.references.packets import PacketStream
 from fx_trace.references.quirks import QUIRKS
 from fxframework.io.words import WORD
@@ -24,16 +23,20 @@ from fxframework.kernels.notes import Notes
 from fxframework.model.prediction import PLACES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fxframework.io.source import Source
-    from fxframework.kernels.maps import PairMap
     from fxframework.model.capture import Capture
     from fxframework.model.prediction import Prediction
 
 __all__ = ["predict"]
 
 I64 = NDArray[np.int64]
+OPEN_KINDS = [
+    EventType.DURATION_BEGIN,
+    EventType.DURATION_END,
+    EventType.ASYNC_BEGIN,
+    EventType.ASYNC_END,
+]
+"""Kinds of events that do not say how long a slice is."""
 
 
 def predict(capture: Capture, found: Prediction) -> None:
@@ -75,83 +78,49 @@ def _import(source: Source, importer: Importer, found: Prediction) -> None:
 def _nest(importer: Importer, notes: Notes) -> None:
     """Put events on their tracks by time, those of one time in the order of the file."""
     events = importer.events.filled()
-    ts = events["ts"]
-    ordered = bool((ts[1:] >= ts[:-1]).all())
-    order = np.arange(ts.size) if ordered else np.argsort(ts, kind="stable")
+    order = np.argsort(events["ts"], kind="stable")
+    kind, track, word = events["kind"], events["track"], events["word"]
+    later = order[(kind[order] >= EventType.ASYNC_BEGIN) & (kind[order] <= EventType.ASYNC_END)]
     threads = len(importer.tracks)
-    rows = _rows_of_operations(events, order, importer.operations) + threads
-    tracks = int(rows.max(initial=threads)) + 1
-    Nesting(order, importer.events, rows, tracks, notes).run()
+    track[later] = threads + _rows_of_operations(kind[later], track[later], word[later])
+    word[np.isin(kind, OPEN_KINDS)] = OPEN
+    word[kind == EventType.ASYNC_INSTANT] = 0
+    tracks = int(track.max(initial=0)) + 1
+    Nesting(order, importer.events, tracks, notes).run()
 
 
-# --- Asynchronous operations ---------------------------------------------------------------------
+def _rows_of_operations(kinds: I64, names: I64, ids: I64) -> I64:
+    """Return the numbers of the rows of asynchronous events by time.
 
-
-def _rows_of_operations(events: Mapping[str, NDArray[Any]], order: I64, pairs: PairMap) -> I64:
-    """Return the numbers of the rows of asynchronous events, int64, in order of time.
-
-    An id belongs to the name that it was first seen with, whatever its process; only then do names
-    tell apart.
+    Operations of one name share rows: each id has one, which another id inherits once all in it
+    have ended. An id belongs to the name that it was first seen with, whatever its process.
     """
-    kinds = events["kind"][order]
-    some = (kinds >= EventType.ASYNC_BEGIN) & (kinds <= EventType.ASYNC_END)
-    later = order[some]
-    names = np.zeros(len(pairs), np.int64)
-    used = np.asarray(pairs.value) >= 0
-    names[np.asarray(pairs.value)[used]] = np.asarray(pairs.first)[used]
-    columns = (kinds[some], names[events["track"][later]], events["word"][later])
     name_of: dict[int, int] = {}
-    operations: dict[int, _Operations] = defaultdict(_Operations)
-    found: list[int] = []
-    rows = 0
-    for kind, name, cookie in zip(*(column.tolist() for column in columns), strict=True):
-        own = operations[name_of.setdefault(cookie, name)]
-        row = own.row_of(cookie, rows)
-        rows = max(rows, row.number + 1)
-        if kind != EventType.ASYNC_END:
-            row.nested += 1
+    row_of: dict[int, int] = {}
+    owners: list[int] = []
+    nested: list[int] = []
+    free: dict[int, list[int]] = defaultdict(list)
+    listed: set[int] = set()
+    found = np.zeros(len(kinds), np.int64)
+    for index, (kind, name, id) in enumerate(
+        zip(kinds.tolist(), names.tolist(), ids.tolist(), strict=True)
+    ):
+        rows = free[name_of.setdefault(id, name)]
+        while id not in row_of and rows:
+            row = heapq.heappop(rows)
+            listed.remove(row)
+            if not nested[row]:
+                del row_of[owners[row]]
+                row_of[id], owners[row] = row, id
+        if id not in row_of:
+            row_of[id] = len(owners)
+            owners.append(id)
+            nested.append(0)
+        row = found[index] = row_of[id]
+        nested[row] += kind != EventType.ASYNC_END
         if kind != EventType.ASYNC_BEGIN:
-            own.end(row)
-        found.append(row.number)
-    return np.array(found, np.int64)
-
-
-@attrs.define(order=True)
-class _Row:
-    """One of the rows that operations of one name share."""
-
-    number: int
-    cookie: int = attrs.field(order=False)
-    nested: int = attrs.field(default=0, order=False)
-    listed: bool = attrs.field(default=False, order=False)
-    """Whether it is among the free rows."""
-
-
-class _Operations:
-    """Rows of the operations of one name: each id has one, which it may inherit."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, _Row] = {}
-        self._free: list[_Row] = []
-
-    def row_of(self, cookie: int, new: int) -> _Row:
-        """Return the row of an id: its own, a free one, or one of number ``new``."""
-        row = self._of.get(cookie)
-        while row is None and self._free:
-            free = heapq.heappop(self._free)
-            free.listed = False
-            if not free.nested:
-                del self._of[free.cookie]
-                free.cookie = cookie
-                row = free
-        if row is None:
-            row = _Row(new, cookie)
-        self._of[cookie] = row
-        return row
-
-    def end(self, row: _Row) -> None:
-        """Count the end of an operation in a row, whether it began or not."""
-        row.nested = max(row.nested - 1, 0)
-        if not row.nested and not row.listed:
-            row.listed = True
-            heapq.heappush(self._free, row)
+            nested[row] = max(nested[row] - 1, 0)
+            if not nested[row] and row not in listed:
+                listed.add(row)
+                heapq.heappush(rows, row)
+    return found
