@@ -35,8 +35,9 @@ NOTICED = 0.08
 BATCH = 256
 STREAMED = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 """Sizes of samples to read in batches, until a larger one takes no more memory."""
-SLOW = 0.2
-"""If reading takes more CPU seconds, no larger sample is tried."""
+SLOW = 2.0
+"""If reading takes more CPU seconds, no larger sample is tried: ten times what one takes that shows
+whether memory is bounded, as machines differ."""
 STEEP = 8
 """Growth in bytes of memory per byte of file that buffers cannot explain."""
 THREADS = 4
