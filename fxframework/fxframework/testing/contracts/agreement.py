@@ -76,14 +76,18 @@ def _refuse(wrong: NDArray[np.bool_], fault: str, **shown: Any) -> None:
 
 
 def check_row_offsets(capture: Capture, records: Records) -> None:
-    """Check that the ``offset`` of each row is that of a record, unless it is of details."""
+    """Check that the ``offset`` of each row is that of a record, or in the file for details."""
     begins = [record.offset for record in records]
     for table in _tables(capture):
-        details = table.name in DETAILS or table.schema.parent_table is not None
-        if "offset" in table and not details:
-            offsets = table.array("offset")
-            fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
-            _refuse(~np.isin(offsets, begins), fault, table=table.name, offset=offsets)
+        if "offset" not in table:
+            continue
+        offsets = table.array("offset")
+        if table.name in DETAILS or table.schema.parent_table is not None:
+            wrong = (offsets < 0) | (offsets >= max(capture.source.size, 1))
+        else:
+            wrong = ~np.isin(offsets, begins)
+        fault = "row offset: {table} row {row} says offset {offset}, where no record begins"
+        _refuse(wrong, fault, table=table.name, offset=offsets)
 
 
 def check_record_times(capture: Capture, records: Records) -> None:
