@@ -1,0 +1,620 @@
+"""Meaning: the rows that log records make, from what their arguments say.
+
+Names such as ``pid`` and ``message`` are columns of `logs`, tags are rows of `log_tags`, and all
+other arguments are rows of `args`. A control record names the component of a tag (a manifest), or
+counts logs that were lost. All of this works on columns of many records, in reading order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log import format as wire
+from fx_log import rules
+from fx_log.format import ArgType
+from fx_log.read import tables
+from fx_log.severity import Level, legacy_level
+from fxframework.errors import Rule
+from fxframework.kernels.numbering import Numbering
+from fxframework.model.strings import StringPool
+
+__all__ = ["Arguments", "LogRows", "Logs", "Meaning", "Packets", "Report", "Suffixes"]
+
+I64 = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+DAMAGED_TYPE: Final = 255
+"""The type of an argument that could not be decoded; it has neither name nor value."""
+NO_MEANING: Final = len(tables.WELL_KNOWN)
+"""Codes from here on are of names that mean nothing to logs."""
+FIELD_TYPES: Final[Mapping[int, ArgType]] = {
+    tables.PID: ArgType.UINT64,
+    tables.TID: ArgType.UINT64,
+    tables.MESSAGE: ArgType.STRING,
+    tables.FILE: ArgType.STRING,
+    tables.LINE: ArgType.UINT64,
+    tables.VERBOSITY: ArgType.INT64,
+}
+"""Names that a log has once, each a column of `logs`, with the type that they must have."""
+LOSS_NAMES: Final = (tables.NUM_DROPPED, tables.DROPPED_LOGS)
+WELL_KNOWN_TYPES: Final[Mapping[int, ArgType]] = {
+    **FIELD_TYPES,
+    tables.TAG: ArgType.STRING,
+    **dict.fromkeys(LOSS_NAMES, ArgType.UINT64),
+}
+"""All names that are no rows of `args`."""
+ATTRIBUTION_TYPES: Final[Mapping[int, ArgType]] = {
+    tables.OWN_MONIKER: ArgType.STRING,
+    tables.OWN_URL: ArgType.STRING,
+    tables.OWN_ROLLED_OUT: ArgType.UINT64,
+}
+"""Names of what the archivist appends to the arguments of a log."""
+GIVEN_BITS: Final[Mapping[int, int]] = {
+    tables.MESSAGE: tables.GIVEN_MESSAGE,
+    tables.PID: tables.GIVEN_PID,
+    tables.TID: tables.GIVEN_TID,
+    tables.LINE: tables.GIVEN_LINE,
+}
+"""Bits of the column ``log_given``, by the name that sets them."""
+PACKET_GIVES: Final = tables.GIVEN_MESSAGE | tables.GIVEN_PID | tables.GIVEN_TID
+LEAST_SEVERITY, MOST_SEVERITY = wire.LEGACY_SEVERITIES.start - 1, 255
+"""Severities of packets below and above mean the same as these."""
+
+
+def types_by_name(types: Mapping[int, ArgType]) -> NDArray[np.uint8]:
+    """Return the type that a name must have, by its code; one that no argument has for others."""
+    by_name = np.full(NO_MEANING + 1, DAMAGED_TYPE - 1, np.uint8)
+    by_name[list(types)] = list(types.values())
+    return by_name
+
+
+WELL_KNOWN_TYPE: Final = types_by_name(WELL_KNOWN_TYPES)
+ATTRIBUTION_TYPE: Final = types_by_name(ATTRIBUTION_TYPES)
+IS_WELL_KNOWN: Final = np.isin(np.arange(NO_MEANING + 1), list(WELL_KNOWN_TYPES))
+IS_ATTRIBUTION: Final = np.isin(np.arange(NO_MEANING + 1), list(ATTRIBUTION_TYPES))
+
+
+class Report(Protocol):
+    """Takes the findings by one rule about some records of a block."""
+
+    def __call__(self, rule: Rule, record: I64, offset: I64, value: Any = 0) -> None:
+        """Report findings about records, by their numbers in the block; all of one shape."""
+
+
+# --- What is read of a block ----------------------------------------------------------------------
+
+
+@attrs.frozen
+class Suffixes:
+    """The attribution behind some records of a block; columns have the shape (suffixes,)."""
+
+    record: I64
+    """Number of the record in the block, ascending."""
+    moniker: Codes
+    url: Codes
+    rolled_out: I64
+
+
+@attrs.frozen
+class Logs:
+    """Structured records of a block; columns have the shape (records,)."""
+
+    offset: I64
+    """Byte offset in the file; of a ring, that of the entry."""
+    spot: I64
+    """Byte offset of the record itself."""
+    header: I64
+    """The record's first word."""
+    ts: I64
+    tag: I64
+    """The tag bits; of a ring, the entry's whole tag."""
+    suffixes: Suffixes | None = None
+
+
+@attrs.frozen
+class Arguments:
+    """The arguments of a block's records, in order; columns have the shape (arguments,)."""
+
+    record: I64
+    """Number of the record in the block, ascending."""
+    offset: I64
+    """Byte offset in the file."""
+    type: NDArray[np.uint8]
+    name: Codes
+    value: I64
+    """The integer, the bits of a double, or the code of a string; of a message, its place."""
+    nbytes: I64
+    """Bytes of a message."""
+
+    def where(self, rows: Mask | I64) -> Arguments:
+        """Return some of the arguments."""
+        return Arguments(*(column[rows] for column in attrs.astuple(self, recurse=False)))
+
+
+@attrs.frozen
+class Packets:
+    """Legacy packets of a block; columns have the shape (packets,)."""
+
+    offset: I64
+    ts: I64
+    severity: I64
+    """As on the wire."""
+    pid: I64
+    tid: I64
+    dropped: I64
+    message_start: I64
+    message_length: I64
+    tags: Arguments
+    """Their tags: the columns ``record``, ``offset`` and ``name`` of them count."""
+
+
+# --- What it means --------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class LogRows:
+    """The rows of a block, as columns by name.
+
+    Those of `logs` are named as in ``fx_log.read.tables``, with ``message_start`` and
+    ``message_length`` (bytes of the file) in place of ``message``. ``record`` of `args`,
+    `log_tags` and ``printf`` (the values for the format of a message) is a row of `logs` in the
+    block.
+    """
+
+    logs: dict[str, NDArray[Any]]
+    args: Arguments
+    tags: Arguments
+    printf: Arguments
+
+
+@attrs.frozen
+class Manifests:
+    """The control records of a block that name a component; columns of shape (manifests,)."""
+
+    record: I64
+    tag: I64
+    moniker: Codes
+    url: Codes
+
+
+class Components:
+    """The component that each tag stands for, as manifests name them in the course of a file."""
+
+    def __init__(self) -> None:
+        self.tags = Numbering()
+        self.moniker = np.empty(0, np.int32)
+        self.url = np.empty(0, np.int32)
+        self.reported = np.empty(0, np.bool_)
+        """Whether it was reported that nothing names the tag. All three by number of the tag."""
+
+    def numbers_of(self, tags: I64) -> I64:
+        """Return dense numbers of component tags, and make room for what is known of them."""
+        numbers: I64 = self.tags.enter(tags)
+        missing = int(self.tags.count) - self.moniker.size
+        if missing > 0:
+            room = max(missing, self.moniker.size)
+            nothing = np.full(room, tables.NO_STRING, np.int32)
+            self.moniker = np.concatenate((self.moniker, nothing))
+            self.url = np.concatenate((self.url, nothing))
+            self.reported = np.concatenate((self.reported, np.zeros(room, np.bool_)))
+        return numbers
+
+    def named(self, tags: I64, records: I64, manifests: Manifests) -> tuple[Codes, Codes]:
+        """Return codes of moniker and URL for records with these tags; -1 where nothing names them.
+
+        ``records`` are numbers in the block; ``manifests`` are those of the same block.
+        """
+        number = self.numbers_of(tags)
+        moniker, url = self.moniker[number], self.url[number]
+        if not manifests.record.size:
+            return moniker, url
+        manifest_number = self.numbers_of(manifests.tag)
+        # In the order of (tag, record), the manifest before a record's own pair is the last one
+        # that the record knows; it counts if it is of the same tag.
+        keys = manifest_number << 32 | manifests.record
+        order = np.argsort(keys, kind="stable")
+        last_below = np.searchsorted(keys[order], number << 32 | records) - 1
+        manifest = order[np.maximum(last_below, 0)]
+        is_named = (last_below >= 0) & (manifest_number[manifest] == number)
+        moniker = np.where(is_named, manifests.moniker[manifest], moniker)
+        url = np.where(is_named, manifests.url[manifest], url)
+        last_of_tag = order[last_of_each(manifest_number[order])]
+        self.moniker[manifest_number[last_of_tag]] = manifests.moniker[last_of_tag]
+        self.url[manifest_number[last_of_tag]] = manifests.url[last_of_tag]
+        return moniker, url
+
+    def newly_nameless(self, tags: I64) -> I64:
+        """Return the first row of each of these tags that was not reported before."""
+        numbers = self.numbers_of(tags)
+        rows = np.flatnonzero(~self.reported[numbers])
+        order = np.argsort(numbers[rows], kind="stable")
+        is_first = np.ones(rows.size, np.bool_)
+        is_first[1:] = numbers[rows[order[1:]]] != numbers[rows[order[:-1]]]
+        self.reported[numbers[rows]] = True
+        return np.sort(rows[order[is_first]])
+
+
+class JoinedTags:
+    """The tags of each log as one text, such as "a,b,c".
+
+    A sequence of tags has a number, which follows from that of the sequence without its last tag.
+    """
+
+    def __init__(self, strings: StringPool) -> None:
+        self.strings = strings
+        self.sequences = Numbering()
+        self.code = np.empty(0, np.int32)
+        """Code of the joined text by number of a sequence; -1 where no log had it whole so far."""
+
+    def codes(self, record: I64, tag: Codes, records: int) -> Codes:
+        """Return the code of each of so many records (-1: no tag); ``record`` ascends."""
+        count = np.bincount(record, minlength=records)
+        first = np.cumsum(count) - count
+        joined = np.full(records, tables.NO_STRING, np.int32)
+        tagged = np.flatnonzero(count)
+        joined[tagged] = tag[first[tagged]]  # one tag is its own text
+        several = np.flatnonzero(count > 1)
+        if several.size:
+            joined[several] = self.codes_of_several(first[several], count[several], tag)
+        return joined
+
+    def codes_of_several(self, first: I64, count: I64, tag: Codes) -> Codes:
+        """Return the codes of sequences: ``count`` elements of ``tag`` from ``first`` on."""
+        sequence = np.full(first.size, -1, np.int64)
+        unfinished = np.arange(first.size)
+        position = 0
+        while unfinished.size:
+            pairs = (sequence[unfinished] + 1) << 32 | tag[first[unfinished] + position]
+            sequence[unfinished] = self.sequences.enter(pairs)
+            position += 1
+            unfinished = unfinished[count[unfinished] > position]
+        missing = int(self.sequences.count) - self.code.size
+        if missing > 0:
+            self.code = np.append(self.code, np.full(missing, tables.NO_STRING, np.int32))
+        new = np.flatnonzero(self.code[sequence] < 0)
+        for row in new[np.unique(sequence[new], return_index=True)[1]].tolist():
+            tags = tag[first[row] : first[row] + count[row]].tolist()
+            text = b",".join(map(self.strings.bytes_of, tags))
+            self.code[sequence[row]] = self.strings.intern(text)
+        return self.code[sequence]
+
+
+class Meaning:
+    """Derives the rows of a file's records, block by block.
+
+    ``in_entries`` says that the records are in entries of a ring, whose tags need no manifest;
+    ``era_2022`` and ``with_printf`` are options of the reader.
+    """
+
+    def __init__(
+        self, strings: StringPool, *, in_entries: bool, era_2022: bool, with_printf: bool
+    ) -> None:
+        self.components = Components()
+        self.joined_tags = JoinedTags(strings)
+        self.in_entries = in_entries
+        self.era_2022 = era_2022
+        self.with_printf = with_printf
+        self.last_ts: int | None = None
+        """Time of the last log of the blocks before."""
+
+    # --- Structured records
+
+    def of_records(self, logs: Logs, arguments: Arguments, report: Report) -> LogRows:
+        """Return the rows of a block of structured records."""
+        return Records(self, logs, arguments, report).rows()
+
+    # --- Legacy packets
+
+    def of_packets(self, packets: Packets, report: Report) -> LogRows:
+        """Return the rows of a block of legacy packets."""
+        severity, verbosity = self.severities(packets.severity)
+        count = packets.offset.size
+        nothing = np.broadcast_to(np.int64(0), count)
+        no_text = np.broadcast_to(np.int32(tables.NO_STRING), count)
+        columns: dict[str, NDArray[Any]] = {
+            "offset": packets.offset,
+            "ts": packets.ts,
+            "severity": severity,
+            "pid": packets.pid,
+            "tid": packets.tid,
+            "component": no_text,
+            "log_url": no_text,
+            "log_tag": nothing,
+            "message_start": packets.message_start,
+            "message_length": packets.message_length,
+            "file": no_text,
+            "line": nothing,
+            "dropped": packets.dropped,
+            "log_rolled_out": nothing,
+            "log_verbosity": verbosity,
+            "log_given": np.broadcast_to(np.uint8(PACKET_GIVES), count),
+        }
+        self.complete(columns, packets.tags, np.arange(count), report)
+        no_rows = packets.tags.where(np.zeros(0, np.int64))
+        return LogRows(columns, no_rows, packets.tags, no_rows)
+
+    def severities(self, severity: I64) -> tuple[NDArray[np.uint8], I64]:
+        """Return severity bytes and verbosities of the severities of packets."""
+        numbers = range(LEAST_SEVERITY, MOST_SEVERITY + 1)
+        pairs = [legacy_level(n) if self.era_2022 else (max(n, 0), 0) for n in numbers]
+        levels, verbosities = np.array(pairs, np.int64).T
+        number = np.clip(severity, LEAST_SEVERITY, MOST_SEVERITY) - LEAST_SEVERITY
+        return levels[number].astype(np.uint8), verbosities[number]
+
+    # --- Both
+
+    def complete(
+        self, columns: dict[str, NDArray[Any]], tags: Arguments, record: I64, report: Report
+    ) -> None:
+        """Add the joined tags to the columns of `logs`, and report what the rows say.
+
+        ``record`` has the number in the block of each row's record.
+        """
+        offset, ts = columns["offset"], columns["ts"]
+        columns["tags"] = self.joined_tags.codes(tags.record, tags.name, offset.size)
+        lost = np.where(columns["dropped"] != 0, columns["dropped"], columns["log_rolled_out"])
+        rows = np.flatnonzero(lost)
+        if rows.size:
+            report(rules.LOGS_LOST, record[rows], offset[rows], lost[rows])
+        if not offset.size:
+            return
+        first_ts = ts[0] if self.last_ts is None else np.int64(self.last_ts)
+        earlier_ts = np.concatenate(([first_ts], ts[:-1]))
+        rows = np.flatnonzero(ts < earlier_ts)
+        if rows.size:
+            report(rules.TIME_DECREASES, record[rows], offset[rows], earlier_ts[rows])
+        self.last_ts = int(ts[-1])
+
+
+class Records:
+    """The meaning of the structured records of one block."""
+
+    def __init__(
+        self, meaning: Meaning, logs: Logs, arguments: Arguments, report: Report
+    ) -> None:
+        self.meaning = meaning
+        self.logs = logs
+        self.arguments = arguments
+        self.report = report
+        self.name = np.minimum(arguments.name, NO_MEANING)
+        self.control = (logs.header >> wire.HEADER_TAG.low & wire.CONTROL) != 0
+        counts_losses = self.name == tables.ROLLED_OUT
+        counts_losses &= arguments.type == ArgType.UINT64
+        self.counts_losses = counts_losses & self.control[arguments.record]
+        """Of arguments: the count of a control record that says how many logs were lost."""
+        self.is_log = ~self.control
+        self.is_log[arguments.record[self.counts_losses]] = True
+        """Of records: whether it is a row; manifests are not."""
+
+    def rows(self) -> LogRows:
+        """Return the rows of the block."""
+        arguments = self.arguments
+        appended = self.appended()
+        printf_markers, printf_values = self.printf()
+        well_known = self.well_known()
+        others = ~(well_known | appended | printf_markers | printf_values | self.counts_losses)
+        others &= arguments.type != DAMAGED_TYPE
+        manifests = self.manifests(np.flatnonzero(others & ~self.is_log[arguments.record]))
+        columns = self.columns(np.flatnonzero(well_known))
+        columns["log_given"][arguments.record[printf_markers]] |= tables.IS_PRINTF
+        self.attribute(columns, np.flatnonzero(appended), manifests)
+
+        record = np.flatnonzero(self.is_log)
+        row_of_record = np.cumsum(self.is_log) - 1
+        if record.size < self.is_log.size:
+            columns = {column: values[record] for column, values in columns.items()}
+
+        def rows_of(picked: Mask) -> Arguments:
+            """Return these arguments of logs, with the rows of `logs` that they belong to."""
+            chosen = arguments.where(picked & self.is_log[arguments.record])
+            return attrs.evolve(chosen, record=row_of_record[chosen.record])
+
+        tags = rows_of(well_known & (self.name == tables.TAG))
+        tags = attrs.evolve(tags, name=tags.value.astype(np.int32))
+        self.meaning.complete(columns, tags, record, self.report)
+        return LogRows(columns, rows_of(others), tags, rows_of(printf_values))
+
+    def report_names(self, rule: Rule, rows: I64) -> None:
+        """Report arguments of logs by their names. Those of a manifest need not mean anything."""
+        arguments = self.arguments
+        rows = rows[self.is_log[arguments.record[rows]]]
+        if rows.size:
+            self.report(rule, arguments.record[rows], arguments.offset[rows], arguments.name[rows])
+
+    def appended(self) -> Mask:
+        """Return which arguments are the attribution at the end of their record."""
+        record = self.arguments.record
+        named = IS_ATTRIBUTION[self.name]
+        if not named.any():
+            return named
+        is_typed = ATTRIBUTION_TYPE[self.name] == self.arguments.type
+        # An argument is at the end if as many others lie before it as its record has in all.
+        others_so_far = np.cumsum(~is_typed)
+        others_in_all = others_so_far[last_of_each(record)]
+        number_of_record = np.cumsum(first_of_each(record)) - 1
+        at_the_end = is_typed & (others_so_far == others_in_all[number_of_record])
+        self.report_names(rules.ATTRIBUTION_NOT_LAST, np.flatnonzero(named & ~at_the_end))
+        return at_the_end
+
+    def printf(self) -> tuple[Mask, Mask]:
+        """Return which arguments begin a structured printf of 2022, and which are its values.
+
+        Its values are the first arguments without a name behind it that follow one another.
+        """
+        begins = np.zeros(self.name.size, np.bool_)
+        values = begins.copy()
+        if not self.meaning.with_printf:
+            return begins, values
+        arguments = self.arguments
+        is_marker = (self.name == tables.PRINTF) & (arguments.type == ArgType.UINT64)
+        markers = np.flatnonzero(is_marker & (arguments.value == 0))
+        markers = markers[first_of_each(arguments.record[markers])]
+        begins[markers] = True
+        ends = np.searchsorted(arguments.record, arguments.record[markers], side="right")
+        for marker, end in zip(markers.tolist(), ends.tolist(), strict=True):
+            sound = np.arange(marker + 1, end)
+            sound = sound[arguments.type[sound] != DAMAGED_TYPE]
+            nameless = self.name[sound] == tables.EMPTY
+            first = int(nameless.argmax()) if nameless.any() else sound.size
+            named_behind = np.flatnonzero(~nameless[first:])
+            last = first + int(named_behind[0]) if named_behind.size else sound.size
+            values[sound[first:last]] = True
+        return begins, values
+
+    def well_known(self) -> Mask:
+        """Return which arguments have a well-known name and the type that belongs to it."""
+        arguments = self.arguments
+        fits = WELL_KNOWN_TYPE[self.name] == arguments.type
+        lines = np.flatnonzero(self.name == tables.LINE)
+        too_large = (arguments.value[lines] < 0) | (arguments.value[lines] > tables.LOW32)
+        fits[lines[too_large]] = False
+        others = np.flatnonzero(IS_WELL_KNOWN[self.name] & ~fits)
+        self.report_names(rules.WELL_KNOWN_OF_OTHER_TYPE, others)
+        return fits
+
+    def columns(self, rows: I64) -> dict[str, NDArray[Any]]:
+        """Return columns of `logs` for all records, from the well-known arguments in these rows."""
+        logs, arguments = self.logs, self.arguments
+        count = logs.offset.size
+        name, record, value = self.name[rows], arguments.record[rows], arguments.value[rows]
+        nothing = np.zeros(count, np.int64)
+        given = np.zeros(count, np.uint8)
+        fields = dict.fromkeys(FIELD_TYPES, nothing)
+        fields[tables.FILE] = np.full(count, tables.NO_STRING, np.int64)
+        message_length = nothing
+        for field in FIELD_TYPES:
+            having = np.flatnonzero(name == field)
+            if not having.size:
+                continue
+            is_last = last_of_each(record[having])
+            if not is_last.all():
+                repeated = ~first_of_each(record[having])
+                self.report_names(rules.WELL_KNOWN_TWICE, rows[having[repeated]])
+                having = having[is_last]
+            column = fields[field].copy()
+            column[record[having]] = value[having]
+            fields[field] = column
+            given[record[having]] |= GIVEN_BITS.get(field, 0)
+            if field == tables.MESSAGE:
+                message_length = nothing.copy()
+                message_length[record[having]] = arguments.nbytes[rows[having]]
+            elif field == tables.VERBOSITY and self.meaning.era_2022:
+                given[record[having]] |= tables.HAS_VERBOSITY
+        severity = (logs.header >> wire.HEADER_SEVERITY.low & 0xFF).astype(np.uint8)
+        severity[(given & tables.HAS_VERBOSITY) != 0] = Level.DEBUG
+        return {
+            "offset": logs.offset,
+            "ts": logs.ts,
+            "severity": severity,
+            "pid": fields[tables.PID],
+            "tid": fields[tables.TID],
+            "message_start": fields[tables.MESSAGE],
+            "message_length": message_length,
+            "file": fields[tables.FILE].astype(np.int32),
+            "line": fields[tables.LINE],
+            "dropped": self.last_loss(np.isin(name, LOSS_NAMES) & (value != 0), rows),
+            "log_tag": logs.tag,
+            "log_verbosity": fields[tables.VERBOSITY],
+            "log_given": given,
+        }
+
+    def last_loss(self, picked: Mask, rows: I64) -> I64:
+        """Return the last of the picked values of each record; 0 for records without."""
+        losses = np.zeros(self.logs.offset.size, np.int64)
+        chosen = rows[picked]
+        chosen = chosen[last_of_each(self.arguments.record[chosen])]
+        losses[self.arguments.record[chosen]] = self.arguments.value[chosen]
+        return losses
+
+    def manifests(self, rows: I64) -> Manifests:
+        """Return the manifests of the block; ``rows`` are the arguments of control records."""
+        arguments, logs = self.arguments, self.logs
+        controls = np.flatnonzero(~self.is_log)
+        moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
+        url = moniker.copy()
+        texts = rows[arguments.type[rows] == ArgType.STRING]
+        for column, name in ((moniker, tables.MONIKER), (url, tables.URL)):
+            named = texts[self.name[texts] == name]
+            named = named[last_of_each(arguments.record[named])]
+            column[arguments.record[named]] = arguments.value[named]
+        is_whole = (moniker[controls] >= 0) & (url[controls] >= 0)
+        partial, whole = controls[~is_whole], controls[is_whole]
+        if partial.size:
+            self.report(rules.MANIFEST_INCOMPLETE, partial, logs.spot[partial])
+        tag = logs.header[whole] >> wire.HEADER_TAG.low & wire.COMPONENT
+        return Manifests(whole, tag, moniker[whole], url[whole])
+
+    def attribute(
+        self, columns: dict[str, NDArray[Any]], appended: I64, manifests: Manifests
+    ) -> None:
+        """Add component, URL and lost logs: of the record, its suffix, or the manifest of its tag.
+
+        ``appended`` are the rows of arguments at the end of records that say so.
+        """
+        logs, arguments = self.logs, self.arguments
+        moniker = np.full(logs.offset.size, tables.NO_STRING, np.int32)
+        url = moniker.copy()
+        rolled_out = np.zeros(logs.offset.size, np.int64)
+        suffixes = logs.suffixes
+        if suffixes is not None:
+            moniker[suffixes.record] = suffixes.moniker
+            url[suffixes.record] = suffixes.url
+            rolled_out[suffixes.record] = suffixes.rolled_out
+        for column, name in (
+            (moniker, tables.OWN_MONIKER),
+            (url, tables.OWN_URL),
+            (rolled_out, tables.OWN_ROLLED_OUT),
+        ):
+            rows = appended[self.name[appended] == name]
+            rows = rows[last_of_each(arguments.record[rows])]
+            column[arguments.record[rows]] = arguments.value[rows]
+        self.look_up(moniker, url, manifests)
+        counting = np.flatnonzero(self.is_log & self.control)
+        losses = self.last_loss(self.counts_losses, np.arange(self.name.size))
+        rolled_out[counting] = losses[counting]
+        columns["component"] = moniker
+        columns["log_url"] = url
+        columns["log_rolled_out"] = rolled_out
+
+    def look_up(self, moniker: Codes, url: Codes, manifests: Manifests) -> None:
+        """Fill in the component that a manifest names, for logs that do not say it themselves."""
+        logs, components = self.logs, self.meaning.components
+        rows = np.flatnonzero(self.is_log & (moniker < 0))
+        tag = logs.tag[rows] & wire.COMPONENT
+        named_moniker, named_url = components.named(tag, rows, manifests)
+        is_nameless = named_moniker < 0
+        by_tag_alone = is_nameless & ~self.control[rows] & (tag != 0) & (not self.in_entries)
+        unknown = by_tag_alone | is_nameless & self.control[rows]
+        named_moniker[unknown] = tables.UNKNOWN
+        named_url[unknown] = tables.EMPTY
+        moniker[rows] = named_moniker
+        url[rows] = np.where(url[rows] < 0, named_url, url[rows])
+        nameless_rows = np.flatnonzero(by_tag_alone)
+        first = nameless_rows[components.newly_nameless(tag[nameless_rows])]
+        if first.size:
+            self.report(rules.TAG_NOT_NAMED, rows[first], logs.offset[rows[first]], tag[first])
+
+    @property
+    def in_entries(self) -> bool:
+        """Whether the records are in entries of a ring."""
+        return self.meaning.in_entries
+
+
+def first_of_each(record: I64) -> Mask:
+    """Return which rows are the first of their record, given each row's record, ascending."""
+    is_first = np.ones(record.size, np.bool_)
+    is_first[1:] = record[1:] != record[:-1]
+    return is_first
+
+
+def last_of_each(record: I64) -> Mask:
+    """Return which rows are the last of their record, given each row's record, ascending."""
+    is_last = np.ones(record.size, np.bool_)
+    is_last[:-1] = record[1:] != record[:-1]
+    return is_last
