@@ -1,7 +1,8 @@
 """Fields: what a record is made of. Each class reads, writes and shows its kind of field.
 
-The functions with small names (``bits``, ``u32``, ``text``, …) are what declarations use; the
-classes behind them carry the same declaration to programs (``programs.py``).
+The functions with small names (``bits``, ``u32``, ``text``, …) are what declarations use. A class
+reads its kind of field of one record (``read``, with a ``Cursor``), and of many at once
+(``read_many``, with a ``Many``); both find the same.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import math
 import operator
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.errors import PluginError
 from fxframework.io.words import Bits as WordBits
@@ -33,6 +37,7 @@ from fxframework.wire.cursor import (
     RefusalError,
     ShortError,
     limits_of,
+    mirror,
     order_of,
 )
 from fxframework.wire.expressions import (
@@ -43,7 +48,11 @@ from fxframework.wire.expressions import (
     expression,
     wrapped,
 )
+from fxframework.wire.known import CODE, LENGTH, START, WORD, WORD_AT, Codes, as_mask
 from fxframework.wire.state import Entry, State, TextTable
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
 
 __all__ = [
     "Bits", "Field", "Float", "Integer", "Mark", "Number", "Octets", "Span", "Text",
@@ -51,6 +60,8 @@ __all__ = [
 
 Values = dict[str, Any]
 Refs = dict[str, int] | None
+DENSE = 4096
+"""Numbers below it are looked up in a table."""
 _F32 = struct.Struct("<f")
 _U32 = struct.Struct("<I")
 
@@ -120,6 +131,11 @@ class Field(Expression):
         leaves = () if self.when is None else self.when.leaves()
         return any(leaf is SIZE or leaf is AT for leaf in leaves)
 
+    @functools.cached_property
+    def uses_place(self) -> bool:
+        """Whether it depends on its place in the record."""
+        return any(leaf is AT for each in self.expressions() for leaf in each.leaves())
+
     @property
     def changes_state(self) -> bool:
         """Whether later records depend on it."""
@@ -156,6 +172,13 @@ class Field(Expression):
         except ShortError as problem:
             number = self.rules.get(problem.number, problem.number)
             raise ShortError(number, problem.needed) from None
+
+    def read_many(self, c: Many) -> None:
+        """Read it of many records; those that it does not fit into are lost (``Many.lose``).
+
+        By default all of them are left to ``read``.
+        """
+        c.hand_over(True)
 
     def missing(self) -> RefusalError:
         """Return the refusal of a record without it, whose other fields say that it has one."""
@@ -214,6 +237,31 @@ class Limited(Field):
         for holds, rule in self.limits:
             if not holds.value(c.known):
                 c.note(rule, c.known[self], None, self)
+
+    def check_limits_of_many(self, c: Many) -> None:
+        """Report the values of many records that are not within the limits."""
+        for holds, rule in self.limits:
+            c.note(rule, c.fails(holds), c.known[self], None, self)
+
+
+class Membership:
+    """Whether numbers are among some, asked of columns."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.numbers = np.array(sorted(map(wrapped, numbers)), np.int64)
+        dense = self.numbers.size and 0 <= self.numbers[0] and self.numbers[-1] < DENSE
+        self.table = np.zeros(int(self.numbers[-1]) + 2, bool) if dense else None
+        if self.table is not None:
+            self.table[self.numbers] = True
+
+    def missing(self, column: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which numbers of a column are not among them."""
+        if self.table is None:
+            return np.isin(column, self.numbers, invert=True)
+        # The last element of the table stands for all numbers beyond it; negative ones are large
+        # without a sign.
+        beyond = np.uint64(self.table.size - 1)
+        return ~self.table.take(np.minimum(column.view(np.uint64), beyond).view(np.int64))
 
 
 class Number(Limited):
@@ -286,6 +334,11 @@ class Number(Limited):
         return {name: number for number, name in reversed(self.values.items())}
 
     @functools.cached_property
+    def membership(self) -> Membership:
+        """The numbers of an enumeration, to be looked up in columns."""
+        return Membership(self.values)
+
+    @functools.cached_property
     def checksums(self) -> list[Checksum]:
         """The checksums in ``equals``."""
         leaves = () if self.equals is None else self.equals.leaves()
@@ -333,6 +386,48 @@ class Number(Limited):
         if c.views is not None:
             meaning = str(shown) if shown is not number else self.unit
             self.view(c, at, number, meaning)
+
+    def take_many(self, c: Many) -> NDArray[np.int64]:
+        """Read the numbers of many records."""
+        raise NotImplementedError
+
+    def read_many(self, c: Many) -> None:
+        """Read the numbers and check them; what they set, a plan (``wire.plans``) says."""
+        begin = c.at() if self.checksums or self.uses_place else None
+        numbers = self.take_many(c)
+        c.known[self] = numbers
+        first = c.layout.word_of.get(self)
+        for checksum in self.checksums:
+            assert begin is not None  # noqa: S101 (set above)
+            c.known[checksum] = c.checksums(checksum.of, begin)
+        if self.closed:
+            c.lose(self.membership.missing(numbers))
+        if self.equals is not None and self not in c.layout.measured:
+            if begin is not None:
+                c.known[AT] = (begin if first is None else c.known[first, WORD_AT]) - c.start
+            self.check_many(c)
+        if self.values and not self.closed:
+            c.note(106, self.membership.missing(numbers), numbers, None, self)
+        if self in c.layout.reserved_fields:
+            there = np.flatnonzero(numbers)
+            if there.size:
+                bits = numbers if self.nbits == 64 else numbers & (1 << self.nbits) - 1
+                offsets = self.place_of_many(c)
+                c.note(105, there, bits, offsets, self)
+        if self.limits:
+            self.check_limits_of_many(c)
+        if self.refers is not None:
+            c.refer(self, self.refers, numbers, unsigned=not self.signed)
+
+    def place_of_many(self, c: Many) -> NDArray[np.int64]:
+        """Return the places of numbers that were just read."""
+        return c.at() - self.nbits // 8
+
+    def check_many(self, c: Many) -> None:
+        """Report the numbers of many records that are not what they must be equal to."""
+        assert self.equals is not None  # noqa: S101 (asked only then)
+        numbers = c.known[self]
+        c.note(106, as_mask(self.equals.column(c) != numbers, numbers.size), numbers, None, self)
 
     def check(self, c: Cursor) -> None:
         """Report a number that is not what it must be equal to."""
@@ -479,6 +574,41 @@ class Bits(Number):
             number -= 1 << self.nbits
         return number
 
+    def take_many(self, c: Many) -> NDArray[np.int64]:
+        """Read the bits of many records, from the word that their first bits read."""
+        first = c.layout.word_of[self]
+        if self in c.layout.words:
+            nbytes, reserved = c.layout.words[self]
+            places = c.take(nbytes)
+            word = c.reading.numbers.integers(places, nbytes, big=c.big)
+            c.known[self, WORD], c.known[self, WORD_AT] = word, places
+            self._check_reserved(c, word, nbytes, reserved)
+        word = c.known[first, WORD]
+        if self.nbits == 64:
+            return word
+        shift = self.shift(c.layout.words[first][0], c.reading.mirrored)
+        numbers = (word >> shift if shift else word) & (1 << self.nbits) - 1
+        if self.signed:
+            sign = 1 << self.nbits - 1
+            numbers = (numbers ^ sign) - sign
+        return numbers
+
+    def _check_reserved(
+        self, c: Many, word: NDArray[np.int64], nbytes: int, reserved: int
+    ) -> None:
+        """Report bits of words that no field names and that are set."""
+        if not reserved:
+            return
+        stray = word & wrapped(mirror(reserved, nbytes) if c.reading.mirrored else reserved)
+        there = np.flatnonzero(stray)
+        if there.size:
+            c.note(105, there, stray, c.known[self, WORD_AT])
+
+    def place_of_many(self, c: Many) -> NDArray[np.int64]:
+        """Return the places of the words that the bits are in."""
+        places: NDArray[np.int64] = c.known[c.layout.word_of[self], WORD_AT]
+        return places
+
     def view(self, c: Cursor, at: int, number: int, meaning: str) -> None:
         """Show the bits for `fxf explain`."""
         del at
@@ -503,6 +633,10 @@ class Integer(Number):
         """Read the integer."""
         return c.number(self.nbytes, signed=self.signed)
 
+    def take_many(self, c: Many) -> NDArray[np.int64]:
+        """Read the integers of many records."""
+        return c.integer(self.nbytes, signed=self.signed)
+
 
 class Mark(Integer):
     """A constant that tells the byte order of its record, and of all after it."""
@@ -520,6 +654,11 @@ class Mark(Integer):
             raise ShortError
         values[self.name] = self.names[int(c.big)]
         c.stretch(self.name, at, values[self.name])
+
+    def read_many(self, c: Many) -> None:
+        """Read the marks of many records, in the order that the framing found."""
+        c.known[self] = self.take_many(c)
+        c.lose(c.known[self] != wrapped(self.number))
 
     def parse(self, form: JsonFields) -> Any:
         """Return the name of the order."""
@@ -572,6 +711,11 @@ class Float(Limited):
         self.check_limits(c)
         values[self.name] = number
         c.stretch(self.name, at, f"{number} {self.unit}".rstrip())
+
+    def read_many(self, c: Many) -> None:
+        """Read the bits of the numbers of many records."""
+        c.known[self] = c.integer(self.nbytes)
+        self.check_limits_of_many(c)
 
     def octets(self, given: Any, big: bool) -> bytes:
         """Return the bytes of a value. Raises RefusalError if 4 bytes cannot hold it exactly."""
@@ -724,6 +868,37 @@ class Span(Field):
         c.stretch(self.name, at, self.meaning(values[self.name]))
         c.align(self.aligned, self)
 
+    def read_many(self, c: Many) -> None:
+        """Find the bytes of many records: their places, and lengths without padding."""
+        starts, lengths = self.take_of_many(c)
+        c.known[self, START], c.known[self, LENGTH] = starts, lengths
+        self.seen_of_many(c, starts, lengths)
+        c.align(self.aligned, self)
+
+    def take_of_many(self, c: Many) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of the bytes, and their lengths without terminator and padding."""
+        at = c.at()
+        if self.until:
+            room = np.maximum(c.limit - at, 0)
+            ends = c.found(at, room, self.until[0])
+            c.lose(ends < 0)
+            starts, lengths = at, np.where(ends < 0, 0, ends - at)
+            c.go_to(np.where(ends < 0, at, ends + 1))
+        elif self.fixed is not None and self.fixed <= c.assured:
+            starts, lengths = c.take(self.fixed), np.full(at.size, self.fixed)
+        else:
+            starts, lengths = c.stretch(
+                c.limit - at if self.nbytes is None else self.nbytes.column(c)
+            )
+        if self.pad:
+            lengths = c.trimmed(starts, lengths, self.pad[0])
+        return starts, lengths
+
+    def seen_of_many(
+        self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
+        """Look at the bytes that were read of many records."""
+
     def seen(self, c: Cursor, at: int, data: bytes) -> Any:
         """Return the value of bytes that were read."""
         del c, at
@@ -817,6 +992,51 @@ class Text(Span):
             index = self.defines.index.value(c.known)
             c.effects.append(("define", self.defines.table, index, text, at, len(data)))
         return text
+
+    def read_many(self, c: Many) -> None:
+        """Read the texts of many records, or look them up."""
+        if self.entry is None:
+            super().read_many(c)
+            return
+        indexes = c.full(self.entry.index.column(c))
+        c.known[self, CODE] = Codes(indexes.size)
+        left = np.ones(indexes.size, bool)
+        if self.inline:
+            left = indexes & self.inline == 0
+            self.read_inline(c, np.flatnonzero(~left), indexes)
+        if self.empty is not None:
+            is_empty = left & (indexes == self.empty)
+            c.known[self, CODE].add(is_empty, np.zeros(int(is_empty.sum()), np.int32))
+            left &= ~is_empty
+        if self.entry.table.closed:
+            c.lose(left)
+        else:
+            index = self.entry.index
+            unsigned = isinstance(index, Number) and not index.signed
+            c.refer(self, self.entry.table, indexes, np.flatnonzero(left), unsigned=unsigned)
+
+    def read_inline(self, c: Many, there: NDArray[np.int64], indexes: NDArray[np.int64]) -> None:
+        """Read the texts that are in the records themselves."""
+        if not there.size:
+            return
+        part = c.some(there)
+        starts, lengths = part.stretch(indexes[there] & self.inline - 1)
+        self.seen_of_many(part, starts, lengths)
+        part.known[self, CODE] = Codes(there.size)
+        part.known[self, CODE].add(slice(None), part.enter(starts, lengths))
+        part.align(self.aligned, self)
+        c.put_back(part, there)
+
+    def seen_of_many(
+        self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
+        """Report texts that are not UTF-8, and define them in a table."""
+        strange = c.not_utf8(starts, lengths)
+        if strange.size:
+            c.note(107, strange, starts if self.rules else 0, starts, self if self.rules else None)
+        if self.defines is not None:
+            indexes = c.full(self.defines.index.column(c))
+            c.enter(starts, lengths, self.defines.table, indexes)
 
     def index_to_write(self, text: Any, state: State | None, refs: Refs) -> int:
         """Return the number that refers to the text: declared before, or that of an inline one."""

@@ -11,7 +11,7 @@ import functools
 import re
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import attrs
 
@@ -44,6 +44,9 @@ from fxframework.wire.read_sources import Step, part_reader, reader_of, strides_
 from fxframework.wire.sources import UNUSUAL, UnfitError, shower_of
 from fxframework.wire.state import State
 from fxframework.wire.write_sources import writer_of
+
+if TYPE_CHECKING:
+    from fxframework.wire.many import Many
 
 __all__ = ["OTHER", "Layout", "Part", "Record"]
 
@@ -415,6 +418,30 @@ class Layout:
             c.sets[register] = value.value(c.known)
         c.effects += [("clear", table) for table in self.clears]
         return values
+
+    def read_many(self, c: Many) -> None:
+        """Read all fields of many records, each up to its limit.
+
+        What registers and tables become of it, a plan (``wire.plans``) says.
+        """
+        c.limit = c.limit - self.tail if self.tail else c.limit
+        enough = c.limit - c.start >= self.least - self.tail
+        c.assured = self.least - self.tail if enough.all() else 0
+        in_tail = False
+        for number, field in enumerate(self.fields):
+            if c.index is None:
+                c.top = number
+            if field.tail and not in_tail:
+                c.pad_to(c.limit)
+                c.limit = c.limit + self.tail
+                in_tail = True
+            c.read_field(field)
+        if self.measured:
+            claimed = c.known[SIZE]
+            c.known[SIZE] = c.at() - c.start
+            for number_field in self.measured:
+                number_field.check_many(c)  # type: ignore[attr-defined]
+            c.known[SIZE] = claimed
 
     def read_part(self, c: Cursor) -> Any:
         """Read an item of this family; one that does not fit is that of its ``recover``."""

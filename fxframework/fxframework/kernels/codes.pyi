@@ -1,0 +1,9 @@
+from numpy.typing import NDArray
+
+import numpy as np
+
+from fxframework.kernels.pools import Pool
+
+def codes_of(
+    pool: Pool, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.int32]: ...
