@@ -1019,13 +1019,21 @@ class Text(Span):
         """Read the texts that are in the records themselves."""
         if not there.size:
             return
+        if there.size == indexes.size:
+            self.read_inline_all(c, indexes)
+            return
         part = c.some(there)
-        starts, lengths = part.stretch(indexes[there] & self.inline - 1)
-        self.seen_of_many(part, starts, lengths)
         part.known[self, CODE] = Codes(there.size)
-        part.known[self, CODE].add(slice(None), part.enter(starts, lengths))
-        part.align(self.aligned, self)
+        self.read_inline_all(part, indexes[there])
         c.put_back(part, there)
+
+    def read_inline_all(self, c: Many, indexes: NDArray[np.int64]) -> None:
+        """Read texts all of which are in the records themselves."""
+        starts, lengths = c.stretch(indexes & self.inline - 1)
+        self.seen_of_many(c, starts, lengths)
+        c.known[self, CODE].add(slice(None), c.enter(starts, lengths))
+        c.known[self, START], c.known[self, LENGTH] = starts, lengths
+        c.align(self.aligned, self)
 
     def seen_of_many(
         self, c: Many, starts: NDArray[np.int64], lengths: NDArray[np.int64]

@@ -15,6 +15,7 @@ from fxframework.kit.json_fields import JsonFields, show_text
 from fxframework.wire.cursor import SIZE, Builder, Cursor, RefusalError, ShortError
 from fxframework.wire.expressions import Expression, expression
 from fxframework.wire.fields import Field, Integer, Text, Values, refusal_of_range
+from fxframework.wire.known import LENGTH, START
 from fxframework.wire.state import State
 
 if TYPE_CHECKING:
@@ -391,6 +392,10 @@ class Texts(Field):
             starts, lengths = part.stretch(np.where(begun, sizes, 0))
             self.text.seen_of_many(part, starts, lengths)
             c.put_back(part, going)
+            texts = part.some(np.flatnonzero(begun))
+            texts.known[self, START], texts.known[self, LENGTH] = starts[begun], lengths[begun]
+            texts.index = np.full(texts.start.size, turn)
+            c.own.lists.setdefault(self, []).append(texts)
             rows = part.rows_at(np.arange(going.size))
             going = going[begun & ~c.own.short[rows] & ~c.own.odd[rows]]
             if not going.size:

@@ -437,11 +437,12 @@ class Layout:
                 in_tail = True
             c.read_field(field)
         if self.measured:
-            claimed = c.known[SIZE]
+            claimed = c.known.pop(SIZE, None)
             c.known[SIZE] = c.at() - c.start
             for number_field in self.measured:
                 number_field.check_many(c)  # type: ignore[attr-defined]
-            c.known[SIZE] = claimed
+            if claimed is not None:
+                c.known[SIZE] = claimed
 
     def read_part(self, c: Cursor) -> Any:
         """Read an item of this family; one that does not fit is that of its ``recover``."""

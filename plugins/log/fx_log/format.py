@@ -82,6 +82,7 @@ def _string(reference: Any) -> Any:
         align=WORD,
         rules={
             104: rules.STRING_TRUNCATED,
+            105: rules.PADDING_NOT_ZERO,
             108: rules.RESERVED_REFERENCE,
             404: rules.STRING_TOO_LONG,
         },

@@ -23,7 +23,10 @@ from fxframework.errors import Rule
 from fxframework.kernels.numbering import Numbering
 from fxframework.model.strings import StringPool
 
-__all__ = ["Arguments", "LogRows", "Logs", "Meaning", "Packets", "Report", "Suffixes"]
+__all__ = [
+    "Arguments", "LogRows", "Logs", "Meaning", "Packets", "Report", "Suffixes",
+    "first_of_each", "is_level",
+]  # fmt: skip
 
 I64 = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -80,6 +83,13 @@ IS_WELL_KNOWN: Final = np.isin(np.arange(NO_MEANING + 1), list(WELL_KNOWN_TYPES)
 IS_ATTRIBUTION: Final = np.isin(np.arange(NO_MEANING + 1), list(ATTRIBUTION_TYPES))
 
 
+def is_level(severity: I64) -> Mask:
+    """Return which severities are one of the six levels."""
+    step = int(Level.DEBUG) - int(Level.TRACE)
+    within = (severity >= Level.TRACE) & (severity <= Level.FATAL)
+    return within & (severity % step == 0)
+
+
 class Report(Protocol):
     """Takes the findings by one rule about some records of a block."""
 
@@ -109,8 +119,8 @@ class Logs:
     """Byte offset in the file; of a ring, that of the entry."""
     spot: I64
     """Byte offset of the record itself."""
-    header: I64
-    """The record's first word."""
+    tag_bits: I64
+    severity: I64
     ts: I64
     tag: I64
     """The tag bits; of a ring, the entry's whole tag."""
@@ -329,7 +339,7 @@ class Meaning:
             "message_start": packets.message_start,
             "message_length": packets.message_length,
             "file": no_text,
-            "line": nothing,
+            "line": nothing.astype(np.uint32),
             "dropped": packets.dropped,
             "log_rolled_out": nothing,
             "log_verbosity": verbosity,
@@ -383,7 +393,7 @@ class Records:
         self.arguments = arguments
         self.report = report
         self.name = np.minimum(arguments.name, NO_MEANING)
-        self.control = (logs.header >> wire.HEADER_TAG.low & wire.CONTROL) != 0
+        self.control = (logs.tag_bits & wire.CONTROL) != 0
         counts_losses = self.name == tables.ROLLED_OUT
         counts_losses &= arguments.type == ArgType.UINT64
         self.counts_losses = counts_losses & self.control[arguments.record]
@@ -506,7 +516,7 @@ class Records:
                 message_length[record[having]] = arguments.nbytes[rows[having]]
             elif field == tables.VERBOSITY and self.meaning.era_2022:
                 given[record[having]] |= tables.HAS_VERBOSITY
-        severity = (logs.header >> wire.HEADER_SEVERITY.low & 0xFF).astype(np.uint8)
+        severity = logs.severity.astype(np.uint8)
         severity[(given & tables.HAS_VERBOSITY) != 0] = Level.DEBUG
         return {
             "offset": logs.offset,
@@ -517,7 +527,7 @@ class Records:
             "message_start": fields[tables.MESSAGE],
             "message_length": message_length,
             "file": fields[tables.FILE].astype(np.int32),
-            "line": fields[tables.LINE],
+            "line": fields[tables.LINE].astype(np.uint32),
             "dropped": self.last_loss(np.isin(name, LOSS_NAMES) & (value != 0), rows),
             "log_tag": logs.tag,
             "log_verbosity": fields[tables.VERBOSITY],
@@ -547,7 +557,7 @@ class Records:
         partial, whole = controls[~is_whole], controls[is_whole]
         if partial.size:
             self.report(rules.MANIFEST_INCOMPLETE, partial, logs.spot[partial])
-        tag = logs.header[whole] >> wire.HEADER_TAG.low & wire.COMPONENT
+        tag = logs.tag_bits[whole] & wire.COMPONENT
         return Manifests(whole, tag, moniker[whole], url[whole])
 
     def attribute(

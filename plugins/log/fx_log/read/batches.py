@@ -1,4 +1,4 @@
-"""Batches: the columns of a batch of rows of each table, made of raw rows (``rows.py``)."""
+"""Batches: the columns of a batch of rows of each table, made of those of a chunk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_log.format import ArgType
+from fx_log.meaning import Arguments
 from fx_log.read.first_pass import Chunk
 from fx_log.read.tables import (
     GIVEN_LINE,
@@ -16,9 +17,6 @@ from fx_log.read.tables import (
     GIVEN_PID,
     GIVEN_TID,
     IS_PRINTF,
-    RARE_DROPPED,
-    RARE_ROLLED_OUT,
-    RARE_VERBOSITY,
     WELL_KNOWN,
 )
 from fx_log.severity import LEVELS, Level
@@ -40,21 +38,11 @@ _TEXTS = 0xFFFF & ~_INTEGERS & ~(1 << ArgType.DOUBLE | 1 << ArgType.NULL)
 
 
 def _logs(chunk: Chunk) -> tuple[int, Columns]:
-    logs = chunk.logs
-    rows = int(logs["ns"].size)
-
-    def rare(column: int) -> I64:
-        picked = chunk.rare["column"] == column
-        if not picked.any():
-            return np.broadcast_to(np.int64(0), rows)
-        values = np.zeros(rows, np.int64)
-        values[chunk.rare["row"][picked] - chunk.first["logs"]] = chunk.rare["value"][picked]
-        return values
-
-    return rows, {
+    logs = chunk.rows.logs
+    return int(logs["ts"].size), {
         "offset": logs["offset"],
-        "ts": logs["ns"],
-        "ticks": logs["ns"].view(np.uint64),
+        "ts": logs["ts"],
+        "ticks": logs["ts"].view(np.uint64),
         "severity": logs["severity"],
         "severity_name": lambda: _LEVEL_CODES[logs["severity"]],
         "pid": logs["pid"].view(np.uint64),
@@ -64,27 +52,27 @@ def _logs(chunk: Chunk) -> tuple[int, Columns]:
         "message": lambda: _messages(chunk),
         "file": logs["file"],
         "line": logs["line"],
-        "dropped": lambda: rare(RARE_DROPPED).view(np.uint64),
-        "log_url": logs["url"],
-        "log_tag": logs["tag"].view(np.uint64),
-        "log_rolled_out": lambda: rare(RARE_ROLLED_OUT).view(np.uint64),
-        "log_verbosity": lambda: rare(RARE_VERBOSITY),
-        "log_given": lambda: logs["given"] & np.uint8(_SHOWN),
+        "dropped": logs["dropped"].view(np.uint64),
+        "log_url": logs["log_url"],
+        "log_tag": logs["log_tag"].view(np.uint64),
+        "log_rolled_out": logs["log_rolled_out"].view(np.uint64),
+        "log_verbosity": logs["log_verbosity"],
+        "log_given": lambda: logs["log_given"] & np.uint8(_SHOWN),
     }
 
 
 def _messages(chunk: Chunk) -> TextColumn:
     """Return the messages, with structured printfs rendered."""
-    logs = chunk.logs
-    plain = TextColumn.gather(chunk.data, logs["start"], logs["length"])
-    rows = np.flatnonzero(logs["given"] & (IS_PRINTF | GIVEN_MESSAGE) == _RENDERED)
+    logs = chunk.rows.logs
+    plain = TextColumn.gather(chunk.data, logs["message_start"], logs["message_length"])
+    rows = np.flatnonzero(logs["log_given"] & (IS_PRINTF | GIVEN_MESSAGE) == _RENDERED)
     if not rows.size:
         return plain
     from fx_log.read.entries import render_printf
 
-    values = chunk.positional
-    first = np.searchsorted(values["parent"], rows + chunk.first["logs"])
-    last = np.searchsorted(values["parent"], rows + chunk.first["logs"], side="right")
+    values = chunk.rows.printf
+    first = np.searchsorted(values.record, rows)
+    last = np.searchsorted(values.record, rows, side="right")
     rendered = TextColumn.of(
         render_printf(
             plain.bytes_of(row), [_value(chunk.pool, values, at) for at in range(*bounds)]
@@ -97,9 +85,9 @@ def _messages(chunk: Chunk) -> TextColumn:
     return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
 
 
-def _value(pool: StringPool, values: Mapping[str, NDArray[Any]], at: int) -> Any:
+def _value(pool: StringPool, values: Arguments, at: int) -> Any:
     """Return the value of a positional argument."""
-    kind, value = int(values["type"][at]), int(values["value"][at])
+    kind, value = int(values.type[at]), int(values.value[at])
     if kind == ArgType.NULL:
         return None
     if kind == ArgType.INT64:
@@ -107,31 +95,32 @@ def _value(pool: StringPool, values: Mapping[str, NDArray[Any]], at: int) -> Any
     if kind == ArgType.UINT64:
         return value & U64_MAX
     if kind == ArgType.DOUBLE:
-        return float(values["value"][at : at + 1].view(np.float64)[0])
+        return float(values.value[at : at + 1].view(np.float64)[0])
     if kind == ArgType.BOOL:
         return bool(value)
     return pool.bytes_of(value)
 
 
 def _args(chunk: Chunk) -> tuple[int, Columns]:
-    args = chunk.args
-    rows = int(args["type"].size)
+    args = chunk.rows.args
+    rows = int(args.type.size)
+    seen = int(np.bitwise_or.reduce(1 << np.flatnonzero(np.bincount(args.type, minlength=1))))
     return rows, {
-        "offset": args["offset"],
+        "offset": args.offset,
         "table": np.broadcast_to(np.uint8(TABLE_CODES["logs"]), rows),
-        "parent": args["parent"],
-        "name": args["name"],
-        "type": args["type"],
-        **value_columns(args["type"], args["value"], chunk.types_seen, _TEXTS, _INTEGERS),
+        "parent": args.record + chunk.first["logs"],
+        "name": args.name,
+        "type": args.type,
+        **value_columns(args.type, args.value, seen, _TEXTS, _INTEGERS),
     }
 
 
 def _log_tags(chunk: Chunk) -> tuple[int, Columns]:
-    tags = chunk.tags
-    return int(tags["name"].size), {
-        "offset": tags["offset"],
-        "parent": tags["parent"],
-        "name": tags["name"],
+    tags = chunk.rows.tags
+    return int(tags.name.size), {
+        "offset": tags.offset,
+        "parent": tags.record + chunk.first["logs"],
+        "name": tags.name,
     }
 
 

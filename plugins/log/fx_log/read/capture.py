@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.read.batches import batch_of
-from fx_log.read.first_pass import Chunk, ScanPass, enter_known, framed, pass_over
+from fx_log.read.first_pass import Chunk, LogPass, enter_known, framed, pass_over
 from fx_log.read.framing import FrameList, Framer, LogFramer, PacketFramer, RingFramer
 from fx_log.read.record_lines import LINES, lines_of
 from fx_log.read.ring import Ring
@@ -37,14 +37,13 @@ __all__ = [
 AnyFramer = LogFramer | RingFramer | PacketFramer
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-CHUNK_ROWS = 1 << 14
 FRAMES = 1 << 12
 """Records framed at a time without decoding them."""
 LISTED = 1000
 """Most components and tags in a summary."""
 
 
-class LogCapture(ScannedCapture[ScanPass, Chunk]):
+class LogCapture(ScannedCapture[LogPass, Chunk]):
     """A capture of structured records."""
 
     format = "log"
@@ -107,7 +106,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
         suffixed = bool(self.request.options.get("suffix"))
         for frames in self._frames():
             whole = len(frames["begins"])
-            if suffixed and not frames["suffixed"][-1]:
+            if suffixed and frames["suffixes"][-1] < 0:
                 whole -= 1
             for frame in np.flatnonzero(frames["tags"][:whole] & wire.CONTROL).tolist():
                 start = int(frames["begins"][frame])
@@ -137,7 +136,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
 
     # --- The pass over the whole file -------------------------------------------------------------
 
-    def _run_pass(self, *, whole: bool) -> ScanPass:
+    def _run_pass(self, *, whole: bool) -> LogPass:
         scanned = self._scan_pass()
         if whole:
             scanned.keep(self._release)
@@ -146,10 +145,10 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
                 pass
         return scanned
 
-    def _parts(self, passed: ScanPass) -> Iterator[Chunk]:  # noqa: ARG002 (the interface of FirstPass)
+    def _parts(self, passed: LogPass) -> Iterator[Chunk]:  # noqa: ARG002 (the interface of FirstPass)
         return self._chunks(self._scan_pass())
 
-    def _scan_pass(self) -> ScanPass:
+    def _scan_pass(self) -> LogPass:
         """Return a pass from the beginning of the file, with the capture's string pool."""
         limits, options = self.request.limits, self.request.options
         self._last = pass_over(self.format, self.source.data, self.strings, limits, options)
@@ -158,9 +157,9 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
     def _release(self, start: int, stop: int) -> None:
         self.source.passed(start, stop)
 
-    def _chunks(self, scanned: ScanPass) -> Iterator[Chunk]:
+    def _chunks(self, scanned: LogPass) -> Iterator[Chunk]:
         released = 0
-        for chunk in scanned.chunks(CHUNK_ROWS):
+        for chunk in scanned.chunks():
             yield chunk
             self._release(released, scanned.position)
             released = scanned.position
@@ -168,15 +167,15 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
     def _value(self, note: Note) -> object:
         return self._last.shown(note.rule, note.value)
 
-    def _batch(self, name: str, passed: ScanPass, part: Chunk) -> Batch:  # noqa: ARG002
+    def _batch(self, name: str, passed: LogPass, part: Chunk) -> Batch:  # noqa: ARG002
         return batch_of(name, part)
 
-    def _facts(self, passed: ScanPass) -> dict[str, Any]:
+    def _facts(self, passed: LogPass) -> dict[str, Any]:
         totals = passed.totals
         clock = self.request.options.get("clock")
         offset = self.utc_offset_ns
-        components = self._most(np.asarray(totals.by_component), "component")
-        tags = self._most(np.asarray(totals.by_tag), "tag")
+        components = self._most(totals.by_component, "component")
+        tags = self._most(totals.by_tag, "tag")
         return {
             "clock": f"{clock} (stated)" if clock else self._unstated_clock,
             "utc_offset": "not known" if offset is None else offset,
@@ -185,7 +184,7 @@ class LogCapture(ScannedCapture[ScanPass, Chunk]):
             "tags": tags,
             "dropped": totals.dropped,
             "rolled_out": totals.rolled_out,
-            "out_of_order": int(passed.framer.notes.count(rules.TIME_DECREASES)),
+            "out_of_order": int(passed.findings.totals[int(rules.TIME_DECREASES)]),
         }
 
     _unstated_clock = "not stated: boot today, monotonic in older captures"
@@ -252,5 +251,5 @@ def frames_of(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
     while frames.run():
         yield {
             name: np.array(np.asarray(getattr(frames, name))[: frames.rows])
-            for name in ("begins", "ends", "starts", "tags", "suffixed")
+            for name in ("begins", "ends", "starts", "tags", "suffixes")
         }

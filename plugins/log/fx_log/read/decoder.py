@@ -16,7 +16,7 @@ import numpy as np
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.format import Attribution, LegacyPacket, LogRecord, RingHeader, StreamHeader
-from fx_log.read.first_pass import ScanPass, enter_known, framed, pass_over, words_of
+from fx_log.read.first_pass import LogPass, enter_known, framed, pass_over, words_of
 from fx_log.read.framing import FRAME, NextFrame, RingFramer
 from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry
 from fx_log.read.ring import Ring
@@ -39,8 +39,6 @@ __all__ = ["LogWalk", "PacketWalk", "RecordDecoder", "RingWalk", "StreamWalk", "
 
 STATE = State()
 """That of all log formats: no record says anything about the fields of others."""
-ROWS = 1 << 12
-"""Most rows of a table in what is scanned at a time."""
 
 # --- Decoder --------------------------------------------------------------------------------------
 
@@ -94,20 +92,19 @@ class RecordDecoder:
 class Findings:
     """The findings of a pass over a file, record by record."""
 
-    def __init__(self, passed: ScanPass) -> None:
+    def __init__(self, passed: LogPass) -> None:
         self.passed = passed
-        self._chunks = passed.chunks(ROWS)
+        self._blocks = passed.blocks()
         self._waiting: deque[list[int]] = deque()
 
     def of(self, index: int) -> list[Found]:
         """Return the findings about a record; those about the ones before are gone."""
         passed = self.passed
-        notes = passed.framer.notes
-        while passed.records <= index and next(self._chunks, None) is not None:
-            pass
-        if notes.used:
-            self._waiting += notes.findings.reshape(-1, FINDING_FIELDS).tolist()
-            notes.used = 0
+        while passed.records <= index:
+            _, findings = next(self._blocks, (None, None))
+            if findings is None:
+                break
+            self._waiting += findings.tolist()
         found = []
         while self._waiting and self._waiting[0][2] <= index:
             number, offset, _, value = self._waiting.popleft()

@@ -1,4 +1,4 @@
-"""The first pass over a file: runs its scan, whole or in chunks, and counts what it finds."""
+"""The first pass over a file: reads its blocks, keeps their rows or not, and counts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from fx_log import rules
 from fx_log.format import KINDS, RING_PAGE, STREAM_HEADER, StreamHeader
+from fx_log.meaning import Arguments, LogRows, Meaning
+from fx_log.read.blocks import BlockReader, LogBlocks, PacketBlocks
 from fx_log.read.framing import LogFramer, PacketFramer, RingFramer
-from fx_log.read.packets import PacketScan
 from fx_log.read.ring import Ring
-from fx_log.read.rows import Totals
-from fx_log.read.scan import LogScan
 from fx_log.read.tables import LEVEL_NAMES, WELL_KNOWN
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
@@ -24,25 +23,19 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import WORD
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.rows import Rows
-from fxframework.kit.scanned import FirstPass, Timeline, sketch
+from fxframework.kit.scanned import FINDING_FIELDS, FirstPass, Timeline, sketch
 from fxframework.model.strings import StringPool
+from fxframework.wire.findings import Findings
 
-__all__ = ["Chunk", "ScanPass", "enter_known", "framed", "pass_over", "words_of"]
+__all__ = ["Chunk", "LogPass", "enter_known", "framed", "pass_over", "words_of"]
 
+I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Columns = dict[str, NDArray[Any]]
 WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
-BEGINNING: Final = 1 << 20
-"""Bytes read before the number of rows of the whole file is estimated."""
-CHUNK: Final = 1 << 23
-"""Bytes of the file after which a chunk ends, whatever its number of rows."""
-ROOM: Final = 64
-"""Initial room of a table, in rows."""
 ENDLESS: Final = (1 << 63) - 1
 LEVEL_OF: Final = np.array(LEVELS, np.uint8)
-NOTHING: Final = memoryview(bytes(8)).cast("q")
 ABOUT_NAMES: Final = (
     rules.WELL_KNOWN_OF_OTHER_TYPE,
     rules.WELL_KNOWN_TWICE,
@@ -53,101 +46,165 @@ ABOUT_NAMES: Final = (
 
 @attrs.frozen
 class Chunk:
-    """Raw rows of consecutive records, by the names of the columns in ``rows.py``."""
+    """Rows of consecutive records."""
 
-    logs: Columns
-    rare: Columns
-    args: Columns
-    tags: Columns
-    positional: Columns
+    rows: LogRows
     data: U8
     """The bytes that contain the messages."""
     pool: StringPool
     first: Mapping[str, int]
     """Number of the chunk's first row, by table."""
-    types_seen: int
-    """The types of arguments so far, a bit each."""
 
 
-class ScanPass(FirstPass[Chunk]):
+@attrs.define
+class Totals:
+    """Counts of the logs of a file, to which those of a block are added."""
+
+    logs: int = 0
+    first_ns: int | None = None
+    final_ns: int | None = None
+    """The earliest and the latest time."""
+    dropped: int = 0
+    rolled_out: int = 0
+    severities: I64 = attrs.field(factory=lambda: np.zeros(256, np.int64))
+    by_component: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    by_tag: I64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    """Numbers of logs by code of a component, and of a tag."""
+    rows: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(TABLES, 0))
+
+    def add(self, rows: LogRows) -> None:
+        """Add the logs of a block."""
+        columns = rows.logs
+        ts = columns["ts"]
+        for name, count in zip(TABLES, counts_of(rows), strict=True):
+            self.rows[name] += count
+        self.logs += ts.size
+        if not ts.size:
+            return
+        earliest, latest = int(ts.min()), int(ts.max())
+        self.first_ns = earliest if self.first_ns is None else min(self.first_ns, earliest)
+        self.final_ns = latest if self.final_ns is None else max(self.final_ns, latest)
+        self.dropped += exact_sum(columns["dropped"])
+        self.rolled_out += exact_sum(columns["log_rolled_out"])
+        self.severities += np.bincount(columns["severity"], minlength=256)
+        component = columns["component"]
+        self.by_component = added(self.by_component, np.bincount(component[component >= 0]))
+        self.by_tag = added(self.by_tag, np.bincount(rows.tags.name))
+
+
+TABLES: Final = ("logs", "args", "log_tags")
+
+
+def counts_of(rows: LogRows) -> tuple[int, int, int]:
+    """Return the rows of each of ``TABLES``."""
+    return rows.logs["ts"].size, rows.args.record.size, rows.tags.record.size
+
+
+def exact_sum(numbers: I64) -> int:
+    """Return the sum of numbers that have no sign, each of which may take all 64 bits."""
+    if not numbers.any():
+        return 0
+    unsigned = numbers.view(np.uint64)
+    low, high = unsigned & np.uint64(0xFFFFFFFF), unsigned >> np.uint64(32)
+    return int(low.sum()) + (int(high.sum()) << 32)
+
+
+def added(counts: I64, more: I64) -> I64:
+    """Return the sums of two arrays of counts, of which one may be longer."""
+    total = np.zeros(max(counts.size, more.size), np.int64)
+    total[: counts.size] = counts
+    total[: more.size] += more
+    return total
+
+
+def joined(blocks: list[LogRows]) -> LogRows:
+    """Return the rows of several blocks as one; the blocks lose theirs, to save memory."""
+    first_log = np.cumsum([0, *(block.logs["ts"].size for block in blocks)])[:-1]
+    logs = {
+        name: concatenated([block.logs.pop(name) for block in blocks]) for name in list(blocks[0].logs)
+    }
+
+    def together(parts: list[Arguments]) -> Arguments:
+        records = [part.record + first for part, first in zip(parts, first_log, strict=True)]
+        return Arguments(
+            np.concatenate(records),
+            *(
+                concatenated([getattr(part, name) for part in parts])
+                for name in ("offset", "type", "name", "value", "nbytes")
+            ),
+        )
+
+    return LogRows(
+        logs,
+        together([block.args for block in blocks]),
+        together([block.tags for block in blocks]),
+        together([block.printf for block in blocks]),
+    )
+
+
+def concatenated(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays as one; those that are one value all through stay so."""
+    values = {part[0] for part in parts if part.size and not any(part.strides)}
+    is_steady = all(not part.size or not any(part.strides) for part in parts)
+    if is_steady and len(values) == 1:
+        return np.broadcast_to(values.pop(), sum(part.size for part in parts))
+    return np.concatenate(parts)
+
+
+class LogPass(FirstPass[Chunk]):
     """Reads a file once from its beginning. ``unit`` is the bytes per position of the framer."""
 
     def __init__(
         self,
-        scan: LogScan | PacketScan,
-        data: U8,
-        pool: StringPool,
+        reader: BlockReader,
+        strings: StringPool,
         unit: int,
-        ring: Ring | None = None,
+        ring: Ring | None,
+        most_listed: int,
     ) -> None:
         self.ring = ring
-        self.scan = scan
-        self.framer = scan.framer
-        self.totals = scan.totals
-        self.data = data
-        self.pool = pool
+        self.reader = reader
+        self.framer = reader.framer
+        self.strings = strings
+        self.totals = Totals()
+        self.findings = Findings(most_listed)
         self._unit = unit
 
     @property
     def position(self) -> int:
         """Bytes that are done with."""
-        return min(self._unit * self.framer.pos, self.data.size)
+        return min(self._unit * int(self.framer.pos), self.reader.data.size)
 
-    def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield the rest of the file in chunks of up to about ``rows`` rows per table."""
-        while not self.scan.done:
-            self.scan.most = rows
-            self.scan.until = self.framer.pos + CHUNK // self._unit
-            self._run()
-            yield self._take(ROOM)
+    def blocks(self) -> Iterator[tuple[LogRows, I64]]:
+        """Yield the rows of each block of the rest of the file, and its findings."""
+        for rows, findings in self.reader.blocks():
+            yield rows, findings
         self.finish()
+        notes = self.framer.notes
+        if notes.used:
+            nothing = self.reader.no_rows()
+            yield nothing, np.array(notes.findings).reshape(-1, FINDING_FIELDS)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the rest of the file in chunks, each a block."""
+        for rows, findings in self.blocks():
+            first = dict(self.totals.rows)
+            self.totals.add(rows)
+            self.findings.add(findings)
+            yield Chunk(rows, self.reader.data, self.strings, first)
 
     def keep(self, release: Callable[[int, int], None]) -> None:
         """Read everything into ``whole``; ``release(start, stop)`` gets the bytes read so far."""
         released = 0
-        until = BEGINNING
-        while not self.scan.done:
-            self.scan.until = until // self._unit
-            self._run()
-            position = self.position
-            if until == BEGINNING and not self.scan.done:
-                self._estimate(position)
-            release(released, position)
-            released = position
-            until = position + WINDOW
-        release(released, self.data.size)
-        self.whole = self._take(ROOM)
-        self.finish()
-
-    def _run(self) -> None:
-        self.scan.run()
-        # The pool outlives the file, so it must not keep a view of it.
-        self.scan.pool.read_from(NOTHING)
-
-    def _estimate(self, position: int) -> None:
-        """Reserve room for a rest that is as dense as the beginning."""
-        scale = 1.05 * self.data.size / max(position, 1)
-        for columns in (self.scan.logs, self.scan.tags, self.scan.args):
-            rows = int(scale * columns.rows)
-            if rows > columns.room:
-                columns.resize(rows)
-
-    def _take(self, room: int) -> Chunk:
-        """Return the rows filled since the last call."""
-        return Chunk(
-            first={name: int(columns.first) for name, columns in self._tables().items()},
-            logs=self.scan.logs.taken(room),
-            rare=self.scan.rare.taken(room),
-            args=self.scan.args.taken(room),
-            tags=self.scan.tags.taken(room),
-            positional=self.scan.positional.taken(room),
-            types_seen=int(self.totals.types_seen),
-            data=self.data,
-            pool=self.pool,
-        )
-
-    def _tables(self) -> dict[str, Rows]:
-        return {"logs": self.scan.logs, "args": self.scan.args, "log_tags": self.scan.tags}
+        blocks = []
+        for chunk in self.chunks():
+            blocks.append(chunk.rows)
+            if self.position - released > WINDOW:
+                release(released, self.position)
+                released = self.position
+        release(released, self.reader.data.size)
+        rows = joined(blocks or [self.reader.no_rows()])
+        self.whole = Chunk(rows, self.reader.data, self.strings, dict.fromkeys(TABLES, 0))
 
     # --- Counts -----------------------------------------------------------------------------------
 
@@ -192,15 +249,15 @@ class ScanPass(FirstPass[Chunk]):
     def shown(self, rule: Rule, value: int) -> object:
         """Return what a finding shows of its value."""
         if rule == rules.NOT_UTF8:
-            return self.pool.bytes_of(value) if value else None
+            return self.strings.bytes_of(value) if value else None
         if rule in ABOUT_NAMES:
-            return self.pool[value]
+            return self.strings[value]
         return value if self.ring is None else self.ring.shown(rule, value)
 
     @property
-    def notes(self) -> tuple[Notes]:
-        """The notes of the scan."""
-        return (self.framer.notes,)
+    def notes(self) -> tuple[Findings]:
+        """The findings of the pass."""
+        return (self.findings,)
 
     @property
     def records(self) -> int:
@@ -216,14 +273,12 @@ class ScanPass(FirstPass[Chunk]):
     @property
     def rows(self) -> dict[str, int]:
         """Number of rows of each table."""
-        return {name: int(table.first + table.rows) for name, table in self._tables().items()}
+        return self.totals.rows
 
     @property
     def range(self) -> tuple[int | None, int | None]:
         """The times of the first and last log, in ns; None without logs."""
-        if not self.totals.logs:
-            return None, None
-        return int(self.totals.first_ns), int(self.totals.final_ns)
+        return self.totals.first_ns, self.totals.final_ns
 
     @property
     def timeline(self) -> Timeline:
@@ -231,15 +286,15 @@ class ScanPass(FirstPass[Chunk]):
         first, last = self.range
         if self.whole is None or first is None or last is None:
             return ()
-        logs = self.whole.logs
+        logs = self.whole.rows.logs
         labels = [(int(level), level.name) for level in reversed(Level)]
-        return sketch(logs["ns"], LEVEL_OF[logs["severity"]], (first, last), labels)
+        return sketch(logs["ts"], LEVEL_OF[logs["severity"]], (first, last), labels)
 
     @property
     def levels(self) -> dict[str, int]:
         """Number of logs by severity name, the most severe first."""
         found: dict[str, int] = {}
-        severities = np.asarray(self.totals.severities)
+        severities = self.totals.severities
         for severity in np.flatnonzero(severities)[::-1].tolist():
             name = LEVELS[severity].name
             found[name] = found.get(name, 0) + int(severities[severity])
@@ -280,28 +335,26 @@ def framed(
 
 def pass_over(
     form: str, data: U8, strings: StringPool, limits: Limits, options: Mapping[str, Any]
-) -> ScanPass:
+) -> LogPass:
     """Return a pass over a file of a format; what is before the first record is in it already."""
-    notes = Notes(RULES.numbers, limits.max_findings)
+    notes = Notes(RULES.numbers, 0)
     framer, line, ring = framed(form, data, limits, options, notes)
-    pool, octets = strings.pool, view(line, np.uint8)
-    totals = Totals(pool.count)
-    era_2022 = options.get("severity_era") == "2022"
+    meaning = Meaning(
+        strings,
+        in_entries=ring is not None,
+        era_2022=options.get("severity_era") == "2022",
+        with_printf=bool(options.get("printf")),
+    )
+    reader: BlockReader
     if isinstance(framer, PacketFramer):
-        packets = PacketScan(framer, octets, pool, notes, totals)
-        packets.configure(era_2022=era_2022)
-        scanned = ScanPass(packets, line, strings, 1)
+        reader = PacketBlocks(framer, line, strings, meaning)
+        scanned = LogPass(reader, strings, 1, None, limits.max_findings)
         if form == "log-legacy-stream" and data.size:
             scanned.stream_header(data[:STREAM_HEADER].tobytes())
         return scanned
-    logs = LogScan(framer, octets, words_of(line), pool, notes, totals)
-    logs.configure(
-        printf=bool(options.get("printf")),
-        limits=bool(options.get("fidl_limits")),
-        era_2022=era_2022,
-        in_entries=ring is not None,
-    )
-    scanned = ScanPass(logs, line, strings, WORD, ring)
+    with_limits = bool(options.get("fidl_limits"))
+    reader = LogBlocks(framer, line, strings, meaning, with_limits=with_limits)
+    scanned = LogPass(reader, strings, WORD, ring, limits.max_findings)
     if ring is not None:
         scanned.ring_header(ring)
     return scanned

@@ -7,15 +7,19 @@ reports damage. Its fields then describe the record it found. Positions are word
 
 from __future__ import annotations
 
+from typing import final
+
 from fx_log import format as wire
 from fx_log import rules
 from fx_log.read import tables
 from fxframework.kernels.annotations import (
     Array,
     Bytes,
+    Column,
     Fallible,
     View,
     flag,
+    i32,
     i64,
     status,
     u8,
@@ -24,8 +28,10 @@ from fxframework.kernels.annotations import (
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Rows
 
 __all__ = [
+    "ArgumentList",
     "ArgumentWalk",
     "FrameList",
     "Framer",
@@ -579,37 +585,99 @@ class FrameList(Kernel):
     """Collects frames without decoding them: byte offsets of their begin and end, and their tags.
 
     ``run`` takes up to ``most`` frames, replacing those of the last call; ``rows`` is their number.
-    ``suffixed`` has 1 for a frame whose attribution is there.
+    It stops earlier behind ``nbytes`` bytes, or where the framer has as many notes. ``done`` is 1
+    at the end of the file.
+    ``starts``, ``sizes`` and ``suffixes`` are in the framer's unit; a suffix is -1 where there is
+    none. ``indexes`` are numbers of records.
     """
 
     framer: Framer
     most: i64
+    nbytes: i64
     rows: i64
+    done: flag
     begins: Array[i64]
     ends: Array[i64]
     tags: Array[i64]
     starts: Array[i64]
-    suffixed: Array[u8]
+    sizes: Array[i64]
+    suffixes: Array[i64]
+    indexes: Array[i64]
 
     def __init__(self, framer: Framer, most: int) -> None:
         self.framer = framer
         self.most = most
+        self.nbytes = tables.LATEST
         self.rows = 0
+        self.done = 0
         self.begins = room(most, "i8")
         self.ends = room(most, "i8")
         self.tags = room(most, "i8")
         self.starts = room(most, "i8")
-        self.suffixed = room(most, "u1")
+        self.sizes = room(most, "i8")
+        self.suffixes = room(most, "i8")
+        self.indexes = room(most, "i8")
 
     def step(self) -> Fallible[i64]:
         """Collect frames. Return their number."""
         rows = 0
-        while rows < self.most and self.framer.advance():
-            self.begins[rows] = self.framer.offset
-            self.ends[rows] = self.framer.end
-            self.tags[rows] = self.framer.tag
-            self.starts[rows] = self.framer.start
-            self.suffixed[rows] = 1 if self.framer.suffix >= 0 else 0
-            rows += 1
+        until = tables.LATEST
+        while (
+            rows < self.most
+            and self.framer.end < until
+            and self.framer.notes.used < self.most
+        ):
+            found = self.framer.next()
+            if found == LAST:
+                self.done = 1
+                break
+            if found == FRAME:
+                self.begins[rows] = self.framer.offset
+                self.ends[rows] = self.framer.end
+                self.tags[rows] = self.framer.tag
+                self.starts[rows] = self.framer.start
+                self.sizes[rows] = self.framer.size
+                self.suffixes[rows] = self.framer.suffix
+                self.indexes[rows] = self.framer.index
+                if rows == 0 and self.nbytes < tables.LATEST - self.framer.end:
+                    until = self.framer.end + self.nbytes
+                rows += 1
         self.rows = rows
         return rows
+
+
+@final
+class ArgumentPlaces(Rows):
+    """Where arguments are: the record of each (its row), its word, and what is wrong with it."""
+
+    record: Column[i64]
+    word: Column[i64]
+    fault: Column[i32]
+
+
+class ArgumentList(Kernel):
+    """Finds the arguments of records, which are words ``starts`` to ``ends``."""
+
+    walk: ArgumentWalk
+    starts: View[i64]
+    ends: View[i64]
+    places: ArgumentPlaces
+
+    def __init__(self, words: memoryview, starts: memoryview, ends: memoryview) -> None:
+        self.walk = ArgumentWalk(words)
+        self.starts = memoryview(starts)
+        self.ends = memoryview(ends)
+        self.places = ArgumentPlaces()
+
+    def step(self) -> Fallible[i64]:
+        """Find all of them. Return their number."""
+        for record in range(len(self.starts)):
+            end = self.ends[record]
+            at = self.starts[record] + wire.MIN_RECORD_WORDS
+            while at < end:
+                row = self.places.add_row()
+                self.places.record[row] = record
+                self.places.word[row] = at
+                at = self.walk.after(at, end)
+                self.places.fault[row] = self.walk.fault
+        return self.places.rows

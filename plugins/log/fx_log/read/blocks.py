@@ -1,0 +1,446 @@
+"""Blocks: the records of a log file as columns, thousands at a time, and what is wrong in them.
+
+A framer (``framing``) finds the records, declarations (``fx_log.format``) say where their fields
+lie, and ``fx_log.meaning`` makes rows of them. Each block has the rows of the tables, and the
+findings about its records in the order of the file.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log import format as wire
+from fx_log import rules
+from fx_log.format import ArgType, Argument, Attribution, LegacyPacket, LogRecord
+from fx_log.meaning import (
+    DAMAGED_TYPE,
+    Arguments,
+    LogRows,
+    Logs,
+    Meaning,
+    Packets,
+    Suffixes,
+    first_of_each,
+    is_level,
+)
+from fx_log.read import tables
+from fx_log.read.framing import ArgumentList, FrameList, Framer, PacketFramer
+from fx_log.rules import RULES
+from fxframework.errors import Rule
+from fxframework.io.words import WORD
+from fxframework.kernels.buffers import view
+from fxframework.kernels.codes import codes_of
+from fxframework.kernels.stretches import not_utf8
+from fxframework.kit.scanned import FINDING_FIELDS
+from fxframework.model.strings import StringPool
+from fxframework.wire.known import LENGTH, START
+from fxframework.wire.known import WORD as HEADER
+from fxframework.wire.many import ClassRows, FileNumbers, Many, Reading
+
+__all__ = ["BlockReader", "LogBlocks", "PacketBlocks"]
+
+I64 = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+ROOM: Final = 1 << 14
+"""Most records of a block: few enough for their columns to stay in the processor's cache."""
+BLOCK_BYTES: Final = 4 << 20
+"""A block ends behind the first record that ends so many bytes after its first one."""
+
+
+def fields_of(layout: Any) -> dict[str, Any]:
+    """Return the fields of a layout by name."""
+    return {field.name: field for field in layout.fields}
+
+
+LOG, ARGUMENT = fields_of(LogRecord.layout), fields_of(Argument.layout)
+SUFFIX, PACKET = fields_of(Attribution.layout), fields_of(LegacyPacket.layout)
+HEAD: Final = tuple(field for name, field in LOG.items() if name != "args")
+"""The fields of a record before its arguments."""
+NUMBERS: Final = tuple(
+    ARGUMENT["value"].kinds[kind]
+    for kind in (ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE, ArgType.BOOL)
+)
+"""The kinds of values that are a number."""
+TEXT: Final = ARGUMENT["value"].kinds[ArgType.STRING]
+OCTETS: Final = ARGUMENT["value"].other
+"""The value of an argument of a type that logs do not have."""
+USED_BITS: Final = np.full(16, wire.AFTER_NAME)
+"""Bits of an argument's header that are not reserved, by type."""
+USED_BITS[ArgType.STRING] = wire.AFTER_VALUE
+USED_BITS[ArgType.BOOL] = wire.AFTER_FLAG
+
+
+class BlockReader(abc.ABC):
+    """Reads the records that a framer finds; classes derived from it know their fields.
+
+    ``data`` (uint8) is what the framer moves over.
+    """
+
+    def __init__(
+        self, framer: Framer, data: NDArray[np.uint8], strings: StringPool, meaning: Meaning
+    ) -> None:
+        self.framer = framer
+        self.numbers = FileNumbers(data)
+        self.data = data
+        self.strings = strings
+        self.meaning = meaning
+        self.frames = FrameList(framer, ROOM)
+        self.frames.nbytes = BLOCK_BYTES
+        self.notes: list[I64] = []
+        """Findings of the block: rule, offset, number of the record, value; of shape (n, 4)."""
+        self.index = np.zeros(0, np.int64)
+        """Number in the file of each record of the block."""
+
+    def blocks(self) -> Iterator[tuple[LogRows, I64]]:
+        """Yield the rows of each block and its findings, of shape (n, 4)."""
+        while not self.frames.done:
+            self.frames.run()
+            notes = self.framer.notes
+            self.notes = [np.array(notes.findings).reshape(-1, FINDING_FIELDS)]
+            notes.used = 0
+            self.index = self.framed("indexes")
+            rows = self.read()
+            findings = np.concatenate(self.notes)
+            order = np.lexsort((self.distance(findings[:, 1]), findings[:, 2]))
+            yield rows, findings[order]
+
+    @abc.abstractmethod
+    def read(self) -> LogRows:
+        """Return the rows of the records that the framer has found."""
+
+    def no_rows(self) -> LogRows:
+        """Return the rows of no records."""
+        self.frames.rows = 0
+        return self.read()
+
+    def framed(self, column: str) -> I64:
+        """Return a column of ``FrameList``, int64 of shape (records,)."""
+        return np.array(np.asarray(getattr(self.frames, column))[: self.frames.rows])
+
+    def report(self, rule: Rule, record: I64, offset: I64, value: Any = 0) -> None:
+        """Report findings about records, by their numbers in the block (``meaning.Report``)."""
+        found = np.empty((record.size, FINDING_FIELDS), np.int64)
+        found[:, 0] = int(rule)
+        found[:, 1] = offset
+        found[:, 2] = self.index[record]
+        found[:, 3] = value
+        self.notes.append(found)
+
+    def distance(self, offset: I64) -> I64:
+        """Return how far offsets in the file are from where reading began."""
+        return offset
+
+    def many(self, layout: Any, starts: I64, limits: I64) -> Many:
+        """Return records of a layout, to be read."""
+        reading = Reading(self.numbers, {}, mirrored=False)
+        own = ClassRows.of(np.arange(starts.size))
+        return Many(reading, layout, own, starts, limits, big=False)
+
+    def enter(self, starts: I64, lengths: I64) -> Codes:
+        """Return the codes of texts of the data, int32 of their shape."""
+        codes: Codes = codes_of(self.strings.pool, self.data, starts, lengths)
+        return codes
+
+    def valid(self, codes: Codes) -> Mask:
+        """Return which strings of the pool are UTF-8."""
+        return self.strings.pool.array("valid")[codes] != 0
+
+
+class LogBlocks(BlockReader):
+    """Reads structured records. With ``with_limits``, what the reference API refuses is reported."""
+
+    def __init__(
+        self,
+        framer: Framer,
+        data: NDArray[np.uint8],
+        strings: StringPool,
+        meaning: Meaning,
+        *,
+        with_limits: bool,
+    ) -> None:
+        super().__init__(framer, data, strings, meaning)
+        self.words = view(data[: data.size // WORD * WORD].view("<i8"), np.int64)
+        self.with_limits = with_limits
+        self.tag_bits_reported = False
+
+    def place(self, byte: I64) -> I64:
+        """Return offsets in the file of bytes of the data, which in a ring may wrap around."""
+        framer = self.framer
+        if not framer.base:
+            return byte
+        from_start = byte // WORD >= framer.wrap
+        return np.where(from_start, byte - framer.capacity, byte) + framer.base
+
+    def distance(self, offset: I64) -> I64:
+        """Return how far offsets in the file are from where reading began."""
+        framer = self.framer
+        return np.where(offset < framer.base, offset + framer.capacity, offset)
+
+    def read(self) -> LogRows:
+        """Return the rows of the records that the framer has found."""
+        starts = self.framed("starts") * WORD
+        records = self.many(LogRecord.layout, starts, starts + self.framed("sizes") * WORD)
+        records.read_fields(HEAD)
+        logs = Logs(
+            offset=self.framed("begins"),
+            spot=self.place(starts),
+            tag_bits=records.known[LOG["tag_bits"]],
+            severity=records.known[LOG["severity"]],
+            ts=records.known[LOG["timestamp"]],
+            tag=self.framed("tags"),
+            suffixes=self.suffixes(),
+        )
+        has_reserved_bits = self.check_headers(logs, records)
+        arguments = BlockArguments(self, records)
+        arguments.check(logs.spot, has_reserved_bits)
+        return self.meaning.of_records(logs, arguments.columns(), self.report)
+
+    def suffixes(self) -> Suffixes | None:
+        """Return the attribution behind records, where suffixes are read."""
+        suffix_word = self.framed("suffixes")
+        record = np.flatnonzero(suffix_word >= 0)
+        if not record.size:
+            return None
+        limits = np.full(record.size, self.data.size)
+        many = self.many(Attribution.layout, suffix_word[record] * WORD, limits)
+        Attribution.layout.read_many(many)
+        moniker, url = (
+            self.enter(many.known[SUFFIX[name], START], many.known[SUFFIX[name], LENGTH])
+            for name in ("moniker", "url")
+        )
+        return Suffixes(record, moniker, url, many.known[SUFFIX["rolled_out"]])
+
+    def check_headers(self, logs: Logs, records: Many) -> Mask:
+        """Report what is odd in headers; return where reserved bits are set."""
+        has_reserved_bits: Mask = records.known[LOG["_reserved"]] != 0
+        header = records.known[HEAD[0], HEADER]
+        for rule, mask, value in (
+            (rules.RESERVED_BITS, has_reserved_bits, header),
+            (rules.SEVERITY_NOT_A_LEVEL, ~is_level(logs.severity), logs.severity),
+        ):
+            record = np.flatnonzero(mask)
+            self.report(rule, record, logs.spot[record], value[record])
+        tagged = np.flatnonzero(logs.tag_bits)[:1]
+        if tagged.size and not self.tag_bits_reported:
+            self.tag_bits_reported = True
+            self.report(rules.TAG_BITS, tagged, logs.spot[tagged], logs.tag_bits[tagged])
+        return has_reserved_bits
+
+
+class BlockArguments:
+    """The arguments of a block's records; columns have the shape (arguments,)."""
+
+    def __init__(self, reader: LogBlocks, records: Many) -> None:
+        self.reader = reader
+        lister = ArgumentList(
+            reader.words, view(records.start // WORD, "i8"), view(records.limit // WORD, "i8")
+        )
+        lister.run()
+        listed = lister.places.filled()
+        self.record: I64 = listed["record"]
+        self.fault: NDArray[np.int32] = listed["fault"]
+        """The number of the rule by which an argument cannot be decoded; 0 for a sound one."""
+        starts = listed["word"] * WORD
+        self.offset = reader.place(starts)
+        self.many = reader.many(Argument.layout, starts, records.limit[self.record])
+        Argument.layout.read_many(self.many)
+        known = self.many.known
+        self.word: I64 = known[ARGUMENT["type"], HEADER]
+        self.type: I64 = known[ARGUMENT["type"]]
+        self.is_sound = self.fault == 0
+        self.name_reference: I64 = known[ARGUMENT["_name_ref"]]
+        self.value_reference: I64 = known[ARGUMENT["_value_ref"]]
+        self.has_name = self.names_fit()
+        self.name = np.zeros(starts.size, np.int32)
+        self.enter(self.name, ARGUMENT["name"], self.has_name & (self.name_reference != 0))
+        is_text = self.is_sound & (self.type == ArgType.STRING)
+        self.is_message = is_text & (self.name == tables.MESSAGE)
+        self.text = np.zeros(starts.size, np.int32)
+        """Codes of values that are texts or bytes, but for messages."""
+        self.enter(self.text, TEXT, is_text & ~self.is_message)
+        self.is_foreign = ~np.isin(self.type, list(ArgType))
+        """Whether the type is one that logs do not have."""
+        if self.is_foreign.any():
+            self.enter(self.text, OCTETS, self.is_foreign & self.is_sound)
+
+    def names_fit(self) -> Mask:
+        """Return which arguments have a name, be it empty, whatever is wrong with their values."""
+        if self.is_sound.all():
+            return self.is_sound
+        many = self.many
+        nbytes = np.where(self.name_reference, self.name_reference & wire.MAX_STRING, 0)
+        name_end = many.start + WORD + (nbytes + WORD - 1) // WORD * WORD
+        is_reserved = (self.name_reference != 0) & (self.name_reference < wire.INLINE)
+        fits: Mask = ~is_reserved & (name_end <= many.limit)
+        return fits
+
+    def enter(self, codes: Codes, field: Any, rows: Mask) -> None:
+        """Put the codes of the texts of a field into their rows."""
+        starts, lengths = self.stretches(field)
+        index = np.flatnonzero(rows & (lengths > 0))
+        codes[index] = self.reader.enter(starts[index], lengths[index])
+
+    def stretches(self, field: Any) -> tuple[I64, I64]:
+        """Return places and lengths of the texts of a field; of other arguments, 0."""
+        known = self.many.known
+        if (field, START) not in known:
+            nothing = np.zeros(self.record.size, np.int64)
+            return nothing, nothing
+        return known[field, START], known[field, LENGTH]
+
+    def columns(self) -> Arguments:
+        """Return the arguments as ``fx_log.meaning`` takes them."""
+        starts, lengths = self.stretches(TEXT)
+        value = self.text.astype(np.int64)
+        for field in NUMBERS:
+            if field in self.many.known:
+                value |= self.many.known[field]  # zero for arguments of other types
+        value[self.is_message] = starts[self.is_message]
+        type_or_damage = np.where(self.is_sound, self.type, DAMAGED_TYPE).astype(np.uint8)
+        name = np.where(self.is_sound, self.name, np.int32(tables.EMPTY))
+        return Arguments(self.record, self.offset, type_or_damage, name, value, lengths)
+
+    # --- What is wrong
+
+    def check(self, spot: I64, has_reserved_bits: Mask) -> None:
+        """Report what is wrong with arguments.
+
+        ``spot`` is the offset of each record; of those with reserved bits no more are reported.
+        """
+        self.check_words(has_reserved_bits)
+        self.check_texts()
+        faulty = np.flatnonzero(self.fault)
+        for number in np.unique(self.fault[faulty]).tolist():
+            rows = faulty[self.fault[faulty] == number]
+            self.report(RULES.numbered(number), rows, self.type)
+        if self.reader.with_limits:
+            self.check_limits(spot)
+
+    def report(self, rule: Rule, rows: Mask | I64, value: Any = None) -> None:
+        """Report a finding about some arguments; ``value`` is a column of all."""
+        index = np.flatnonzero(rows) if rows.dtype == bool else rows
+        if index.size:
+            shown = 0 if value is None else value[index]
+            self.reader.report(rule, self.record[index], self.offset[index], shown)
+
+    def first_in_record(self, rows: I64) -> I64:
+        """Return those rows that are the first of their record."""
+        return rows[first_of_each(self.record[rows])]
+
+    def check_words(self, has_reserved_bits: Mask) -> None:
+        """Report header words that say more, or something else, than the argument has."""
+        # From bit 32 on all bits are reserved, but for a string's reference and a bool's bit.
+        used_bits = USED_BITS[self.type]
+        strange = np.flatnonzero(self.word >> used_bits)
+        strange = strange[~has_reserved_bits[self.record[strange]]]
+        self.report(rules.RESERVED_BITS, self.first_in_record(strange), self.word)
+        self.report(rules.UNKNOWN_TYPE, self.type > ArgType.BOOL, self.type)
+        is_foreign = self.is_foreign & self.is_sound & (self.type < ArgType.BOOL)
+        self.report(rules.TRACE_TYPE, is_foreign, self.type)
+        stated_words = self.many.known[ARGUMENT["_size_words"]]
+        words = (self.many.at() - self.many.start) // WORD
+        differs = self.is_sound & (words != stated_words) & (self.word != 0)
+        self.report(rules.SIZE_DIFFERS, differs, stated_words)
+
+    def check_texts(self) -> None:
+        """Report names and values that are empty, not UTF-8, or followed by more than zeros."""
+        is_null = self.type == ArgType.NULL
+        is_empty_inline = self.name_reference == wire.INLINE
+        self.report(rules.EMPTY_INLINE_STRING, is_empty_inline)
+        self.report(rules.EMPTY_NAME, (is_empty_inline | (self.name_reference == 0)) & ~is_null)
+        self.report(rules.NULL_ARGUMENT, is_null & self.has_name)
+        is_empty_value = self.is_sound & (self.type == ArgType.STRING)
+        is_empty_value &= self.value_reference == wire.INLINE
+        self.report(rules.EMPTY_INLINE_STRING, is_empty_value)
+        padded = [
+            note.rows
+            for note in self.many.reading.notes
+            if note.number == int(rules.PADDING_NOT_ZERO)
+        ]
+        rows = np.sort(np.concatenate([np.zeros(0, np.int64), *padded]))
+        self.report(rules.PADDING_NOT_ZERO, self.first_in_record(rows))
+        for codes, rows in ((self.name, self.has_name), (self.text, ~self.is_foreign)):
+            self.report(rules.NOT_UTF8, rows & ~self.reader.valid(codes), codes)
+        self.check_messages()
+
+    def check_messages(self) -> None:
+        """Report messages that are not UTF-8: of the first of a record, it is another finding."""
+        starts, lengths = self.stretches(TEXT)
+        rows = np.flatnonzero(self.is_message)
+        strange = rows[not_utf8(self.reader.data, starts[rows], lengths[rows])]
+        if strange.size:
+            is_first = np.zeros(self.record.size, np.bool_)
+            named = np.flatnonzero(self.has_name & (self.name == tables.MESSAGE))
+            is_first[self.first_in_record(named)] = True
+            self.report(rules.MESSAGE_NOT_UTF8, strange[is_first[strange]])
+            self.report(rules.NOT_UTF8, strange[~is_first[strange]])
+
+    def check_limits(self, spot: I64) -> None:
+        """Report what the reference API refuses."""
+        nbytes = np.where(self.name_reference, self.name_reference & wire.MAX_STRING, 0)
+        self.report(rules.LONG_NAME, self.is_sound & (nbytes > wire.FIDL_NAME_BYTES), nbytes)
+        counts = np.bincount(self.record, minlength=spot.size)
+        many = np.flatnonzero(counts > wire.FIDL_ARGUMENTS)
+        self.reader.report(rules.MANY_ARGUMENTS, many, spot[many], counts[many])
+
+
+class PacketBlocks(BlockReader):
+    """Reads legacy packets."""
+
+    framer: PacketFramer
+
+    def read(self) -> LogRows:
+        """Return the rows of the packets that the framer has found."""
+        starts, sizes = self.framed("starts"), self.framed("sizes")
+        offset = self.framed("begins")
+        many = self.many(LegacyPacket.layout, starts, starts + sizes)
+        LegacyPacket.layout.read_many(many)
+        known = many.known
+        message_start = known[PACKET["message"], START]
+        message_length = known[PACKET["message"], LENGTH]
+        tags = self.tags(many)
+        packets = Packets(
+            offset=offset,
+            ts=known[PACKET["timestamp"]],
+            severity=known[PACKET["severity"]],
+            pid=known[PACKET["pid"]],
+            tid=known[PACKET["tid"]],
+            dropped=known[PACKET["dropped_logs"]],
+            message_start=message_start,
+            message_length=message_length,
+            tags=tags,
+        )
+        strange = not_utf8(self.data, message_start, message_length)
+        strange[tags.record[~self.valid(tags.name)]] = True
+        trailing = starts + sizes - message_start - message_length - 1
+        for rule, mask, value in (
+            (rules.OVER_A_DATAGRAM, sizes > wire.MAX_PACKET, sizes),
+            (rules.SEVERITY_OF_ERAS, ~is_level(packets.severity), packets.severity),
+            (rules.TRAILING_BYTES, trailing > 0, trailing),
+            (rules.PACKET_NOT_UTF8, strange, np.zeros_like(sizes)),
+        ):
+            record = np.flatnonzero(mask)
+            self.report(rule, record, offset[record], value[record])
+        self.framer.kinds[tables.PACKET] += offset.size
+        return self.meaning.of_packets(packets, self.report)
+
+    def tags(self, packets: Many) -> Arguments:
+        """Return the tags of packets, in the order of the file."""
+        found = packets.own.lists.get(PACKET["tags"], [])
+        nothing = np.zeros(0, np.int64)
+        record = np.concatenate([nothing, *(part.rows for part in found)])
+        starts = np.concatenate([nothing, *(part.known[PACKET["tags"], START] for part in found)])
+        lengths = np.concatenate([nothing, *(part.known[PACKET["tags"], LENGTH] for part in found)])
+        order = np.argsort(starts, kind="stable")
+        record, starts, lengths = record[order], starts[order], lengths[order]
+        name = self.enter(starts, lengths)
+        offset = starts - PACKET["tags"].size.nbytes
+        nowhere = np.broadcast_to(np.int64(0), starts.size)
+        of_type = np.broadcast_to(np.uint8(ArgType.STRING), starts.size)
+        return Arguments(record, offset, of_type, name, nowhere, nowhere)
