@@ -385,9 +385,7 @@ class Meaning:
 class Records:
     """The meaning of the structured records of one block."""
 
-    def __init__(
-        self, meaning: Meaning, logs: Logs, arguments: Arguments, report: Report
-    ) -> None:
+    def __init__(self, meaning: Meaning, logs: Logs, arguments: Arguments, report: Report) -> None:
         self.meaning = meaning
         self.logs = logs
         self.arguments = arguments

@@ -16,16 +16,13 @@ from fx_log.export import text as text_export
 from fx_log.export.lines import VERBOSITY, LineExport
 from fx_log.export.presentation import Forms, Head, Texts, leaf, rust_double, shown_values, walk
 from fx_log.export.text import MONIKER, plain
-from fx_log.sample import sample
 from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import parse_options
-from fxframework.testing.kernels import plain_kernels
 
 from .captures import Arg, Log, export, exporter, hand_made, logs
-from .streams import damaged, log_files
 
 TEXT = exporter("text")
 COLOURS = {"TRACE": 95, "DEBUG": 94, "INFO": None, "WARN": 33, "ERROR": 31, "FATAL": "97;41"}
@@ -185,17 +182,3 @@ def written(data: bytes) -> bytes:
             session.write(capture)
         session.close()
     return sink.data
-
-
-@given(data=log_files() | damaged(log_files()))
-def test_compiled_and_plain_agree(data: bytes) -> None:
-    compiled = written(data)
-    with plain_kernels():
-        assert written(data) == compiled
-
-
-def test_compiled_and_plain_agree_on_typical_logs() -> None:
-    compiled = written(sample(50_000))
-    assert compiled.count(b"\n") == 280
-    with plain_kernels():
-        assert written(sample(50_000)) == compiled

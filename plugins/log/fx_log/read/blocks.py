@@ -153,7 +153,7 @@ class BlockReader(abc.ABC):
 
 
 class LogBlocks(BlockReader):
-    """Reads structured records. With ``with_limits``, what the reference API refuses is reported."""
+    """Reads structured records; ``with_limits`` reports what the reference API refuses."""
 
     def __init__(
         self,

@@ -96,15 +96,15 @@ class Findings:
         self.passed = passed
         self._blocks = passed.blocks()
         self._waiting: deque[list[int]] = deque()
+        self._records = 0
+        """Records whose findings were read."""
 
     def of(self, index: int) -> list[Found]:
         """Return the findings about a record; those about the ones before are gone."""
         passed = self.passed
-        while passed.records <= index:
-            _, findings = next(self._blocks, (None, None))
-            if findings is None:
-                break
-            self._waiting += findings.tolist()
+        while self._records <= index and (block := next(self._blocks, None)) is not None:
+            self._waiting += block[1].tolist()
+            self._records = passed.records
         found = []
         while self._waiting and self._waiting[0][2] <= index:
             number, offset, _, value = self._waiting.popleft()

@@ -120,9 +120,8 @@ def added(counts: I64, more: I64) -> I64:
 def joined(blocks: list[LogRows]) -> LogRows:
     """Return the rows of several blocks as one; the blocks lose theirs, to save memory."""
     first_log = np.cumsum([0, *(block.logs["ts"].size for block in blocks)])[:-1]
-    logs = {
-        name: concatenated([block.logs.pop(name) for block in blocks]) for name in list(blocks[0].logs)
-    }
+    names = list(blocks[0].logs)
+    logs = {name: concatenated([block.logs.pop(name) for block in blocks]) for name in names}
 
     def together(parts: list[Arguments]) -> Arguments:
         records = [part.record + first for part, first in zip(parts, first_log, strict=True)]
@@ -177,8 +176,7 @@ class LogPass(FirstPass[Chunk]):
 
     def blocks(self) -> Iterator[tuple[LogRows, I64]]:
         """Yield the rows of each block of the rest of the file, and its findings."""
-        for rows, findings in self.reader.blocks():
-            yield rows, findings
+        yield from self.reader.blocks()
         self.finish()
         notes = self.framer.notes
         if notes.used:

@@ -22,7 +22,6 @@ from fxframework.kernels.annotations import (
     i32,
     i64,
     status,
-    u8,
     virtual,
 )
 from fxframework.kernels.buffers import full, room
@@ -622,11 +621,7 @@ class FrameList(Kernel):
         """Collect frames. Return their number."""
         rows = 0
         until = tables.LATEST
-        while (
-            rows < self.most
-            and self.framer.end < until
-            and self.framer.notes.used < self.most
-        ):
+        while rows < self.most and self.framer.end < until and self.framer.notes.used < self.most:
             found = self.framer.next()
             if found == LAST:
                 self.done = 1

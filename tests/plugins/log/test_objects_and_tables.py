@@ -1,6 +1,6 @@
-"""The two decoders compared: ``decoder.py`` and ``entries.py`` with the scans, compiled and plain.
+"""Objects and tables compared: ``decoder.py`` and ``entries.py`` with blocks and ``meaning.py``.
 
-They share nothing but layout constants. Whatever the bytes, they count the same records, their
+They share the declarations alone. Whatever the bytes, they count the same records, their
 rows hold the same values, and they find the same faults in the same places.
 """
 
@@ -27,7 +27,6 @@ from fx_log.read.entries import Entry, Meaning
 from fxframework.io.limits import Limits
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.testing.kernels import plain_kernels
 
 from ...bench.shapes.log import shapes
 from .logs import entry, ring, stream
@@ -35,11 +34,11 @@ from .streams import damaged, log_files, packet_files, packets, ring_images
 
 
 class Tools:
-    """The modules under test, of one set: with compiled kernels where there are any, or plain."""
+    """The modules under test."""
 
     def __init__(self) -> None:
         self.capture = importlib.import_module("fx_log.read.capture")
-        self.reading = importlib.import_module("fx_log.read.first_pass")
+        self.blocks = importlib.import_module("fx_log.read.blocks")
         self.lines = importlib.import_module("fx_log.read.record_lines")
         self.walk = importlib.import_module("fx_log.read.decoder").LogWalk
         self.limits = importlib.import_module("fxframework.io.limits").Limits
@@ -59,15 +58,12 @@ class Tools:
         return self.open[format](self.source.open(data), request)
 
 
-TOOLS = {"compiled": Tools()}
-with plain_kernels():
-    TOOLS["plain"] = Tools()
-OPEN = tuple(TOOLS["plain"].open)
+OPEN = tuple(Tools().open)
 
 
-@pytest.fixture(params=TOOLS)
-def tools(request: pytest.FixtureRequest) -> Tools:
-    return TOOLS[request.param]
+@pytest.fixture(scope="module")
+def tools() -> Tools:
+    return Tools()
 
 
 FILES = {
@@ -278,7 +274,7 @@ def test_batches_are_the_table_wherever_they_break(
     octets = data.draw(FILES[format] | damaged(FILES[format]))
     whole, streamed = (tools.opened(format, octets, given) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tools.capture, "CHUNK_ROWS", rows)
+        patch.setattr(tools.blocks, "ROOM", rows)
         patch.setattr(tools.reading, "ROOM", 1)
         patch.setattr(tools.reading, "BEGINNING", 8)
         patch.setattr(tools.reading, "WINDOW", 8)
@@ -298,10 +294,3 @@ def test_agree_on_awkward_shapes(tools: Tools, shape: str) -> None:
     data = shapes()[shape](20_000)
     assert 15_000 < len(data) < 25_000
     agree(tools, "log", data, {})
-
-
-def test_the_sets_of_modules_are_apart() -> None:
-    compiled, plain = TOOLS["compiled"], TOOLS["plain"]
-    for name in ("capture", "reading", "walk", "limits", "source", "request"):
-        assert getattr(compiled, name) is not getattr(plain, name), name
-    assert hasattr(plain.reading.LogScan.step, "__code__")
