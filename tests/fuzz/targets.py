@@ -351,8 +351,8 @@ def log_kernels(data: bytes) -> None:
     strings = StringPool()
     enter_known(strings)
     reading = pass_over(form, octets, strings, BOUND, options)
-    while not reading.scan.done:
-        reading.scan.run()
+    for _ in reading.chunks():
+        pass
 
 
 def log_lines(data: bytes) -> None:

@@ -275,9 +275,6 @@ def test_batches_are_the_table_wherever_they_break(
     whole, streamed = (tools.opened(format, octets, given) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tools.blocks, "ROOM", rows)
-        patch.setattr(tools.reading, "ROOM", 1)
-        patch.setattr(tools.reading, "BEGINNING", 8)
-        patch.setattr(tools.reading, "WINDOW", 8)
         batches = {name: list(streamed.batches(name, rows)) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

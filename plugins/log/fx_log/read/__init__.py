@@ -2,10 +2,9 @@
 
 - Sizes of records are checked in ``framing``, for tables and objects: ``LogFramer.fault``,
   ``LogFramer.attribution`` for suffixes, ``PacketFramer.next`` and ``RingFramer.next``.
-- Strings become codes in ``scan`` (``LogScan.text``, ``name_code``), those of packets in
-  ``packets`` (``PacketScan.tag``), several tags of a log in ``row_scan`` (``RowScan.joined``).
-- Rows are added in ``row_scan`` (``RowScan.row``), of arguments in ``scan`` (``LogScan.key``);
-  ``rows`` has their classes.
+- Fields become columns in ``blocks``, many records at a time: ``LogBlocks.read``,
+  ``PacketBlocks.read``; strings become codes in ``BlockArguments.enter``.
+- What arguments mean, and which rows they make, is in ``fx_log.meaning``.
 - Columns of tables are made of rows in ``batches``; their schemas are in ``tables``.
 - Findings, with their severity, are in ``fx_log.rules``; ``fx_log.severity`` is about the
   severities of logs.
