@@ -165,7 +165,7 @@ class BlockReader:
         self.pause = 1
         self.by_objects = 0
         """Records to be read as objects before the next run."""
-        least = min((least_item(rows) for rows in format.tables if rows.items), default=0)
+        least = min((least_item(rows) for rows in format.tables if rows.items is not None), default=0)
         self.block_bytes = min(BLOCK_BYTES, BLOCK_ITEMS * least) if least else BLOCK_BYTES
 
     def blocks(self) -> Iterator[Block]:
