@@ -2,10 +2,6 @@ from numpy.typing import NDArray
 
 import numpy as np
 
-FULL: int
-AT_END: int
-ASKS: int
-
 class Frames:
     places: NDArray[np.int64]
     sizes: NDArray[np.int64]

@@ -35,7 +35,8 @@ cdef int64_t BEYOND = -(<int64_t>1 << 62)   # a size that no record can have
 cdef int64_t UNKNOWN = -1, CUT = -2, BAD_SIZE = -3, NO_KIND = -4, NO_ORDER = -5, PADDING = -6
 
 # Why ``read`` stopped.
-FULL, AT_END, ASKS = range(3)
+cdef enum:
+    FULL, AT_END, ASKS
 
 
 cdef class Frames:
@@ -89,45 +90,70 @@ cdef class Frames:
         """Fill rows from byte ``at`` on; return how many there are, and why it stopped.
 
         It stops at ``most`` rows, and behind the first row that ends at byte ``end`` or later
-        (FULL), at the end of the data (AT_END), or before a record whose size or damage whose end
-        only the caller can tell (ASKS). ``next`` is the byte behind the last row.
+        (0), at the end of the data (1), or before a record whose size or damage whose end only the
+        caller can tell (2). ``next`` is the byte behind the last row.
         """
-        cdef int64_t rows = 0, entry, limit = min(most, self.place.shape[0])
-        cdef int why = FULL, big
+        cdef int64_t rows = 0, entry, size, kind, limit = min(most, self.place.shape[0])
+        cdef int64_t usual_kind = 0, usual_entry = 0, usual_size = 0
+        cdef int why = FULL, big = self.big
+        # Whether the kind at hand has come before, so that entry and size need not be looked up:
+        # the place of the next record then does not wait for them.
+        cdef bint known = False
+        cdef bint may_repeat = self.numbers[SUB_BYTES] == 0
+        if end > self.total:
+            end = self.total
         with nogil:
             while rows < limit and at < end:
-                if at >= self.total:
-                    why = 1
-                    break
-                big = self.big
-                entry = self.frame(at)
-                if entry >= 0:
-                    if self.found_size == 0:
-                        self.found_size = self.by_prefix(at, entry)
-                        if self.found_size == 0:
-                            self.big = big
-                            why = 2
-                            break
-                else:
-                    self.big = big
-                    if entry != UNKNOWN and entry != PADDING:
-                        if self.growing and entry == CUT:
-                            self.found_size = self.total - at
-                        elif self.asking:
-                            why = 2
-                            break
+                size = 0
+                if known and self.total - at >= self.numbers[HEAD]:
+                    kind = usual_kind
+                    if self.numbers[KIND_BYTES]:
+                        kind = self.part(at, KIND_AT, big)
+                    if kind == usual_kind:
+                        entry = usual_entry
+                        size = usual_size
+                        if self.numbers[SIZE_BYTES]:
+                            size = self.announced(at)
+                            if not self.possible(entry, size):
+                                size = 0
+                        if size > self.total - at:
+                            size = 0
+                if size == 0:
+                    entry = self.frame(at)
+                    size = self.found_size
+                    kind = self.found_kind
+                    if entry >= 0:
+                        if size == 0:
+                            known = False
+                            size = self.by_prefix(at, entry)
+                            if size == 0:
+                                self.big = big
+                                why = ASKS
+                                break
                         else:
-                            self.found_size = self.find(at + 1, at) - at
+                            usual_kind, usual_entry, usual_size = kind, entry, size
+                            known = may_repeat and not (
+                                self.numbers[MARK_BYTES] and kind == self.numbers[MARK_KIND])
+                        big = self.big
+                    else:
+                        self.big = big
+                        if entry != UNKNOWN and entry != PADDING:
+                            if self.growing and entry == CUT:
+                                size = self.total - at
+                            elif self.asking:
+                                why = ASKS
+                                break
+                            else:
+                                size = self.find(at + 1, at) - at
                 self.place[rows] = at
-                self.size[rows] = self.found_size
-                self.kind[rows] = self.found_kind
+                self.size[rows] = size
+                self.kind[rows] = kind
                 self.entry[rows] = <int32_t>entry
-                self.order[rows] = <uint8_t>self.big
+                self.order[rows] = <uint8_t>big
                 rows += 1
-                at += self.found_size
-            else:
-                if at >= self.total:
-                    why = 1
+                at += size
+        if why == FULL and at >= self.total:
+            why = AT_END
         self.next = at
         return rows, why
 

@@ -60,6 +60,8 @@ BLOCK_BYTES = 4 << 20
 """A block ends behind the first record that ends so many bytes from its beginning, or later."""
 BLOCK_ITEMS = 500_000
 """Rows of items that a block may have, unless one record has more."""
+RUN = 1 << 14
+"""Most records of a run: its columns stay in the processor's cache, and in the allocator's hands."""
 LEAST_RUN = 64
 """Records that are read as objects after shorter runs are more and more, up to LONGEST_PAUSE."""
 LONGEST_PAUSE = 1024
@@ -88,7 +90,8 @@ class StateOfRun(State):
 
     def __init__(self, reader: BlockReader, registers: dict[Any, int], *, big: bool) -> None:
         super().__init__(big=big)
-        self.reader = reader
+        # Not the reader itself, which has the walk, which has this.
+        self.registrations, self.strings = reader.registrations, reader.strings
         self.registers = dict(registers)
         self.ordinal = 0
         """The row of the run that it is as of."""
@@ -97,20 +100,20 @@ class StateOfRun(State):
         """Return the text of a number; None if nothing declared it."""
         number = np.array([wrapped(index)])
         ordinal = np.array([self.ordinal])
-        code = int(self.reader.registrations[table].find(number, ordinal)[0])
+        code = int(self.registrations[table].find(number, ordinal)[0])
         if code < 0:
             return None
-        return self.reader.strings.bytes_of(code).decode(errors="surrogateescape")
+        return self.strings.bytes_of(code).decode(errors="surrogateescape")
 
     def define(self, table: TextTable, index: int, text: str, start: int, nbytes: int) -> None:
         """Declare a text."""
         del start, nbytes
-        code = self.reader.strings.intern(text.encode(errors="surrogateescape"))
-        self.reader.registrations[table].define(index, code)
+        code = self.strings.intern(text.encode(errors="surrogateescape"))
+        self.registrations[table].define(index, code)
 
     def clear(self, table: TextTable) -> None:
         """Forget all texts of a table."""
-        self.reader.registrations[table].clear()
+        self.registrations[table].clear()
 
 
 class BlockReader:
@@ -161,11 +164,11 @@ class BlockReader:
         """The bytes before the first record, if they are sound."""
         self.copied = [cls for cls in format.classes if cls.layout.changes_state]
         """Classes of records whose places blocks have."""
-        self.longest_run = ROOM
+        self.longest_run = RUN
         self.pause = 1
         self.by_objects = 0
         """Records to be read as objects before the next run."""
-        least = min((least_item(rows) for rows in format.tables if rows.items), default=0)
+        least = min((least_item(rows) for rows in format.tables if rows.items is not None), default=0)
         self.block_bytes = min(BLOCK_BYTES, BLOCK_ITEMS * least) if least else BLOCK_BYTES
 
     def blocks(self) -> Iterator[Block]:
@@ -206,7 +209,7 @@ class BlockReader:
         run.read()
         run.finish(block)
         if not run.stopped:
-            self.longest_run = min(ROOM, 2 * self.longest_run)
+            self.longest_run = min(RUN, 2 * self.longest_run)
             if run.count >= LEAST_RUN:
                 self.pause = 1
             return
@@ -365,6 +368,10 @@ class Run:
             rows = self.unclaimed.get(entry)
             if rows is None or not rows.size or plan.cls not in classes:
                 continue
+            if classes[0] is plan.cls and plan.cls.layout.when is None:
+                taken.append(rows)
+                del self.unclaimed[entry]
+                continue
             mine = np.ones(rows.size, bool)
             for cls in classes:
                 fits = self._fits(cls, rows)
@@ -408,7 +415,9 @@ class Run:
         """Read the fields of records of a class as columns."""
         layout = plan.cls.layout
         own = ClassRows.of(rows)
-        places, sizes = self.places[rows], self.sizes[rows]
+        places, sizes = self.places, self.sizes
+        if rows.size < self.rows:
+            places, sizes = places[rows], sizes[rows]
         framed = is_framed(layout)
         ends = places + sizes if framed else np.full(rows.size, self.reader.source.size)
         many = Many(self.reading, layout, own, places, ends, big=big)
@@ -416,7 +425,9 @@ class Run:
         layout.read_many(many)
         if framed:
             many.pad_to(many.limit)
-        many.hand_over((many.at() != places + sizes) & ~own.short)
+        elsewhere = many.at() != places + sizes
+        if elsewhere.any():
+            many.hand_over(elsewhere & ~own.short)
         self._enter_columns(many)
         self.read_classes.append((plan, many))
         stops = own.odd & plan.stops
@@ -463,7 +474,7 @@ class Run:
             return
         for plan, many in self.read_classes:
             own = many.own
-            own.sound = ~(own.short | own.odd) & (own.ordinals < count)
+            own.settle(count)
             reader.count(plan.cls.record, int(np.count_nonzero(own.sound)))
         self._enter_texts()
         self._look_up()
@@ -474,6 +485,7 @@ class Run:
         reader._take_rows(block, sources, self.places)
         self._copy(block)
         self._settle()
+        self._let_go()
 
     def _enter_texts(self) -> None:
         """Give all texts their codes, in the order of the file, and define them in tables."""
@@ -536,7 +548,8 @@ class Run:
         for reference in self.reading.references:
             sound = reference.own.sound
             assert sound is not None  # noqa: S101 (set by ``finish``)
-            missing = np.flatnonzero((reference.codes < 0) & sound[reference.rows])
+            missing = np.flatnonzero(reference.codes < 0)
+            missing = missing[sound[reference.rows[missing]]]
             if not missing.size:
                 continue
             numbers, where = np.unique(reference.numbers[missing], return_inverse=True)
@@ -558,6 +571,8 @@ class Run:
             self._note_rows(REASONS.get(entry, SIZE_RULE), rows, values)
         for _, many in self.read_classes:
             own = many.own
+            if own.all_sound:
+                continue
             rows = own.ordinals[own.short & ~own.odd & (own.ordinals < self.count)]
             self.reader.count("damaged", rows.size)
             self._note_rows(SIZE_RULE, rows, self.sizes[rows])
@@ -584,7 +599,11 @@ class Run:
         """Read odd records as objects, in place, and those that the capture watches."""
         reader = self.reader
         odd = [own.ordinals[own.odd] for _, own in self.odd_classes]
-        odd += [many.own.ordinals[many.own.odd] for _, many in self.read_classes]
+        odd += [
+            many.own.ordinals[many.own.odd]
+            for _, many in self.read_classes
+            if not many.own.all_sound
+        ]
         odd_rows = np.concatenate([np.zeros(0, np.int64), *odd])
         odd_rows = odd_rows[odd_rows < self.count]
         watched = self._watched()
@@ -681,12 +700,30 @@ class Run:
         reader.frames.big = int(self.orders[count - 1])
         reader.at = int(self.places[count - 1] + self.sizes[count - 1])
         reader.records += count
+        last = self._last_sound()
+        if last >= 0:
+            reader.sound = int(self.places[last] + self.sizes[last])
+
+    def _last_sound(self) -> int:
+        """Return the last row that is not damaged; -1 if all are."""
         damaged = (self.entries < 0) & (self.entries != UNKNOWN) & (self.entries != PADDING)
+        damaged = damaged[: self.count]
         for _, many in self.read_classes:
-            damaged[many.own.ordinals[many.own.short & ~many.own.odd]] = True
-        sound = np.flatnonzero(~damaged[:count])
-        if sound.size:
-            reader.sound = int(self.places[sound[-1]] + self.sizes[sound[-1]])
+            own = many.own
+            if not own.all_sound:
+                short = own.ordinals[own.short & ~own.odd]
+                damaged[short[short < self.count]] = True
+        if not damaged[-1]:
+            return self.count - 1
+        sound = np.flatnonzero(~damaged)
+        return int(sound[-1]) if sound.size else -1
+
+
+    def _let_go(self) -> None:
+        """Drop what refers to itself, so that the columns of the run are freed at once."""
+        self.reading.forget()
+        for _, many in self.read_classes:
+            many.own.lists.clear()
 
 
 def change_of(effect: Any, many: Many) -> Change:

@@ -181,7 +181,6 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
 
     def __init__(self, capture: DeclaredCapture, *, whole: bool) -> None:
         reader, batches = capture.read_blocks()
-        self._reader = reader
         self._rows = dict.fromkeys(capture.schemas, 0)
         first: int | None = None
         last: int | None = None
@@ -203,22 +202,24 @@ class DeclaredPass(FirstPass[dict[str, tuple[int, Cells]]]):
                 name: (0, growing.taken()) for name, growing in kept.items() if growing.rows
             }
         self._range = first, last
+        # Not the reader itself, which has the capture, which has this.
+        self._findings, self._records, self._kinds = reader.findings, reader.records, reader.kinds
         self.handed = reader.handed
 
     @property
     def notes(self) -> tuple[Any, ...]:
         """The findings."""
-        return (self._reader.findings,)
+        return (self._findings,)
 
     @property
     def records(self) -> int:
         """Number of records."""
-        return self._reader.records
+        return self._records
 
     @property
     def kinds(self) -> dict[str, int]:
         """Number of records by kind."""
-        return self._reader.kinds
+        return self._kinds
 
     @property
     def rows(self) -> dict[str, int]:

@@ -117,12 +117,12 @@ class RowView:
     """
 
     def __init__(
-        self, rows: Rows, records: Many, selected: I64, part: Many | None, after: Mapping[Any, Any]
+        self, rows: Rows, records: Many, selected: Any, part: Many | None, after: Mapping[Any, Any]
     ) -> None:
         self.inside = rows.inside
         self.records = records
         self.selected = selected
-        """The rows of the class."""
+        """The rows of the class: an index, or a slice of all of them."""
         self.part = part
         self.part_rows: I64 | None = None
         self.after = after
@@ -187,7 +187,8 @@ def rows_of_class(
     assert sound is not None  # noqa: S101 (all records of the run are read)
     views: list[tuple[RowView, I64 | None]] = []
     if rows.items is None:
-        views.append((RowView(rows, records, np.flatnonzero(sound), None, after), None))
+        selected = slice(None) if records.own.all_sound else np.flatnonzero(sound)
+        views.append((RowView(rows, records, selected, None, after), None))
     else:
         for part in records.own.lists.get(rows.items, ()):
             own_rows = part.rows if part.rows is not None else np.arange(part.start.size)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["FIELDS", "Findings", "Noted", "in_order"]
 
 I64 = NDArray[np.int64]
-RULES = 1000
-"""Numbers of rules are below it."""
+RULES = 400
+"""Numbers of rules of reading are below it."""
 FIELDS = 4
 """Numbers of a finding: rule, offset, record, value."""
 BEHIND = 1 << 30

@@ -82,6 +82,14 @@ class ClassRows:
     """Of lists that rows are made of, the items, in groups that were read together."""
     sound: Mask | None = None
     """Which of them count, once all is read."""
+    all_sound: bool = False
+
+    def settle(self, end: int) -> None:
+        """Say which of them count: those before row ``end`` that are neither short nor odd."""
+        self.sound = ~(self.short | self.odd)
+        if self.ordinals.size and self.ordinals[-1] >= end:
+            self.sound &= self.ordinals < end
+        self.all_sound = bool(self.sound.all())
 
     @classmethod
     def of(cls, ordinals: I64) -> ClassRows:
@@ -143,6 +151,12 @@ class Reading:
         self.references: list[Reference] = []
         self.step = 0
         """Counts the fields, so that findings of a record keep the order of its fields."""
+
+    def forget(self) -> None:
+        """Drop all that was collected."""
+        self.notes.clear()
+        self.entered.clear()
+        self.references.clear()
 
 
 class Many:

@@ -216,7 +216,8 @@ class Registrations:
         """Return the codes at the beginning of the run; -1 for unknown numbers."""
         if not dense.size:
             return np.zeros(0, np.int32)
-        if dense.min() >= 0 and dense.max() < self.codes.size:
+        # Without a sign, negative numbers are large.
+        if int(dense.view(np.uint64).max()) < self.codes.size:
             return self.codes.take(dense)
         known = (dense >= 0) & (dense < self.codes.size)
         return np.where(known, self.codes.take(dense, mode="clip"), np.int32(-1))
@@ -225,9 +226,9 @@ class Registrations:
         """Return numbers made dense: small ones as they are, others behind them."""
         if not numbers.size:
             return numbers
-        small = bool(numbers.min() >= 0 and numbers.max() < SMALL)
+        small = int(numbers.view(np.uint64).max()) < SMALL
         dense = numbers if small else self._numbered(numbers, enter=enter)
-        most = int(dense.max())
+        most = int(dense.max()) if enter else 0
         if enter and most >= self.codes.size:
             more = np.full(max(most + 1, 2 * self.codes.size) - self.codes.size, -1, np.int32)
             self.codes = np.concatenate([self.codes, more])
