@@ -69,12 +69,12 @@ def in_order(notes: list[Noted]) -> I64:
 class Findings:
     """The findings of a pass over a file: the first ones of each rule, and counts of all.
 
-    ``limit`` is the most to list of each rule (0: all).
+    ``limit`` is the most to list of each rule (0: all); numbers of rules are below ``rules``.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, rules: int = RULES) -> None:
         self.limit = limit or 1 << 62
-        self.totals = np.zeros(RULES, np.int64)
+        self.totals = np.zeros(rules, np.int64)
         self.listed: list[I64] = []
 
     def add(self, rows: I64) -> None:
@@ -82,7 +82,7 @@ class Findings:
         if not len(rows):
             return
         numbers = rows[:, 0]
-        counts = np.bincount(numbers, minlength=RULES)
+        counts = np.bincount(numbers, minlength=self.totals.size)
         if (self.totals[numbers] + counts[numbers] > self.limit).any():
             rows_left = self._within(rows)
             self.listed.append(rows_left)

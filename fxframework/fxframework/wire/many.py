@@ -300,20 +300,25 @@ class Many:
 
     def pad_to(self, end: I64, field: Any = None) -> None:
         """Go to these places, where they are farther; report bytes that are not zero."""
-        start = self.at()
-        gap = end - start
-        there = np.flatnonzero(gap > 0)
-        if not there.size:
-            return
-        stray = stretches.with_bits(self.reading.data, start[there], gap[there])
-        self.go_to(np.maximum(start, end))
-        self.note(105, there[stray], 0, start, field)
+        self._pad(np.maximum(end - self.at(), 0), field)
 
     def align(self, unit: int, field: Any = None) -> None:
         """Go to the next multiple of ``unit`` from the start of the record; check the bytes."""
         if unit > 1:
             start = self.at()
-            self.pad_to(np.minimum(start + (self.start - start) % unit, self.limit), field)
+            # A division of integers takes longer than all else here.
+            is_power_of_two = unit & unit - 1 == 0
+            so_far = self.start - start
+            gap = so_far & unit - 1 if is_power_of_two else so_far % unit
+            self._pad(np.minimum(gap, self.limit - start), field)
+
+    def _pad(self, gap: I64, field: Any) -> None:
+        """Go over so many bytes; report those that are not zero."""
+        start = self.at()
+        stray = stretches.with_bits(self.reading.data, start, gap)
+        self.go_to(start + gap)
+        if stray.any():
+            self.note(105, np.flatnonzero(stray), 0, start, field)
 
     # --- What is not sound ----------------------------------------------------------------------
 

@@ -83,6 +83,7 @@ def _string(reference: Any) -> Any:
         rules={
             104: rules.STRING_TRUNCATED,
             105: rules.PADDING_NOT_ZERO,
+            107: rules.NOT_UTF8,
             108: rules.RESERVED_REFERENCE,
             404: rules.STRING_TOO_LONG,
         },

@@ -79,8 +79,12 @@ def types_by_name(types: Mapping[int, ArgType]) -> NDArray[np.uint8]:
 
 WELL_KNOWN_TYPE: Final = types_by_name(WELL_KNOWN_TYPES)
 ATTRIBUTION_TYPE: Final = types_by_name(ATTRIBUTION_TYPES)
-IS_WELL_KNOWN: Final = np.isin(np.arange(NO_MEANING + 1), list(WELL_KNOWN_TYPES))
-IS_ATTRIBUTION: Final = np.isin(np.arange(NO_MEANING + 1), list(ATTRIBUTION_TYPES))
+IS_WELL_KNOWN, IS_ATTRIBUTION, COUNTS_LOSSES = range(1, 4)
+ROLE: Final = np.zeros(NO_MEANING + 1, np.uint8)
+"""What a name is for, by its code; 0 for an ordinary key."""
+ROLE[list(WELL_KNOWN_TYPES)] = IS_WELL_KNOWN
+ROLE[list(ATTRIBUTION_TYPES)] = IS_ATTRIBUTION
+ROLE[tables.ROLLED_OUT] = COUNTS_LOSSES
 
 
 def is_level(severity: I64) -> Mask:
@@ -144,7 +148,9 @@ class Arguments:
 
     def where(self, rows: Mask | I64) -> Arguments:
         """Return some of the arguments."""
-        return Arguments(*(column[rows] for column in attrs.astuple(self, recurse=False)))
+        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        columns = self.record, self.offset, self.type, self.name, self.value, self.nbytes
+        return Arguments(*(column.take(index) for column in columns))
 
 
 @attrs.frozen
@@ -392,10 +398,12 @@ class Records:
         self.report = report
         self.name = np.minimum(arguments.name, NO_MEANING)
         self.control = (logs.tag_bits & wire.CONTROL) != 0
-        counts_losses = self.name == tables.ROLLED_OUT
-        counts_losses &= arguments.type == ArgType.UINT64
-        self.counts_losses = counts_losses & self.control[arguments.record]
-        """Of arguments: the count of a control record that says how many logs were lost."""
+        self.role = ROLE[self.name]
+        self.counts_losses = np.flatnonzero(self.role == COUNTS_LOSSES)
+        """Of arguments: the counts of control records that say how many logs were lost."""
+        counted = self.counts_losses
+        counted = counted[arguments.type[counted] == ArgType.UINT64]
+        self.counts_losses = counted[self.control[arguments.record[counted]]]
         self.is_log = ~self.control
         self.is_log[arguments.record[self.counts_losses]] = True
         """Of records: whether it is a row; manifests are not."""
@@ -406,24 +414,31 @@ class Records:
         appended = self.appended()
         printf_markers, printf_values = self.printf()
         well_known = self.well_known()
-        others = ~(well_known | appended | printf_markers | printf_values | self.counts_losses)
-        others &= arguments.type != DAMAGED_TYPE
-        manifests = self.manifests(np.flatnonzero(others & ~self.is_log[arguments.record]))
-        columns = self.columns(np.flatnonzero(well_known))
+        is_other = ~well_known
+        is_other &= arguments.type != DAMAGED_TYPE
+        for rows in (appended, printf_markers, printf_values, self.counts_losses):
+            is_other[rows] = False
+        others = np.flatnonzero(is_other)
+        well_known_rows = np.flatnonzero(well_known)
+        manifests = self.manifests(others[~self.is_log[arguments.record[others]]])
+        columns = self.columns(well_known_rows)
         columns["log_given"][arguments.record[printf_markers]] |= tables.IS_PRINTF
-        self.attribute(columns, np.flatnonzero(appended), manifests)
+        self.attribute(columns, appended, manifests)
 
         record = np.flatnonzero(self.is_log)
+        all_are_logs = record.size == self.is_log.size
         row_of_record = np.cumsum(self.is_log) - 1
-        if record.size < self.is_log.size:
+        if not all_are_logs:
             columns = {column: values[record] for column, values in columns.items()}
 
-        def rows_of(picked: Mask) -> Arguments:
+        def rows_of(rows: I64) -> Arguments:
             """Return these arguments of logs, with the rows of `logs` that they belong to."""
-            chosen = arguments.where(picked & self.is_log[arguments.record])
+            if all_are_logs:
+                return arguments.where(rows)
+            chosen = arguments.where(rows[self.is_log[arguments.record[rows]]])
             return attrs.evolve(chosen, record=row_of_record[chosen.record])
 
-        tags = rows_of(well_known & (self.name == tables.TAG))
+        tags = rows_of(well_known_rows[self.name[well_known_rows] == tables.TAG])
         tags = attrs.evolve(tags, name=tags.value.astype(np.int32))
         self.meaning.complete(columns, tags, record, self.report)
         return LogRows(columns, rows_of(others), tags, rows_of(printf_values))
@@ -435,12 +450,12 @@ class Records:
         if rows.size:
             self.report(rule, arguments.record[rows], arguments.offset[rows], arguments.name[rows])
 
-    def appended(self) -> Mask:
-        """Return which arguments are the attribution at the end of their record."""
+    def appended(self) -> I64:
+        """Return the rows of arguments that are the attribution at the end of their record."""
         record = self.arguments.record
-        named = IS_ATTRIBUTION[self.name]
+        named = self.role == IS_ATTRIBUTION
         if not named.any():
-            return named
+            return np.zeros(0, np.int64)
         is_typed = ATTRIBUTION_TYPE[self.name] == self.arguments.type
         # An argument is at the end if as many others lie before it as its record has in all.
         others_so_far = np.cumsum(~is_typed)
@@ -448,22 +463,20 @@ class Records:
         number_of_record = np.cumsum(first_of_each(record)) - 1
         at_the_end = is_typed & (others_so_far == others_in_all[number_of_record])
         self.report_names(rules.ATTRIBUTION_NOT_LAST, np.flatnonzero(named & ~at_the_end))
-        return at_the_end
+        return np.flatnonzero(at_the_end)
 
-    def printf(self) -> tuple[Mask, Mask]:
-        """Return which arguments begin a structured printf of 2022, and which are its values.
+    def printf(self) -> tuple[I64, I64]:
+        """Return the rows of arguments that begin a structured printf of 2022, and of its values.
 
         Its values are the first arguments without a name behind it that follow one another.
         """
-        begins = np.zeros(self.name.size, np.bool_)
-        values = begins.copy()
         if not self.meaning.with_printf:
-            return begins, values
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         arguments = self.arguments
         is_marker = (self.name == tables.PRINTF) & (arguments.type == ArgType.UINT64)
         markers = np.flatnonzero(is_marker & (arguments.value == 0))
         markers = markers[first_of_each(arguments.record[markers])]
-        begins[markers] = True
+        values = [np.zeros(0, np.int64)]
         ends = np.searchsorted(arguments.record, arguments.record[markers], side="right")
         for marker, end in zip(markers.tolist(), ends.tolist(), strict=True):
             sound = np.arange(marker + 1, end)
@@ -472,8 +485,8 @@ class Records:
             first = int(nameless.argmax()) if nameless.any() else sound.size
             named_behind = np.flatnonzero(~nameless[first:])
             last = first + int(named_behind[0]) if named_behind.size else sound.size
-            values[sound[first:last]] = True
-        return begins, values
+            values.append(sound[first:last])
+        return markers, np.concatenate(values)
 
     def well_known(self) -> Mask:
         """Return which arguments have a well-known name and the type that belongs to it."""
@@ -482,8 +495,10 @@ class Records:
         lines = np.flatnonzero(self.name == tables.LINE)
         too_large = (arguments.value[lines] < 0) | (arguments.value[lines] > tables.LOW32)
         fits[lines[too_large]] = False
-        others = np.flatnonzero(IS_WELL_KNOWN[self.name] & ~fits)
-        self.report_names(rules.WELL_KNOWN_OF_OTHER_TYPE, others)
+        is_known = self.role == IS_WELL_KNOWN
+        if np.count_nonzero(is_known) > np.count_nonzero(fits):
+            others = np.flatnonzero(is_known & ~fits)
+            self.report_names(rules.WELL_KNOWN_OF_OTHER_TYPE, others)
         return fits
 
     def columns(self, rows: I64) -> dict[str, NDArray[Any]]:
@@ -526,17 +541,16 @@ class Records:
             "message_length": message_length,
             "file": fields[tables.FILE].astype(np.int32),
             "line": fields[tables.LINE].astype(np.uint32),
-            "dropped": self.last_loss(np.isin(name, LOSS_NAMES) & (value != 0), rows),
+            "dropped": self.last_loss(rows[np.isin(name, LOSS_NAMES) & (value != 0)]),
             "log_tag": logs.tag,
             "log_verbosity": fields[tables.VERBOSITY],
             "log_given": given,
         }
 
-    def last_loss(self, picked: Mask, rows: I64) -> I64:
-        """Return the last of the picked values of each record; 0 for records without."""
+    def last_loss(self, rows: I64) -> I64:
+        """Return the last of the values in these rows of each record; 0 for records without."""
         losses = np.zeros(self.logs.offset.size, np.int64)
-        chosen = rows[picked]
-        chosen = chosen[last_of_each(self.arguments.record[chosen])]
+        chosen = rows[last_of_each(self.arguments.record[rows])]
         losses[self.arguments.record[chosen]] = self.arguments.value[chosen]
         return losses
 
@@ -584,8 +598,8 @@ class Records:
             column[arguments.record[rows]] = arguments.value[rows]
         self.look_up(moniker, url, manifests)
         counting = np.flatnonzero(self.is_log & self.control)
-        losses = self.last_loss(self.counts_losses, np.arange(self.name.size))
-        rolled_out[counting] = losses[counting]
+        if counting.size:
+            rolled_out[counting] = self.last_loss(self.counts_losses)[counting]
         columns["component"] = moniker
         columns["log_url"] = url
         columns["log_rolled_out"] = rolled_out

@@ -74,6 +74,8 @@ USED_BITS: Final = np.full(16, wire.AFTER_NAME)
 """Bits of an argument's header that are not reserved, by type."""
 USED_BITS[ArgType.STRING] = wire.AFTER_VALUE
 USED_BITS[ArgType.BOOL] = wire.AFTER_FLAG
+IS_FOREIGN: Final = ~np.isin(np.arange(16), list(ArgType))
+"""Whether logs do not have a type."""
 
 
 class BlockReader(abc.ABC):
@@ -264,10 +266,10 @@ class BlockArguments:
         self.text = np.zeros(starts.size, np.int32)
         """Codes of values that are texts or bytes, but for messages."""
         self.enter(self.text, TEXT, is_text & ~self.is_message)
-        self.is_foreign = ~np.isin(self.type, list(ArgType))
-        """Whether the type is one that logs do not have."""
-        if self.is_foreign.any():
-            self.enter(self.text, OCTETS, self.is_foreign & self.is_sound)
+        self.foreign = np.flatnonzero(IS_FOREIGN[self.type])
+        """Rows of arguments whose type is one that logs do not have."""
+        if self.foreign.size:
+            self.enter(self.text, OCTETS, IS_FOREIGN[self.type] & self.is_sound)
 
     def names_fit(self) -> Mask:
         """Return which arguments have a name, be it empty, whatever is wrong with their values."""
@@ -302,8 +304,9 @@ class BlockArguments:
             if field in self.many.known:
                 value |= self.many.known[field]  # zero for arguments of other types
         value[self.is_message] = starts[self.is_message]
-        type_or_damage = np.where(self.is_sound, self.type, DAMAGED_TYPE).astype(np.uint8)
-        name = np.where(self.is_sound, self.name, np.int32(tables.EMPTY))
+        type_or_damage = self.type.astype(np.uint8)
+        type_or_damage[~self.is_sound] = DAMAGED_TYPE
+        name = self.name * self.is_sound  # damaged ones have none, which is code 0
         return Arguments(self.record, self.offset, type_or_damage, name, value, lengths)
 
     # --- What is wrong
@@ -336,38 +339,41 @@ class BlockArguments:
     def check_words(self, has_reserved_bits: Mask) -> None:
         """Report header words that say more, or something else, than the argument has."""
         # From bit 32 on all bits are reserved, but for a string's reference and a bool's bit.
-        used_bits = USED_BITS[self.type]
-        strange = np.flatnonzero(self.word >> used_bits)
+        strange = np.flatnonzero(self.word >> USED_BITS[self.type])
         strange = strange[~has_reserved_bits[self.record[strange]]]
         self.report(rules.RESERVED_BITS, self.first_in_record(strange), self.word)
-        self.report(rules.UNKNOWN_TYPE, self.type > ArgType.BOOL, self.type)
-        is_foreign = self.is_foreign & self.is_sound & (self.type < ArgType.BOOL)
-        self.report(rules.TRACE_TYPE, is_foreign, self.type)
+        of_traces = self.type[self.foreign] < ArgType.BOOL
+        self.report(rules.UNKNOWN_TYPE, self.foreign[~of_traces], self.type)
+        sound_foreign = self.foreign[of_traces & self.is_sound[self.foreign]]
+        self.report(rules.TRACE_TYPE, sound_foreign, self.type)
         stated_words = self.many.known[ARGUMENT["_size_words"]]
-        words = (self.many.at() - self.many.start) // WORD
-        differs = self.is_sound & (words != stated_words) & (self.word != 0)
+        stated_end = self.many.start + stated_words * WORD
+        differs = np.flatnonzero(stated_end != self.many.at())
+        differs = differs[self.is_sound[differs] & (self.word[differs] != 0)]
         self.report(rules.SIZE_DIFFERS, differs, stated_words)
 
     def check_texts(self) -> None:
         """Report names and values that are empty, not UTF-8, or followed by more than zeros."""
-        is_null = self.type == ArgType.NULL
-        is_empty_inline = self.name_reference == wire.INLINE
-        self.report(rules.EMPTY_INLINE_STRING, is_empty_inline)
-        self.report(rules.EMPTY_NAME, (is_empty_inline | (self.name_reference == 0)) & ~is_null)
-        self.report(rules.NULL_ARGUMENT, is_null & self.has_name)
-        is_empty_value = self.is_sound & (self.type == ArgType.STRING)
-        is_empty_value &= self.value_reference == wire.INLINE
-        self.report(rules.EMPTY_INLINE_STRING, is_empty_value)
-        padded = [
-            note.rows
-            for note in self.many.reading.notes
-            if note.number == int(rules.PADDING_NOT_ZERO)
-        ]
-        rows = np.sort(np.concatenate([np.zeros(0, np.int64), *padded]))
-        self.report(rules.PADDING_NOT_ZERO, self.first_in_record(rows))
-        for codes, rows in ((self.name, self.has_name), (self.text, ~self.is_foreign)):
-            self.report(rules.NOT_UTF8, rows & ~self.reader.valid(codes), codes)
-        self.check_messages()
+        rows = np.flatnonzero(self.type == ArgType.NULL)
+        self.report(rules.NULL_ARGUMENT, rows[self.has_name[rows]])
+        rows = np.flatnonzero(self.name_reference <= wire.INLINE)
+        rows = rows[(self.name_reference[rows] == 0) | (self.name_reference[rows] == wire.INLINE)]
+        self.report(rules.EMPTY_NAME, rows[self.type[rows] != ArgType.NULL])
+        self.report(rules.EMPTY_INLINE_STRING, rows[self.name_reference[rows] != 0])
+        rows = np.flatnonzero(self.value_reference == wire.INLINE)
+        is_text = self.is_sound[rows] & (self.type[rows] == ArgType.STRING)
+        self.report(rules.EMPTY_INLINE_STRING, rows[is_text])
+        noted = self.many.reading.notes
+        unpadded = [note.rows for note in noted if note.number == int(rules.PADDING_NOT_ZERO)]
+        if unpadded:
+            rows = np.sort(np.concatenate(unpadded))
+            self.report(rules.PADDING_NOT_ZERO, self.first_in_record(rows))
+        if any(note.number == int(rules.NOT_UTF8) for note in noted):
+            self.report(rules.NOT_UTF8, self.has_name & ~self.reader.valid(self.name), self.name)
+            is_strange = ~self.reader.valid(self.text)
+            is_strange[self.foreign] = False
+            self.report(rules.NOT_UTF8, is_strange, self.text)
+            self.check_messages()
 
     def check_messages(self) -> None:
         """Report messages that are not UTF-8: of the first of a record, it is another finding."""

@@ -166,7 +166,7 @@ class LogPass(FirstPass[Chunk]):
         self.framer = reader.framer
         self.strings = strings
         self.totals = Totals()
-        self.findings = Findings(most_listed)
+        self.findings = Findings(most_listed, RULES.numbers)
         self._unit = unit
 
     @property

@@ -662,7 +662,7 @@ class ArgumentList(Kernel):
         self.walk = ArgumentWalk(words)
         self.starts = memoryview(starts)
         self.ends = memoryview(ends)
-        self.places = ArgumentPlaces()
+        self.places = ArgumentPlaces(8 * len(starts) + 64)
 
     def step(self) -> Fallible[i64]:
         """Find all of them. Return their number."""
