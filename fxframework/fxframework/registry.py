@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
-    from fxframework.model.prediction import Prediction, Quirk
     from fxframework.model.selection import Selection
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "Probe",
     "Reader",
     "RecordWriter",
-    "Reference",
     "StepKind",
     "Writer",
     "exporters_of",
@@ -260,20 +258,6 @@ def _defaults_to_suffix(field: str) -> Any:
 
 
 @attrs.frozen(kw_only=True)
-class Reference:
-    """A reference reader of a format, whose losses can be predicted without running it."""
-
-    name: str
-    """Its name for ``fxf verify --as``."""
-    title: str
-    """The program and its version."""
-    quirks: Callable[[], tuple[Quirk, ...]]
-    """Returns the table of what it refuses, drops or misreads."""
-    predict: Callable[[Capture, Prediction], None]
-    """``predict(capture, prediction)`` adds the losses to an empty prediction."""
-
-
-@attrs.frozen(kw_only=True)
 class Reader:
     """A format that can be read."""
 
@@ -301,8 +285,6 @@ class Reader:
     snapshot: Callable[[Path], LiveSnapshot] | None = None
     """Copies a file that another program is writing, for `fxf watch`; only for formats whose
     captures are states (``Capture.entries``). Raises FxError if no copy is consistent."""
-    references: tuple[Reference, ...] = ()
-    """Reference readers whose losses `fxf verify --as` predicts."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 

@@ -9,11 +9,10 @@ from mmap import mmap
 from typing import TYPE_CHECKING, Any, cast
 
 from fxframework.conversion import check_options, plan, plan_salvage
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import UsageError
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
-from fxframework.registry import Reference
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,12 +21,9 @@ if TYPE_CHECKING:
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.kit.difference import Difference
     from fxframework.model.diagnostics import Diagnostic
-    from fxframework.model.prediction import Prediction
     from fxframework.model.timeline import Line
 
-__all__ = ["compare", "convert", "diff", "predict", "reference_of", "salvage", "sql", "verify"]
-
-EXPLAINED = "`fxf verify` lists findings, and `fxf explain CODE` says what other readers do"
+__all__ = ["compare", "convert", "diff", "salvage", "sql", "verify"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, mmap, Capture)
 """Types of a single input, beside open files."""
@@ -116,40 +112,6 @@ def verify(
     with _given(input, format, options, only=True) as capture:
         capture.scan()
         return capture.diagnostics.sorted()
-
-
-def predict(
-    input: Input | Capture, reader: str, *, format: str | None = None, **options: Any
-) -> Prediction:
-    """Predict what another reader of the format refuses, drops or misreads in a capture.
-
-    ``reader`` is the name of a reference reader of the capture's format, such as ``perfetto``; it
-    is modelled and need not be installed. ``options`` are those of our reader and the limits.
-    Raises UsageError for an unknown reference reader, and the errors of ``fxframework.open``.
-    """
-    from fxframework.model.prediction import Prediction
-
-    with _given(input, format, options, only=True) as capture:
-        reference = reference_of(_host(capture), capture, reader)
-        found = Prediction(reference.quirks(), reader=reference.name, title=reference.title)
-        reference.predict(capture, found)
-        return found
-
-
-def reference_of(host: Host, capture: Capture, name: str) -> Reference:
-    """Return the reference reader of this name. Raises UsageError if the format has none."""
-    known = {one.name: one for one in host.reader(capture.format).references}
-    if name in known:
-        return known[name]
-    if not known:
-        raise UsageError(
-            f"format {capture.format} has no reference reader to predict",
-            remedy=f"omit --as; {EXPLAINED}",
-        )
-    raise UsageError(
-        f"format {capture.format} has no reference reader {name!r}{did_you_mean(name, known)}",
-        remedy=f"reference readers of {capture.format}: {', '.join(known)}; {EXPLAINED}",
-    )
 
 
 def sql(

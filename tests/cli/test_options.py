@@ -64,7 +64,7 @@ INPUTS = {
 }  # fmt: skip
 """Options that need another input."""
 VALUES = {
-    "--check": "replay", "--as": "perfetto",
+    "--check": "replay",
     "--jobs": "1", "--engine": "pool", "--host": "lab", "--into": ".",
     "--of-a": "max_findings=20", "--of-b": "max_findings=20",
     "--format": None, "--option": "max_findings=20", "--since": "1us", "--until": "30ms",

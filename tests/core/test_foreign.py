@@ -125,7 +125,7 @@ def test_a_sample_of_a_format_is_not_foreign_for_its_reader(format: str) -> None
 # --- folders -------------------------------------------------------------------------------------
 
 COMMANDS = (
-    ["info"], ["cat"], ["verify"], ["verify", "--as", "perfetto"], ["salvage", "{}", "out.fxt"],
+    ["info"], ["cat"], ["verify"], ["salvage", "{}", "out.fxt"],
     ["convert", "{}", "out.json"], ["convert", "--list"], ["diff", "{}", str(BOOT)],
     ["diff", str(BOOT), "{}"], ["account"], ["stack"], ["graph"],
     ["selectors"], ["watch", "--count", "1"], ["record"], ["explain", "{}@0"],

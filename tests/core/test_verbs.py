@@ -172,7 +172,6 @@ VERBS: dict[str, Callable[[Any, Path], Any]] = {
     "convert": lambda given, out: (fxf.convert(given, out), out.read_bytes())[1],
     "salvage": lambda given, out: (fxf.salvage(given, out), out.read_bytes())[1],
     "verify": lambda given, _: fxf.verify(given),
-    "predict": lambda given, _: fxf.predict(given, "perfetto").counters,
     "diff": lambda given, _: fxf.diff(given, given).same,
     "sql": lambda given, _: fxf.sql(
         given, "select count(*) as n, max(ts) as t from slices_with_names"

@@ -20,7 +20,6 @@ from fxframework.kit.omitted import omitted_columns
 from fxframework.kit.salvage import Loss, salvage_records
 from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.prediction import Effect, Prediction, Quirk
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
@@ -30,7 +29,6 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
-    Reference,
     Writer,
     lazy,
 )
@@ -401,16 +399,6 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     return [FieldView(at, 0, 63, "first word", int.from_bytes(source.read(at, 8)), "word", "1")]
 
 
-QUIRKS = (Quirk(key="odd", effect=Effect.DROPS, title="odd bytes are left out", counter="odd"),)
-
-
-def predict_half(capture: Capture, found: Prediction) -> None:
-    odd = capture.source.size % 2
-    if odd:
-        beyond = capture.source.size if "predicts beyond the file" in FAULTS else -1
-        found.add("odd", capture.source.size + beyond)
-
-
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
     default: Any = "yes" if "default of another type" in FAULTS else True
@@ -418,9 +406,7 @@ def fx_readers() -> Iterable[Reader]:
     return [
         Reader(format="specimen", title="beats" + "." * ("title is a sentence" in FAULTS),
                suffixes=(".specimen",), sniff=sniff, open=SpecimenCapture, options=(option,),
-               rules=rules, explain=explain,
-               references=(Reference(name="half", title="half a reader", quirks=lambda: QUIRKS,
-                                     predict=predict_half),))
+               rules=rules, explain=explain)
     ]  # fmt: skip
 
 

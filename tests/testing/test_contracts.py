@@ -88,7 +88,6 @@ READER_FAULTS = {
     "gap between records": "test_samples_hold_together",
     "JSON has bytes": "test_records_are_json",
     "offset beyond the file": "test_samples_hold_together",
-    "predicts beyond the file": "test_predictions_are_made_of_any_bytes",
     "rule says nothing": "test_rules_are_complete",
     "sniff is unsure": "test_sniff_knows_its_samples",
     "sniff raises": "test_sniff_never_raises",

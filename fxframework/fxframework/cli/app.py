@@ -56,6 +56,9 @@ COMMANDS = {
 GONE = {"graph-diff": "fxf compare A B -o OUT.dot"}
 """Commands that earlier versions had, with what replaces them."""
 GONE_OPTIONS = {
+    ("verify", "--as"): "`fxf explain CODE` says what other readers do with a finding, the page of "
+    "each format where they differ; opening the file in that reader shows the rest",
+} | {
     ("bench", option): f"in a clone, `python -m tests.bench {instead}` measures this"
     for option, instead in (("--shapes", "shapes"), ("--stages", "stages"), ("--growth", "growth"),
                             ("--compare", "stages --compare RUN.json"))

@@ -312,7 +312,6 @@ class Session:
         command: str,
         files: Sequence[str],
         work: Callable[[Capture, list[Mapping[str, Any]]], ExitCode],
-        head: Mapping[str, Any] | None = None,
     ) -> ExitCode:
         """Process every input, and print the documents that ``work`` adds as one, with --json."""
         shown: list[Mapping[str, Any]] = []
@@ -323,7 +322,7 @@ class Session:
 
         status = self.each(files, one, shown)
         if self.settings.json:
-            self.screen.json(command, {**(head or {}), "captures": shown})
+            self.screen.json(command, {"captures": shown})
         return status
 
     def status(self, capture: Capture) -> ExitCode:

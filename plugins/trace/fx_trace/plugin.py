@@ -13,7 +13,6 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
-    Reference,
     StepKind,
     Writer,
     exporters_of,
@@ -105,14 +104,6 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
-            references=(
-                Reference(
-                    name="perfetto",
-                    title="Perfetto's trace processor, v52",
-                    quirks=lazy("fx_trace.references.quirks:quirks"),
-                    predict=lazy("fx_trace.references.perfetto:predict"),
-                ),
-            ),
         ),
         Reader(
             format="trace-buffer",

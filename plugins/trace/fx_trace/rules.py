@@ -21,7 +21,8 @@ SIZE_ZERO = Rule(
     "a record has size zero",
     "Record header",
     "A record is at least one word long, its header.",
-    readers="Perfetto and the 2022 C++ reader stop there; the Rust crate goes on.",
+    readers="Perfetto refuses the file (Unexpected record of size 0), the 2022 C++ reader stops "
+    "there; the Rust crate goes on.",
     ours=f"The words {_RESUMED} are `damaged`.",
     remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
 )
@@ -74,7 +75,8 @@ ZERO_WORDS = Rule(
     "Record header",
     "Records follow each other without gaps.",
     detail="{value} words",
-    readers="The newer C++ reader skips them silently; Perfetto stops there.",
+    readers="The newer C++ reader skips them silently; Perfetto refuses the file (Unexpected "
+    "record of size 0).",
     ours="They are `padding`.",
 )
 UNKNOWN_RECORD = Rule(
@@ -208,7 +210,7 @@ UNKNOWN_ARGUMENT = Rule(
     "Argument types",
     "Unknown argument types are skipped by their size.",
     detail="type {value}",
-    readers="Skipped, with a message.",
+    readers="Skipped, with a message; Perfetto shows the text `unknown`.",
     ours="Kept with its bytes.",
 )
 UNKNOWN_KIND = Rule(
@@ -218,7 +220,7 @@ UNKNOWN_KIND = Rule(
     "Extending the format",
     "Unknown kinds are skipped by their size.",
     detail="{value}",
-    readers="Skipped, with a message.",
+    readers="Skipped, with a message; by Perfetto without one.",
     ours="Kept with its bytes; not in the tables.",
 )
 TWO_WORD_PROCESS = Rule(
@@ -308,7 +310,7 @@ NO_MAGIC = Rule(
     "the file does not begin with the magic number",
     "Magic number record",
     "A trace begins with the magic number record.",
-    readers="Perfetto does not recognise such a file.",
+    readers="Perfetto does not recognise such a file (Unknown trace type provided).",
     ours="Read as little-endian.",
 )
 NO_RATE = Rule(
@@ -326,7 +328,8 @@ RATE_ZERO = Rule(
     "an initialization record says zero ticks per second",
     "Initialization record",
     "The rate is at least one tick per second.",
-    readers="Perfetto drops every event; trace2json keeps the previous rate.",
+    readers="Perfetto drops every event (fuchsia_timestamp_overflow); trace2json keeps the "
+    "previous rate.",
     ours="The previous rate stays.",
 )
 BASE_TIME = Rule(
@@ -355,7 +358,8 @@ PROVIDER_NOT_INTRODUCED = Rule(
     "Provider section metadata; Provider event metadata",
     "Sections and events name a provider that provider info introduced.",
     detail="provider {value}",
-    readers="Perfetto drops all records of the section; the C++ reader registers it.",
+    readers="Perfetto drops all records of the section (fuchsia_invalid_event); the C++ reader "
+    "registers it.",
     ours="Registered with an empty name; nothing is dropped.",
 )
 BUFFER_FULL = Rule(
@@ -409,7 +413,7 @@ END_WITHOUT_BEGIN = Rule(
     "a duration ends that never began",
     "Duration end event",
     "Begins and ends match, thread by thread.",
-    readers="Perfetto ignores it.",
+    readers="Perfetto ignores it, and its arguments.",
     ours="No slice is made; the record is kept.",
     remedy="Usual where tracing started inside a function.",
 )
@@ -447,7 +451,7 @@ ASYNC_END_WITHOUT_BEGIN = Rule(
     "an asynchronous operation ends that never began",
     "Async end event",
     "Begins and ends match by process, name and id.",
-    readers="Perfetto ignores it.",
+    readers="Perfetto ignores it, and its arguments.",
     ours="No slice is made; the record is kept.",
 )
 COUNTER_NOT_NUMERIC = Rule(
@@ -466,6 +470,7 @@ TOO_DEEP = Rule(
     "slices nest deeper than the limit",
     "Duration begin event",
     "-o max_depth=N bounds the depth that is recorded.",
+    readers="Perfetto does not nest slices below 512 others, and does not end them.",
     ours="Deeper slices are kept at that depth.",
     remedy="Raise it with -o max_depth=N.",
 )

@@ -16,7 +16,6 @@ from fxframework.host import default_host
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe, Reader
 from fxframework.rules import RULES as FRAMEWORK_RULES
@@ -442,32 +441,6 @@ class ReaderContract(Requests):
             )
 
         self._try_flipped(check)
-
-    def test_predictions_are_made_of_any_bytes(self) -> None:
-        """Predictions for any bytes are deterministic and lie in the file."""
-        references = self.reader.references
-        if not references:
-            skip(f"the reader of {self.format} has no reference readers")
-        for reference in references:
-            quirks = reference.quirks()
-            keys = [quirk.key for quirk in quirks]
-            assert len(keys) == len(set(keys)), f"{reference.name} has a key twice"
-            assert reference.title
-            assert all(quirk.title and not quirk.title.endswith(".") for quirk in quirks)
-        for data in (b"", *self._small_data):
-            tolerating(FxError)(self._predict)(data)
-        self._try_flipped(self._predict)
-
-    def _predict(self, data: bytes) -> None:
-        with self._open(data) as capture:
-            for reference in self.reader.references:
-                found, again = (Prediction(reference.quirks()) for _ in range(2))
-                reference.predict(capture, found)
-                reference.predict(capture, again)
-                assert found.to_json() == again.to_json(), reference.name
-                places = [place for loss in found.losses for place in loss.places]
-                assert all(0 <= place.offset <= len(data) for place in places), reference.name
-                assert all(loss.count >= len(loss.places) for loss in found.losses)
 
     def test_empty_input_is_a_finding_or_an_error(self) -> None:
         """An empty input has no records, and has a finding or gives a coded error."""
