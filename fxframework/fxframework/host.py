@@ -429,13 +429,17 @@ class Host:
         fitting = [exporter for exporter in self.exporters if exporter.takes(format, tables)]
         return sorted(fitting, key=lambda exporter: not isinstance(exporter.accepts, str))
 
-    def owner(self, item: Reader | Writer | Exporter) -> Plugin:
+    def owner(self, item: Reader | Writer | Exporter | StepKind | DeviceKind) -> Plugin:
         """Return the plugin that registered a descriptor. Raises KeyError if none did."""
         for entries in self._items.values():
             for other, plugin in entries:
                 if other is item:
                     return plugin
         raise KeyError(item)
+
+    def left_out(self, item: StepKind | DeviceKind, error: str) -> None:
+        """List a failure of the plugin that registered a descriptor, where the rest goes on."""
+        self._fail_once(self.owner(item), error)
 
     def blame(self, error: BaseException) -> PluginError | None:
         """Return an error that blames the plugin that raised an exception; None for our own bugs.

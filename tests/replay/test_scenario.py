@@ -628,12 +628,17 @@ def test_parameters_that_are_no_attrs_class(made: Any, tmp_path: Path) -> None:
     host.register(Odd(), name="odd")
     path = tmp_path / "a.toml"
     path.write_text('[scenario]\nname = "a"\n[[step]]\ndo = "my.odd"\nx = 1\n')
-    for words in (["replay", path], ["replay", "--schema"]):
-        done = run_cli(*words, host=host)
-        assert done.exit_code in {1, 2}
-        assert "error[FXF000" in done.stderr
-        assert "FXF0000" not in done.stderr
-        assert "the parameters of my.odd " in done.stderr
-        assert ("cannot be loaded" if made is ZeroDivisionError else "not an attrs class") in (
-            done.stderr
-        )
+    trouble = f"are {made!r}, not an attrs class"
+    if made is ZeroDivisionError:
+        trouble = "cannot be loaded: ZeroDivisionError"
+    done = run_cli("replay", path, host=host)
+    assert done.exit_code in {1, 2}
+    assert "error[FXF000" in done.stderr
+    assert "FXF0000" not in done.stderr
+    assert f"the parameters of my.odd {trouble}" in done.stderr
+    schema = run_cli("replay", "--schema", host=host)
+    assert schema.exit_code == 0
+    assert "my.odd" not in schema.text
+    assert f"plugin odd (none): no JSON Schema of my.odd: the parameters of my.odd {trouble}" in (
+        schema.stderr
+    )

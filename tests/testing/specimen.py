@@ -73,6 +73,8 @@ class Beat:
                 shown["value"] = abs(shown["value"])
         else:
             shown["raw"] = self.raw if "JSON has bytes" in FAULTS else self.raw.hex()
+        if self.kind == "damaged":
+            shown["code"] = "SPC0098" if "damage of no catalogue" in FAULTS else "SPC0001"
         return shown
 
 
@@ -144,6 +146,8 @@ class SpecimenCapture(Capture):
                        facts={})  # fmt: skip
 
     def _table(self, name: str) -> Table:
+        if "tables report nothing" not in FAULTS:
+            self.scan()
         beats = [piece for piece in self._pieces() if piece.kind == "beat"]
         pairs = np.array([RECORD.unpack(beat.raw) for beat in beats], np.int64).reshape(-1, 2)
         if "allocates what is declared" in FAULTS and pairs[:, 1].max(initial=0) > 1000:
@@ -228,7 +232,12 @@ class SpecimenWriter:
 
     def _encoded(self, shown: dict[str, Any]) -> bytearray:
         kind = shown["record"] if "crash on no kind" in FAULTS else shown.get("record")
-        known = {"record", "offset", "nbytes", *{"beat": ("ts", "value")}.get(str(kind), ("raw",))}
+        known = {
+            "record",
+            "offset",
+            "nbytes",
+            *{"beat": ("ts", "value")}.get(str(kind), ("raw", "code")),
+        }
         if "takes unknown fields" not in FAULTS and shown.keys() - known:
             raise _refusal(f"there are no fields {shown.keys() - known}")
         if kind == "magic":

@@ -18,7 +18,14 @@ import attrs
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
-from fxframework.errors import FxError, PluginError, UnreadableError, UsageError, did_you_mean
+from fxframework.errors import (
+    FxError,
+    PluginError,
+    UnreadableError,
+    UsageError,
+    did_you_mean,
+    one_line,
+)
 from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter, referred
 from fxframework.kit.workload import ActionContext, Argument, Loop
 from fxframework.registry import DeviceKind, StepKind
@@ -670,21 +677,20 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
 
 
 def json_schema(host: Host) -> dict[str, Any]:
-    """Return the JSON Schema of scenarios, with the installed steps and devices."""
+    """Return the JSON Schema of scenarios, with the installed steps and devices.
+
+    Steps and devices of which there is no schema are left out, and are failures of their plugins.
+    """
     definitions: dict[str, Any] = {}
-    schema = functools.partial(_schema, definitions=definitions)
-    devices = host.devices
-    properties = {"scenario": schema(About)}
-    if TARGET in devices:
-        properties[TARGET] = _kind_schema(devices[TARGET], definitions)
-    others = [
-        _kind_schema(kind, definitions, key="kind")
-        for name, kind in sorted(devices.items())
-        if name != TARGET
-    ]
-    steps = [
-        _kind_schema(kind, definitions, key="do") for _, kind in sorted(host.step_kinds.items())
-    ]
+    properties = {"scenario": _schema(About, definitions)}
+    kind_schema = functools.partial(_kind_schema, host, definitions)
+    devices = {name: kind for name, kind in sorted(host.devices.items()) if name != TARGET}
+    target = kind_schema(host.devices[TARGET]) if TARGET in host.devices else None
+    others = [schema for kind in devices.values() if (schema := kind_schema(kind, "kind"))]
+    kinds = [kind for _, kind in sorted(host.step_kinds.items())]
+    steps = [schema for kind in kinds if (schema := kind_schema(kind, "do"))]
+    if target is not None:
+        properties[TARGET] = target
     if others:
         properties["device"] = {"type": "object", "additionalProperties": {"oneOf": others}}
     properties["step"] = {"type": "array", "minItems": 1, "items": {"oneOf": steps}}
@@ -700,9 +706,21 @@ def json_schema(host: Host) -> dict[str, Any]:
 
 
 def _kind_schema(
-    kind: StepKind | DeviceKind, definitions: dict[str, Any], key: str = ""
-) -> dict[str, Any]:
-    made = _table_schema(class_of_parameters(kind), definitions)
+    host: Host, definitions: dict[str, Any], kind: StepKind | DeviceKind, key: str = ""
+) -> dict[str, Any] | None:
+    """Return the schema of a step or device, with its name at ``key``; None if there is none."""
+    import orjson
+
+    extended = dict(definitions)
+    try:
+        made = _table_schema(class_of_parameters(kind), extended)
+        added = {name: table for name, table in extended.items() if name not in definitions}
+        orjson.dumps([made, added])
+    except Exception as error:  # noqa: BLE001 (types and notes of plugins; listed)
+        reason = error.message if isinstance(error, FxError) else one_line(error)
+        host.left_out(kind, f"no JSON Schema of {kind.name}: {reason}")
+        return None
+    definitions |= added
     made["title"] = kind.title
     if key:
         made["properties"] = {key: {"const": kind.name}, **made["properties"]}
