@@ -281,7 +281,7 @@ class Reader:
     explain: Callable[[Source, int], list[FieldView]] | None = None
     """Returns the record at a byte offset as annotated fields."""
     sample: Callable[[int], bytes] | None = None
-    """Makes a typical file of about that many bytes, for `fxf bench`."""
+    """Makes a typical file of about that many bytes, for `fxf plugins --check` and tests."""
     snapshot: Callable[[Path], LiveSnapshot] | None = None
     """Copies a file that another program is writing, for `fxf watch`; only for formats whose
     captures are states (``Capture.entries``). Raises FxError if no copy is consistent."""

@@ -26,7 +26,7 @@ def offered(*words: str, typed: str = "") -> list[tuple[str, str]]:
 FILE_WORDS = (
     ("info",), ("cat",), ("convert",), ("convert", "a.fxt"), ("verify",), ("diff",), ("diff", "a"),
     ("salvage",), ("salvage", "a"), ("account",), ("stack",), ("graph",), ("compare", "a"),
-    ("watch",), ("replay",), ("record",), ("bench",),
+    ("watch",), ("replay",), ("record",),
 )  # fmt: skip
 
 

@@ -45,7 +45,6 @@ ARGUMENTS = {
     "explain": ["FXF0001"],
     "replay": ["logs.toml", "--out", "replayed"],
     "record": ["boot.fxt", "--out", "recorded.toml"],
-    "bench": ["--size", "1", "--runs", "1", "logs.fxlog"],
     "plugins": [],
     "doctor": [],
     "sql": ["boot.fxt", "select count(*) from slices"],
@@ -99,10 +98,6 @@ ELSEWHERE = {
     ("odd", "--function"),
 }
 """Options that take no file, or four files of one format."""
-TOGETHER = {
-    ("bench", "--strict"): ("--size", "--runs", "--color", "--option", "--plugin", "--verbose"),
-}
-"""Options tried in the call of another one, because each call takes a second."""
 SERVERS = {"view"}
 """Commands that wait for a browser: in ``test_view``."""
 
@@ -135,7 +130,6 @@ CASES = [
     for name, command in commands().items()
     for option in listed(command)
     if name not in SERVERS and (name, max(option.opts, key=len)) not in ELSEWHERE
-    if not any(n == name and max(option.opts, key=len) in more for (n, _), more in TOGETHER.items())
     if option.opts[-1] not in {"--help", "--version"} and not (FOREVER | WITH) & set(option.opts)
 ]
 
@@ -179,8 +173,6 @@ def test_every_listed_option_works(
         value = [given]
     if flag == "--max-time":
         value += [word for other in sorted(WITH) for word in (other, VALUES[other] or "")]
-    for other in TOGETHER.get((name, flag), ()):
-        value += [other, *([VALUES[other] or ""] if other in VALUES else [])]
     if name == "new-plugin":  # which replaces nothing
         arguments[1] += flag.strip("-").replace("-", "")
     if name == "sql":

@@ -46,23 +46,21 @@ COMMANDS = {
     "explain": "Explain a finding's code, or the bytes at an offset.",
     "replay": "Run scenarios on the emulated target.",
     "record": "Write the scenario that replays a capture.",
-    "bench": "Measure decoding, relative to copying the same bytes.",
     "plugins": "List installed plugins, and those that failed.",
     "new-plugin": "Create the repository of a new plugin.",
     "doctor": "Check this installation.",
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
-GONE = {"graph-diff": "fxf compare A B -o OUT.dot"}
+GONE = {
+    "bench": "in a clone, `pytest -m bench -s` and `python -m tests.bench stages` measure speed",
+    "graph-diff": "`fxf compare A B -o OUT.dot` does the same",
+}
 """Commands that earlier versions had, with what replaces them."""
 GONE_OPTIONS = {
     ("verify", "--as"): "`fxf explain CODE` says what other readers do with a finding, the page of "
     "each format where they differ; opening the file in that reader shows the rest",
-} | {
-    ("bench", option): f"in a clone, `python -m tests.bench {instead}` measures this"
-    for option, instead in (("--shapes", "shapes"), ("--stages", "stages"), ("--growth", "growth"),
-                            ("--compare", "stages --compare RUN.json"))
-}  # fmt: skip
+}
 """Options that earlier versions had, by command, with what replaces them."""
 
 
@@ -103,7 +101,7 @@ class Fxf(WithGlobalOptions, click.Group):
         if found is not None:
             return first, found, args[1:]
         if first in GONE and not Path(first).exists():
-            raise UsageError(f"`fxf {first}` is gone", remedy=f"`{GONE[first]}` does the same")
+            raise UsageError(f"`fxf {first}` is gone", remedy=GONE[first])
         if not _is_input(first):
             known = [*COMMANDS, *self.commands]
             raise UsageError(
