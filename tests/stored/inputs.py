@@ -92,37 +92,37 @@ class Input(NamedTuple):
 @functools.cache
 def corpora() -> dict[str, list[Input]]:
     """All inputs but the large ones, by the name of their corpus: ``real-trace``, ``made-log``."""
-    found = {f"real-{family}": list(_real(family)) for family in FAMILIES}
+    inputs = {f"real-{family}": list(_real(family)) for family in FAMILIES}
     for input in _archive().values():
         if input.name in REPEATED and "/large/" in input.name:
             continue
-        found.setdefault(f"made-{input.format}", []).extend(_with_damage(input))
-    return found
+        inputs.setdefault(f"made-{input.format}", []).extend(_with_damage(input))
+    return inputs
 
 
 @functools.cache
 def large() -> dict[str, Input]:
     """Inputs with more than 65,536 records or rows, by the name of their corpus."""
-    made = {}
+    inputs = {}
     for name, (head, times) in REPEATED.items():
         input = _archive()[name]
         data = input.data[:head] + input.data[head:] * times
-        made[f"large-{input.format}"] = input.variant(f"x {times}", data=data)
-    return made
+        inputs[f"large-{input.format}"] = input.variant(f"x {times}", data=data)
+    return inputs
 
 
 @functools.cache
 def _archive() -> dict[str, Input]:
     """The inputs of the archive, by name."""
-    found = {}
+    inputs = {}
     with tarfile.open(FOLDER / "inputs.tar.xz") as archive:
         for member in archive:
             file = archive.extractfile(member)
             if file is not None:
                 format, group, _ = member.name.split("/", 2)
                 options = OPTIONS.get(f"{format}/{group}", {})
-                found[member.name] = Input(member.name, file.read(), format, options)
-    return found
+                inputs[member.name] = Input(member.name, file.read(), format, options)
+    return inputs
 
 
 def _real(family: str) -> Iterator[Input]:

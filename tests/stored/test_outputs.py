@@ -1,7 +1,7 @@
 """Every input is read as it was when its output was stored: records, tables, findings.
 
 Outputs of ``git`` commit b94604eb, which hold every later engine against it. A difference that is
-meant is stored anew by ``python -m tests.stored``, and its commit says why.
+meant is stored again by ``python -m tests.stored``, and its commit says why.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from .inputs import corpora, large
-from .outputs import CORPORA, differences, host, load, made
+from .outputs import CORPORA, differences, host, load, outputs_of
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_outputs_are_as_stored(corpus: str) -> None:
-    stored, found = load(corpus), made(corpus)
-    if stored != found:
-        pytest.fail("\n".join(differences(stored, found)), pytrace=False)
+    stored, current = load(corpus), outputs_of(corpus)
+    if stored != current:
+        pytest.fail("\n".join(differences(stored, current)), pytrace=False)
 
 
 STORED = (
@@ -28,21 +28,21 @@ STORED = (
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("7]", "8]", ["slices.ts int64: row 2: stored 7, found 8; 1 of 3 rows differ"]),
-        ("5, 6", "6, 5", ["row 0: stored 5, found 6; 2 of 3 rows differ (the same in another ord"]),
-        (", 7", "", ["slices.ts int64: stored 3 rows, found 2, which agree as far as they go"]),
-        ('"size":3', '"size":4', ['records: row 1: stored {"record": "blob", "size": 3}, found']),
+        ("7]", "8]", ["slices.ts int64: row 2: stored 7, now 8; 1 of 3 rows differ"]),
+        ("5, 6", "6, 5", ["row 0: stored 5, now 6; 2 of 3 rows differ (the same in another ord"]),
+        (", 7", "", ["slices.ts int64: stored 3 rows, now 2, which agree as far as they go"]),
+        ('"size":3', '"size":4', ['records: row 1: stored {"record": "blob", "size": 3}, now']),
         ('"size":3', '"size": 3', ["records: the same values, written in another way"]),
         ("int64", "int32", ["slices.ts int64: gone", "slices.ts int32: new"]),
-        ("8, ", "16, ", ['findings: row 0: stored ["FXT0101", 8, "INFO"], found ["FXT0101", 16']),
+        ("8, ", "16, ", ['findings: row 0: stored ["FXT0101", 8, "INFO"], now ["FXT0101", 16']),
         ("5f", "60", ["the input has other bytes than when its output was stored"]),
         ("a.fxt", "b.fxt", ["a.fxt: not among the inputs any more", "b.fxt: nothing is stored"]),
     ],
 )
 def test_a_difference_is_named(old: str, new: str, words: list[str]) -> None:
-    said = sorted(differences(STORED, STORED.replace(old, new)))
-    assert len(said) == len(words)
-    for line, expected in zip(said, sorted(words), strict=True):
+    messages = sorted(differences(STORED, STORED.replace(old, new)))
+    assert len(messages) == len(words)
+    for line, expected in zip(messages, sorted(words), strict=True):
         assert expected in line
 
 
