@@ -31,6 +31,8 @@ from fx_trace.write.writer import TraceWriter
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory as MemoryProtocol
 
+from ..properties import share
+
 SIZES = (4096, 8192)
 
 
@@ -241,7 +243,7 @@ def as_archive(image: bytes) -> tuple[bytes, str]:
 
 
 TestBuffer = Buffer.TestCase
-TestBuffer.settings = settings(max_examples=10, stateful_step_count=25, deadline=None)
+TestBuffer.settings = settings(share(1 / 4), stateful_step_count=25)
 
 
 @given(

@@ -28,6 +28,8 @@ from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options
 from fxframework.testing import ExporterContract, Sample
 
+from ..properties import share
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFORMANCE = ROOT / "tests" / "conformance"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -166,7 +168,7 @@ class _OfToys(ExporterContract):
     plugin = "fxframework.exporters.plugin"
     reader_plugin = "toy"
     format = "toy"
-    examples = 20
+    examples = share(1 / 2).max_examples
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("rows.toy", ROWS)

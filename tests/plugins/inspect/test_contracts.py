@@ -9,6 +9,7 @@ from typing import Any
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample, WriterContract
 
+from ...properties import share
 from .trees import FILES, every_type, image, sized, vectors
 
 SOUND = ("val_int_property", "drv_v2_header_order0_no_size", "cpp_InterpretInlineStringReferences")
@@ -30,7 +31,7 @@ def _samples() -> Iterable[Sample]:
 class TestReader(ReaderContract):
     plugin = "fx_inspect.plugin"
     format = "inspect"
-    examples = 20
+    examples = share(1 / 2).max_examples
 
     def samples(self) -> Iterable[Sample]:
         return _samples()
@@ -48,7 +49,6 @@ NAME: dict[str, Any] = {"record": "block", "type": "NAME", "order": 0, "length":
 class TestWriter(WriterContract):
     plugin = "fx_inspect.plugin"
     format = "inspect"
-    examples = 40
     derived = WriterContract.derived | {"index", "locked", "frozen", "capacity"}
 
     def samples(self) -> Iterable[Sample]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_inspect.format import BlockType
@@ -154,7 +154,6 @@ def test_the_sequence_of_the_reference() -> None:
     st.sampled_from([4096, 8192, 12288, 65536]),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_every_byte_is_that_of_the_plain_algorithm(
     steps: list[tuple[int, int]], limit: int, double: bool
 ) -> None:

@@ -14,7 +14,7 @@ from fx_log.sample import sample
 
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .streams import damaged, log_files, packet_files, ring_images
-from .test_two_decoders import SLOW, TOOLS, Tools, findings
+from .test_two_decoders import TOOLS, Tools, findings
 
 ODD = [
     log(("message", "string", 'quotes " and \\ and \n\r\t\b\f\0\x1b\x7f'), time=-(1 << 63)),
@@ -85,19 +85,16 @@ def test_bytes_that_the_fields_do_not_give_stand_beside_them(tools: Tools) -> No
         agree(tools, bytes(one) + text_log("after") * 3, {})
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=log_files() | damaged(log_files()) | st.binary(max_size=300))
 def test_agree_on_any_file(tools: Tools, data: bytes) -> None:
     agree(tools, data, {})
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=damaged(log_files()), limit=st.integers(0, 80))
 def test_agree_within_limits(tools: Tools, data: bytes, limit: int) -> None:
     agree(tools, data, {}, max_record=limit, max_findings=1 + limit % 3)
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=log_files(suffixed=True))
 def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
     agree(tools, data, {"suffix": True})
@@ -143,7 +140,6 @@ def test_each_packet_by_itself_and_among_others(tools: Tools, odd: int) -> None:
         agree(tools, data, {}, "log-legacy-stream")
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=packet_files() | damaged(packet_files()) | st.binary(max_size=200))
 def test_agree_on_any_packets(tools: Tools, data: bytes) -> None:
     agree(tools, data, {}, "log-legacy-stream")
@@ -170,7 +166,6 @@ def test_entries_of_a_ring(tools: Tools, tail: int) -> None:
         agree(tools, data, {}, "log-ring")
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=ring_images() | damaged(ring_images()) | st.binary(max_size=200))
 def test_agree_on_any_ring(tools: Tools, data: bytes) -> None:
     agree(tools, data, {}, "log-ring")

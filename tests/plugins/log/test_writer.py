@@ -43,7 +43,6 @@ OPEN = {
     "log-ring": open_ring_writer,
 }
 UTF8 = st.characters(codec="utf-8")
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 
 
 class Socket:
@@ -232,7 +231,6 @@ def test_the_largest_record_is_written() -> None:
     st.integers(-(2**63), 2**63 - 1),
     st.integers(0, 255),
 )
-@hypothesis.settings(**SLOW)
 def test_what_is_written_is_read(
     keys: dict[str, Any], message: str, time: int, severity: int
 ) -> None:

@@ -37,9 +37,6 @@ from .test_writer import (
     worst,
 )
 
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)
-
 
 def story(archive: Archive) -> None:
     """Two providers that take turns."""
@@ -332,7 +329,6 @@ def of_state(what: str) -> tuple[Any, ...] | None:
 steps = st.lists(st.tuples(st.integers(0, 2), calls()), max_size=30)
 
 
-@MANY
 @hypothesis.given(
     st.lists(st.tuples(policies, limits, st.sampled_from([10**7, 10**9])), min_size=1, max_size=3),
     steps,

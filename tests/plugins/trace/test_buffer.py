@@ -948,7 +948,6 @@ def test_hostile_sizes_take_no_memory() -> None:
 class TestBufferReader(ReaderContract):
     plugin = "fx_trace.plugin"
     format = "trace-buffer"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("running.tbuf", circular(90, stop=False))
@@ -969,7 +968,6 @@ class TestBufferReader(ReaderContract):
 class TestBufferWriter(WriterContract):
     plugin = "fx_trace.plugin"
     format = "trace-buffer"
-    examples = 40
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("running.tbuf", circular(90, stop=False))

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -27,7 +27,6 @@ from .streams import damaged, fxt_streams
 
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
 SUPPORT = {"string", "thread", "metadata", "initialization"}
-tried = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def part(data: bytes, selection: Selection, **options: Any) -> bytes:
@@ -149,19 +148,16 @@ def check_times(data: bytes, selection: Selection) -> None:
             assert small[record.offset : record.offset + record.nbytes] in pieces
 
 
-@tried
 @given(fxt_streams(), stretches())
 def test_a_stretch_of_time_has_the_rows_of_the_whole(data: bytes, selection: Selection) -> None:
     check_times(data, selection)
 
 
-@tried
 @given(damaged(fxt_streams()), stretches())
 def test_of_damaged_traces_too(data: bytes, selection: Selection) -> None:
     check_times(data, selection)
 
 
-@settings(tried)
 @given(fxt_streams(), stretches(), st.integers(1, 9))
 def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, events: int) -> None:
     at_once = part(data, selection)
@@ -171,7 +167,6 @@ def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, eve
         assert part(data, selection) == at_once
 
 
-@settings(tried)
 @given(fxt_streams(), st.data())
 def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
     with fxf.open(data, format="trace") as whole:
@@ -203,7 +198,6 @@ def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
             assert losses(mine) <= losses(whole)
 
 
-@settings(tried)
 @given(fxt_streams(), stretches())
 def test_open_slices_can_be_dropped(data: bytes, selection: Selection) -> None:
     with (

@@ -26,7 +26,7 @@ from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
 from .streams import Record, fxt_records, render
-from .test_extracting import losses, rows, tried
+from .test_extracting import losses, rows
 
 
 def trace(name: str, provider: int = 1, *, big_endian: bool = False) -> bytes:
@@ -161,7 +161,6 @@ def check_merge(inputs: list[bytes]) -> None:
         }
 
 
-@tried
 @given(st.lists(fxt_records().map(without_ends), min_size=2, max_size=3))
 def test_a_merge_has_the_rows_of_all(inputs: list[bytes]) -> None:
     check_merge(inputs)

@@ -36,6 +36,7 @@ from fxframework.kit.salvage import Loss
 from fxframework.model.capture import OpenRequest
 from fxframework.testing.cli import run_cli
 
+from ...properties import share
 from .streams import any_bytes, damaged, fxt_streams
 
 MAGIC = wire.MAGIC_BYTES
@@ -172,7 +173,7 @@ ODD = {0, 1, 6}
 
 
 @hypothesis.given(fxt_streams(max_records=5), st.data())
-@hypothesis.settings(max_examples=12)
+@share(1 / 4)
 def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
     for end in range(min(len(data), 600)):
         if end % 8 in ODD:
@@ -180,7 +181,7 @@ def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
 
 
 @hypothesis.given(fxt_streams(max_records=4, magic=True), st.integers(0, 63))
-@hypothesis.settings(max_examples=12)
+@share(1 / 4)
 def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
     for word in range(min(len(data) // 8, 80)):
         flipped = bytearray(data)

@@ -51,8 +51,6 @@ PLACE = {"offset", "nbytes", "refs"}
 STAGE = {"metadata", "initialization", "string", "thread"}
 """Records that say nothing by themselves."""
 ME = (7, 8)
-SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(**SLOW)
 
 # --- Helpers -----------------------------------------------------------------------------------
 
@@ -635,7 +633,6 @@ def limited(writer: TraceWriter, limit: tuple[int, int]) -> TraceWriter:
     return writer
 
 
-@MANY
 @hypothesis.given(
     st.lists(st.tuples(policies, limits), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), calls()), max_size=25),
@@ -740,7 +737,6 @@ def resolved(shown: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-@MANY
 @hypothesis.given(fxt_streams(), policies, limits, st.booleans())
 def test_records_that_were_read_say_the_same_when_written(
     data: bytes, policy: Any, limit: tuple[int, int], as_json: bool
@@ -1069,7 +1065,6 @@ def test_records_of_exactly_the_greatest_size() -> None:
     assert worst(made.data()) == []
 
 
-@MANY
 @hypothesis.given(
     policies, limits, st.lists(st.one_of(calls(), st.sampled_from(sorted(BAD))), max_size=12)
 )

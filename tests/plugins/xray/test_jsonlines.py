@@ -21,9 +21,6 @@ from .streams import basic_files, damaged, fdr_files
 from .test_compiled import INPUTS
 from .traces import TSC, buffer, call, event, header, packed
 
-SLOW: dict[str, Any] = {
-    "deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)
-}  # fmt: skip
 NAMES = ("capture", "record_lines", "decoder")
 
 
@@ -128,13 +125,11 @@ def test_an_event_that_reaches_behind_the_next_buffer_where_nothing_bounds_its_o
     agree(tools, "xray", header() + packed(fx.BufferExtents(bytes=1 << 40), call(1), long, call(3)))
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=fdr_files() | damaged(fdr_files()) | st.binary(max_size=200))
 def test_agree_on_any_log(tools: Tools, data: bytes) -> None:
     agree(tools, "xray", data)
 
 
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=basic_files() | damaged(basic_files()) | st.binary(max_size=200))
 def test_agree_on_any_basic_trace(tools: Tools, data: bytes) -> None:
     agree(tools, "xray-basic", data)

@@ -18,7 +18,6 @@ from .streams import basic_files, damaged, fdr_files
 from .test_two_decoders import REAL, form_of
 from .traces import WHOLE
 
-SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
 
 
@@ -41,7 +40,6 @@ def agree(form: str, data: bytes, limit: int = 1 << 30) -> None:
 
 
 @pytest.mark.parametrize("form", FILES)
-@hypothesis.settings(**SLOW)
 @hypothesis.given(data=st.data())
 def test_whatever_a_trace_holds(form: str, data: st.DataObject) -> None:
     file = data.draw(FILES[form] | damaged(FILES[form]) | st.binary(max_size=200))
