@@ -24,7 +24,7 @@ UNTIL = "FXF_EXPLORE_UNTIL"
 """The variable with the time at which exploring ends."""
 EXAMPLES = 40
 """Examples of each property that the tests try."""
-ROUND = 400
+ROUND = 200
 """Examples of each property that a round of exploring tries."""
 
 
