@@ -25,6 +25,7 @@ import pytest
 
 ERRORS = (Exception, pytest.fail.Exception)
 """What a case may fail with; pytest.fail raises no Exception."""
+PARAM = type(pytest.param())
 MARK = "cases"
 """The attribute of a test with what `cases` said of it."""
 
@@ -41,8 +42,9 @@ def cases(
     argument_names = (
         [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     )
+    values = list(values)
     rows = [_row(value, len(argument_names)) for value in values]
-    labels = _labels(rows, ids)
+    labels = _labels(values, rows, ids)
     axis = [
         (label, dict(zip(argument_names, row, strict=True)))
         for label, row in zip(labels, rows, strict=True)
@@ -55,13 +57,20 @@ def cases(
 
 
 def _row(value: Any, length: int) -> Sequence[Any]:
+    if isinstance(value, PARAM):
+        assert not value.marks, "cases have no marks of their own"  # type: ignore[attr-defined]
+        return value.values  # type: ignore[attr-defined, no-any-return]
     return (value,) if length == 1 else value
 
 
-def _labels(rows: list[Sequence[Any]], ids: Any) -> list[str]:
-    if ids is None or callable(ids):
-        return ["-".join(_label(value, ids) for value in row) for row in rows]
-    return [str(label) for label in ids]
+def _labels(values: list[Any], rows: list[Sequence[Any]], ids: Any) -> list[str]:
+    if ids is not None and not callable(ids):
+        return [str(label) for label in ids]
+    labels = []
+    for value, row in zip(values, rows, strict=True):
+        own_label = value.id if isinstance(value, PARAM) else None
+        labels.append(own_label or "-".join(_label(part, ids) for part in row))
+    return labels
 
 
 def _label(value: object, ids: Callable[[Any], object] | None) -> str:

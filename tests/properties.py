@@ -22,7 +22,7 @@ EXPLORE = "explore"
 """The profile of random examples."""
 UNTIL = "FXF_EXPLORE_UNTIL"
 """The variable with the time at which exploring ends."""
-EXAMPLES = 40
+EXAMPLES = 24
 """Examples of each property that the tests try."""
 ROUND = 200
 """Examples of each property that a round of exploring tries."""

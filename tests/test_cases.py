@@ -27,19 +27,19 @@ def test_every_combination_is_tried_in_a_folder_of_its_own(tmp_path: Path) -> No
 def test_every_failure_is_named_and_the_others_are_tried() -> None:
     tried = []
 
-    @cases("number", [1, 2, 3])
+    @cases("number", [1, 2, pytest.param(3, id="third")])
     def test(number: int) -> None:
         tried.append(number)
         if number == 3:
             pytest.fail("three")
         assert number == 2
 
-    with pytest.raises(BaseExceptionGroup, match="2 of 3 cases failed: 1; 3") as failed:
+    with pytest.raises(BaseExceptionGroup, match="2 of 3 cases failed: 1; third") as failed:
         test()
     assert tried == [1, 2, 3]
     assert [error.__notes__ for error in failed.value.exceptions] == [
         ["in the case 1"],
-        ["in the case 3"],
+        ["in the case third"],
     ]
 
 

@@ -99,7 +99,6 @@ def sound(data: bytes, format: str) -> None:
 
 
 @pytest.mark.parametrize("format", LOGS)
-@share(1 / 4)
 @given(data=st.data(), seed=st.integers(0, 99))
 def test_logs_and_damaged_logs(format: str, data: st.DataObject, seed: int) -> None:
     files = LOGS[format]
@@ -108,7 +107,7 @@ def test_logs_and_damaged_logs(format: str, data: st.DataObject, seed: int) -> N
 
 
 @pytest.mark.parametrize("name", REAL_XRAY)
-@share(1 / 4)
+@share(1 / 2)
 @given(seed=seeds)
 def test_damaged_real_logs(name: str, seed: int) -> None:
     chance = random.Random(seed)

@@ -26,7 +26,7 @@ from .perfetto import Perfetto
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 MAGIC_TRACE = FILES / "magic_trace_sample.fxt"
 generated = settings(
-    share(1 / 5),
+    share(1 / 3),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 

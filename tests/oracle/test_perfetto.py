@@ -35,7 +35,7 @@ JSON_QUERIES = {
 }
 
 generated = settings(
-    share(1 / 4),
+    share(1 / 2),
     phases=[Phase.explicit, Phase.generate],
 )
 

@@ -108,7 +108,7 @@ def test_the_magic_trace_is_the_same(perfetto: Perfetto) -> None:
     same(perfetto, (FILES / "magic_trace_sample.fxt").read_bytes())
 
 
-@settings(share(1 / 4), phases=[Phase.explicit, Phase.generate])
+@settings(share(1 / 2), phases=[Phase.explicit, Phase.generate])
 @given(captures())
 def test_generated_captures_are_the_same(perfetto: Perfetto, trace: bytes) -> None:
     same(perfetto, trace)

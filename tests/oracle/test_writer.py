@@ -342,7 +342,7 @@ END_FIRST += fxt.event("async_begin", 10, OTHER, "load", [("a", "blob", b"xy")],
 """An end that stands before its begin, with an argument of the same name."""
 
 
-@share(1 / 4)
+@share(1 / 2)
 @example([(END_FIRST, "inline", (255, 255))])
 @given(st.lists(st.tuples(captures(), POLICIES, st.tuples(FEW, FEW)), min_size=1, max_size=BATCH))
 def test_generated_captures_written_again(

@@ -49,7 +49,7 @@ SINGLE = (
 )
 """One thread and one buffer each: of such, llvm-xray's account is right."""
 generated = settings(
-    share(1 / 3),
+    share(2 / 3),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 EVENTS = (

@@ -26,6 +26,7 @@ from fxframework.kit.shown import amount
 from fxframework.testing.cli import run_cli
 from fxframework.testing.kernels import plain_kernels
 
+from ..cases import cases
 from .log.logs import log
 from .trace.streams import fxt_streams
 
@@ -92,10 +93,10 @@ def untouched(records: list[bytes], begin: int, end: int) -> Iterator[bytes]:
 # --- One place -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["beginning", "middle", "end"])
-@pytest.mark.parametrize("residue", range(1, 8))
-@pytest.mark.parametrize("change", ["lost", "put"])
-@pytest.mark.parametrize("format", FORMATS)
+@cases("where", ["beginning", "middle", "end"])
+@cases("residue", range(1, 8))
+@cases("change", ["lost", "put"])
+@cases("format", FORMATS)
 def test_records_behind_a_change_are_found(
     format: str, change: str, residue: int, where: str
 ) -> None:
@@ -126,8 +127,8 @@ def test_records_behind_a_change_are_found(
     assert f"are {amount(stop % 8, 'byte')} off the alignment; moved" in losses[0].message
 
 
-@pytest.mark.parametrize("count", range(1, 8))
-@pytest.mark.parametrize("format", FORMATS)
+@cases("count", range(1, 8))
+@cases("format", FORMATS)
 def test_a_file_whose_beginning_is_cut_off_or_not_its_own(format: str, count: int) -> None:
     data = sample(format, 40_000)
     records = split(data)

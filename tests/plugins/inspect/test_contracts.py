@@ -9,7 +9,6 @@ from typing import Any
 from fxframework.registry import Confidence
 from fxframework.testing import ReaderContract, Sample, WriterContract
 
-from ...properties import share
 from .trees import FILES, every_type, image, sized, vectors
 
 SOUND = ("val_int_property", "drv_v2_header_order0_no_size", "cpp_InterpretInlineStringReferences")
@@ -31,7 +30,6 @@ def _samples() -> Iterable[Sample]:
 class TestReader(ReaderContract):
     plugin = "fx_inspect.plugin"
     format = "inspect"
-    examples = share(1 / 2).max_examples
 
     def samples(self) -> Iterable[Sample]:
         return _samples()

@@ -17,6 +17,8 @@ from fx_inspect.write.writer import Inspector
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory
 
+from ...cases import cases
+
 VECTORS = Path(__file__).parents[2] / "conformance" / "inspect" / "heap_sequences.json"
 SEQUENCES = {each["name"]: each for each in json.loads(VECTORS.read_text())}
 
@@ -200,9 +202,7 @@ def test_every_byte_is_that_of_the_plain_algorithm(
     ]
 
 
-@pytest.mark.parametrize(
-    ("order", "slots"), SEQUENCES["array_capacity_numeric_by_order"]["cases"].items()
-)
+@cases(("order", "slots"), SEQUENCES["array_capacity_numeric_by_order"]["cases"].items())
 def test_the_capacity_of_arrays_of_numbers(order: str, slots: int) -> None:
     inspector = Inspector()
     array = inspector.root.create_int_array("a", slots)
@@ -215,9 +215,7 @@ def test_the_capacity_of_arrays_of_numbers(order: str, slots: int) -> None:
         assert heap.order(more.block) == int(order) + 1
 
 
-@pytest.mark.parametrize(
-    ("order", "slots"), SEQUENCES["array_capacity_string_by_order"]["cases"].items()
-)
+@cases(("order", "slots"), SEQUENCES["array_capacity_string_by_order"]["cases"].items())
 def test_the_capacity_of_arrays_of_strings(order: str, slots: int) -> None:
     inspector = Inspector()
     array = inspector.root.create_string_array("a", min(slots, 255))
@@ -317,7 +315,7 @@ def test_it_refuses_what_makes_no_sense() -> None:
             heap.free(wrong)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nbytes", "order"), [(0, 0), (1, 0), (16, 0), (17, 1), (32, 1), (33, 2), (2048, 7), (2049, 8)]
 )
 def test_orders(nbytes: int, order: int) -> None:

@@ -15,7 +15,6 @@ from fx_inspect.write.nodes import Node
 from fx_inspect.write.values import Value
 from fx_inspect.write.writer import Inspector
 
-from ...properties import share
 from .trees import read, shown
 
 I64, U64 = st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1)
@@ -344,7 +343,7 @@ class OperationsOfVersion0(Operations):
 
 
 for machine in (Operations, OperationsOfVersion1, OperationsOfVersion0):
-    machine.TestCase.settings = settings(share(1 / 2), stateful_step_count=35)
+    machine.TestCase.settings = settings(stateful_step_count=35)
 
 TestVersion2 = Operations.TestCase
 TestVersion1 = OperationsOfVersion1.TestCase

@@ -181,7 +181,7 @@ def test_agree_on_any_bytes(data: bytes) -> None:
     agree(data)
 
 
-@share(1 / 5)
+@share(1 / 6)
 @hypothesis.given(data=vmos())
 def test_agree_at_every_truncation(data: bytes) -> None:
     for length in range(min(len(data), 400)):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fx_log.sample import sample
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .streams import damaged, log_files, packet_files, ring_images
 from .test_two_decoders import TOOLS, Tools, findings
@@ -56,7 +57,7 @@ def agree(
     assert in_bulk.diagnostics.counts == by_records.diagnostics.counts
 
 
-@pytest.mark.parametrize("record", ODD + NOT_PLAIN)
+@cases("record", ODD + NOT_PLAIN)
 def test_each_record_by_itself_and_among_others(tools: Tools, record: bytes) -> None:
     agree(tools, record, {})
     agree(tools, text_log("before") + record + text_log("after") * 3, {})
@@ -132,7 +133,7 @@ ODD_PACKETS = [
 ]
 
 
-@pytest.mark.parametrize("odd", range(len(ODD_PACKETS)))
+@cases("odd", range(len(ODD_PACKETS)))
 def test_each_packet_by_itself_and_among_others(tools: Tools, odd: int) -> None:
     agree(tools, stream([ODD_PACKETS[odd]]), {}, "log-legacy-stream")
     among = stream([SOUND_PACKET, ODD_PACKETS[odd], packet("after"), SOUND_PACKET])
@@ -158,7 +159,7 @@ RING_ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize("tail", [0, 8, 4096, (1 << 40) + 16])
+@cases("tail", [0, 8, 4096, (1 << 40) + 16])
 def test_entries_of_a_ring(tools: Tools, tail: int) -> None:
     agree(tools, ring(RING_ENTRIES, tail=tail), {}, "log-ring")
     for odd in RING_ENTRIES:

@@ -115,7 +115,7 @@ def test_flipped_bytes(form: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("form", ["log", "log-legacy", "log-legacy-stream"])
-@share(1 / 8)
+@share(1 / 5)
 @hypothesis.given(data=st.data())
 def test_every_truncation(form: str, data: st.DataObject) -> None:
     whole = data.draw(FILES[form])

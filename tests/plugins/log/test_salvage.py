@@ -21,6 +21,7 @@ from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from ...properties import share
 from .logs import entry, log, packet, ring, stream, text_log
 from .streams import damaged, log_files, packet_files, ring_images
@@ -182,7 +183,7 @@ def test_rings(data: bytes) -> None:
 
 
 @hypothesis.given(log_files(), st.integers(0, 63))
-@share(1 / 4)
+@share(1 / 2)
 def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
     for word in range(min(len(data) // 8, 60)):
         flipped = bytearray(data)
@@ -234,8 +235,8 @@ def test_records_are_counted_as_lost_only_as_a_whole(tmp_path: Path) -> None:
     assert "lost: 0 records, 8 bytes" in result.stderr
 
 
-@pytest.mark.parametrize("suffix", [False, True], ids=["plain", "suffixed"])
-@pytest.mark.parametrize("words", [40, 77, 4095])
+@cases("suffix", [False, True], ids=["plain", "suffixed"])
+@cases("words", [40, 77, 4095])
 def test_records_that_a_damaged_size_hides_are_found(words: int, suffix: bool) -> None:
     """Only the record with the damaged size is lost."""
     behind = bytes(8 * wire.SUFFIX_WORDS) if suffix else b""
@@ -252,8 +253,8 @@ def test_records_that_a_damaged_size_hides_are_found(words: int, suffix: bool) -
     ]
 
 
-@pytest.mark.parametrize("length", [0, 5, 60, 77, 200, 5000, 1 << 31, (1 << 32) - 1])
-@pytest.mark.parametrize("at", [0, 3])
+@cases("length", [0, 5, 60, 77, 200, 5000, 1 << 31, (1 << 32) - 1])
+@cases("at", [0, 3])
 def test_packets_behind_a_damaged_length_are_found(length: int, at: int) -> None:
     packets = [packet(f"message {number}", "tag") for number in range(8)]
     whole = bytearray(stream(packets))
@@ -268,8 +269,8 @@ def test_packets_behind_a_damaged_length_are_found(length: int, at: int) -> None
     assert lost_data(out, "log-legacy-stream") == {}
 
 
-@pytest.mark.parametrize("length", [0, 8, 40, 64, 200, 65_536, 65_537, 1 << 63])
-@pytest.mark.parametrize("at", [0, 3])
+@cases("length", [0, 8, 40, 64, 200, 65_536, 65_537, 1 << 63])
+@cases("at", [0, 3])
 def test_entries_behind_a_damaged_length_are_found(length: int, at: int) -> None:
     entries = [entry(text_log(f"message {number}")) for number in range(8)]
     whole = bytearray(ring(entries))
@@ -348,7 +349,7 @@ RINGS = {
 }
 
 
-@pytest.mark.parametrize("case", RINGS)
+@cases("case", RINGS)
 def test_what_is_sound_of_a_ring_is_a_sound_ring(case: str) -> None:
     data, kept, lost = RINGS[case]
     out, losses = salvaged(data, "log-ring")

@@ -30,6 +30,7 @@ from fxframework.model.table import Table
 from fxframework.testing.kernels import plain_kernels
 
 from ...bench.shapes.log import shapes
+from ...cases import cases
 from ...properties import share
 from .logs import entry, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
@@ -227,7 +228,7 @@ def test_agree_on_any_bytes(tools: Tools, format: str, data: bytes, given: dict[
     agree(tools, format, data, given)
 
 
-@pytest.mark.parametrize("name", ["records", "streams", "legacy"])
+@cases("name", ["records", "streams", "legacy"])
 def test_agree_on_the_vectors(tools: Tools, name: str) -> None:
     vectors = json.loads((CONFORMANCE / f"{name}.json").read_text("utf-8"))
     files = [bytes.fromhex(vector["hex"]) for vector in vectors if "hex" in vector]
@@ -254,7 +255,7 @@ ODD = {0, 1, 6}
 
 
 @pytest.mark.parametrize("format", ["log", "log-legacy", "log-legacy-stream"])
-@share(1 / 5)
+@share(1 / 6)
 @hypothesis.given(data=st.data())
 def test_agree_at_every_truncation(tools: Tools, format: str, data: st.DataObject) -> None:
     whole = data.draw(FILES[format])
@@ -286,7 +287,7 @@ def test_batches_are_the_table_wherever_they_break(
     assert streamed.summary().facts == whole.summary().facts
 
 
-@pytest.mark.parametrize("shape", shapes())
+@cases("shape", shapes())
 def test_agree_on_awkward_shapes(tools: Tools, shape: str) -> None:
     data = shapes()[shape](20_000)
     assert 15_000 < len(data) < 25_000

@@ -21,6 +21,7 @@ from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 
+from ...cases import cases
 from .test_two_decoders import agree
 from .test_writer import (
     STAGE,
@@ -97,7 +98,7 @@ def test_ids_of_32_bits_and_names_of_255_bytes(id: int) -> None:
     assert worst(file.getvalue()) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("id", "name", "code"),
     [
         (1, "again", "FXT0409"),
@@ -114,7 +115,7 @@ def test_ids_of_32_bits_and_names_of_255_bytes(id: int) -> None:
         (2, None, "FXT0403"),
     ],
 )
-@pytest.mark.parametrize("make", [Archive, lambda file: FlightRecorder(1000)])
+@cases("make", [Archive, lambda file: FlightRecorder(1000)])
 def test_providers_that_cannot_be(id: Any, name: Any, code: str, make: Any) -> None:
     file = io.BytesIO()
     archive = make(file)

@@ -23,6 +23,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
 
+from ...cases import cases
 from .streams import damaged, fxt_streams
 
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
@@ -322,8 +323,8 @@ def test_a_slice_that_ends_on_the_last_tick_is_whole(rate: int) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("known_by", ["event", "log", "object", "record"])
-@pytest.mark.parametrize("selection", [Selection(start_ns=100), Selection(threads=("other",))])
+@cases("known_by", ["event", "log", "object", "record"])
+@cases("selection", [Selection(start_ns=100), Selection(threads=("other",))])
 def test_who_runs_is_known_in_a_part(known_by: str, selection: Selection) -> None:
     sink = Sink.memory()
     with Archive(sink) as archive:

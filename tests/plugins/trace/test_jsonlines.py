@@ -24,6 +24,7 @@ from fxframework.io.memory import BytesMemory
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
+from ...cases import cases
 from .streams import damaged, fxt_streams
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "trace"
@@ -170,7 +171,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return places
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "a million strings",

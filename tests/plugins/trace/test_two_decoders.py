@@ -202,7 +202,7 @@ def test_agree_on_any_bytes(data: bytes) -> None:
     agree(data)
 
 
-@share(1 / 4)
+@share(1 / 3)
 @hypothesis.given(fxt_streams(), st.integers(0, 7))
 def test_agree_at_every_truncation(data: bytes, phase: int) -> None:
     for length in range(phase, min(len(data), 4000), 8):

@@ -73,7 +73,7 @@ BASIC_CALL = {"record": "function", "kind": "enter", "function_id": 1, "tsc": 5,
 class TestFdrWriter(WriterContract):
     plugin = "fx_xray.plugin"
     format = "xray"
-    examples = share(1 / 3).max_examples
+    examples = share(2 / 3).max_examples
     salvage_leaves = frozenset({"FXX0305"})
     derived = WriterContract.derived | {"tsc", "cpu", "thread", "process"}
 
@@ -98,7 +98,7 @@ class TestFdrWriter(WriterContract):
 class TestBasicWriter(WriterContract):
     plugin = "fx_xray.plugin"
     format = "xray-basic"
-    examples = share(1 / 3).max_examples
+    examples = share(2 / 3).max_examples
     salvage_leaves = frozenset({"FXX0305"})
     held = 1 << 16
 

@@ -17,6 +17,7 @@ from fx_xray.sample import sample
 from fxframework.io.limits import Limits
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
 from .streams import basic_files, damaged, fdr_files
 from .test_compiled import INPUTS
 from .traces import TSC, buffer, call, event, header, packed
@@ -67,7 +68,7 @@ def agree(tools: Tools, form: str, data: bytes, **limits: int) -> None:
     assert findings(capture) == findings(other)
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@cases("name", INPUTS)
 def test_every_kind_of_trace(tools: Tools, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools.lines, "PIECE", 1000)
     agree(tools, *INPUTS[name])
@@ -88,7 +89,7 @@ def events(version: int) -> list[bytes]:
     return out
 
 
-@pytest.mark.parametrize("version", range(1, 6))
+@cases("version", range(1, 6))
 def test_records_out_of_place(tools: Tools, version: int) -> None:
     odd = [
         packed(fx.NewCpu(cpu=3, tsc=TSC + (1 << 41))),

@@ -14,6 +14,7 @@ from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
 
+from ...cases import cases
 from .streams import basic_files, damaged, fdr_files
 from .test_two_decoders import REAL, form_of
 from .traces import WHOLE
@@ -53,7 +54,7 @@ def test_truncations(name: str) -> None:
         agree(form, data[:end])
 
 
-@pytest.mark.parametrize("name", REAL)
+@cases("name", REAL)
 def test_real_traces(name: str) -> None:
     data = REAL[name].read_bytes()
     agree(form_of(data), data)
