@@ -49,7 +49,8 @@ def tries_examples(function: Callable[..., object]) -> bool:
 
 
 def pytest_runtest_setup() -> None:
-    """Skip what is left of a round of exploring when its time is over."""
+    """Let a property try the same examples after any other; skip it when exploring is over."""
+    properties.forget_earlier_tests()
     end = os.environ.get(properties.UNTIL)
     if end is not None and time.time() > float(end):
         pytest.skip("the time for exploring is over")

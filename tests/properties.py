@@ -13,7 +13,11 @@ test, its ID, and the version of hypothesis, which `pyproject.toml` pins. A test
 from __future__ import annotations
 
 import hypothesis
-from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+from hypothesis.internal.conjecture.providers import (
+    AVAILABLE_PROVIDERS,
+    CONSTANTS_CACHE,
+    HypothesisProvider,
+)
 from hypothesis.internal.constants_ast import Constants
 
 SAME = "same"
@@ -57,6 +61,11 @@ hypothesis.settings.register_profile(
     max_examples=ROUND,
     print_blob=True,
 )
+
+
+def forget_earlier_tests() -> None:
+    """Forget the constants that earlier tests of this process drew from; they change later ones."""
+    CONSTANTS_CACHE.cache.clear()
 
 
 def share(fraction: float) -> hypothesis.settings:
