@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-import os
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -201,7 +201,7 @@ def much(writer: TraceWriter) -> None:
         with_metadata = step % 2 == 0
         writer.duration_begin("cat", f"step {step}", thread=MAIN, timestamp=10 * step)
         writer.large_blob(
-            "cat", f"instant {step % 3}", os.urandom(200_000), thread=MAIN,
+            "cat", f"instant {step % 3}", random.Random(step).randbytes(200_000), thread=MAIN,
             timestamp=10 * step + 1, metadata=with_metadata,
         )  # fmt: skip
         writer.duration_end("cat", f"step {step}", thread=MAIN, timestamp=10 * step + 5)

@@ -241,12 +241,17 @@ def test_what_is_kept_is_a_part_of_the_original(format: str, data: st.DataObject
     count = data.draw(st.integers(1, 200).filter(lambda count: count % 8))
     put = data.draw(st.booleans())
     gone = begin if put else min(begin + count, len(file))
-    bad = file[:begin] + (rng.randbytes(count) if put else b"") + file[gone:]
+    noise = rng.randbytes(count) if put else b""
+    bad = file[:begin] + noise + file[gone:]
     out, _ = salvaged(bad, format)
     found = split(out)
     behind = list(untouched(records, 0, gone))
     if len(behind) > 2:
-        assert is_subsequence(found, records)
+        for record in set(found) - set(records):  # chance bytes that are one: in 1 of 20,000 traces
+            offset = bad.index(record)
+            assert offset <= begin + len(noise)
+            assert offset + len(record) >= begin
+        assert is_subsequence([record for record in found if record in records], records)
         assert found[-len(behind) :] == behind
         assert len(found) >= len(list(untouched(records, begin, gone))) - 1
 

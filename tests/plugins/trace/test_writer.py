@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import random
 import struct
 import sys
 import threading
@@ -431,7 +432,7 @@ def test_lists_do_for_threads_and_numbers_of_numpy_for_numbers() -> None:
 def test_a_blob_of_any_size_comes_back_whole() -> None:
     for size in (31_999, 32_000, 32_001, 100_000):
         for name in ("data", "n" * 32_000):
-            payload = os.urandom(size)
+            payload = random.Random(size).randbytes(size)
             made = tape(strings="inline")
             assert made.writer.blob(name, payload)
             parts = made.told()
@@ -1463,7 +1464,7 @@ def types(data: bytes) -> Counter[int]:
 @cases("name", ["data", "n" * 31_000], ids=["short", "long"])
 @cases("size", [0, 1, 32_000, 100_000, 1_000_000])
 def test_perfetto_safe_writes_no_large_record(size: int, name: str, policy: Any) -> None:
-    payload = os.urandom(size)
+    payload = random.Random(size).randbytes(size)
     made = tape(perfetto_safe=True, strings=policy)
     assert made.writer.large_blob("cat", name, payload, A, **AT)
     assert made.writer.large_blob("cat", name, payload, metadata=False)
