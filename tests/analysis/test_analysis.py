@@ -23,6 +23,8 @@ from fxframework.kernels.native import is_compiled
 from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
+from ..cases import cases
+
 CAPTURES = [Given, Numbered]
 UNIT = {Given: 1, Numbered: 3}
 
@@ -116,7 +118,7 @@ def test_unmatched_ends_are_counted_with_their_function() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("by", "descending", "names"),
     [("sum", True, "fg"), ("sum", False, "gf"), ("count", True, "fg"), ("func", False, "fg"),
      ("99p", False, "gf"), ("self", True, "fg"), ("funcid", True, "gf")],

@@ -11,6 +11,8 @@ from fxframework.analysis.oddity import Figure, oddities
 from fxframework.errors import ExitCode, UsageError
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 
 def alike(count: int, seed: int = 0) -> dict[str, dict[Figure, float]]:
     """Figures of captures that differ by noise only."""
@@ -31,7 +33,7 @@ def test_captures_that_are_alike_are_not_odd() -> None:
     assert odd <= 1
 
 
-@pytest.mark.parametrize(("figure", "value"), [
+@cases(("figure", "value"), [
     (("time", "n3"), 1e9), (("calls", "n4"), 400.0), (("findings", "FXT0104"), 40.0),
     (("counter", "temperature"), 30.0), (("rows", "slices"), 0.0),
 ])  # fmt: skip

@@ -19,6 +19,8 @@ from fxframework.host import Host
 from fxframework.registry import Exporter, Option, Reader
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 BOOT = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
 ROWS = toy.toy(
     toy.span("one", 0, 300), toy.span("two", 400, 100), toy.span("one", 600, 500),
@@ -87,7 +89,7 @@ def test_asynchronous_slices_are_among_the_functions_and_marked() -> None:
         assert "4 asynchronous slices left out" in run_cli(command, BOOT).stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [("--recursive-calls-only", "--no-recursion"), ("--csv", "--json"), ("--sort", "size"),
      ("--by", "colour"), ("--function", "three"), ("--top", "0")],
@@ -221,9 +223,7 @@ def flagged() -> Host:
     return host
 
 
-@pytest.mark.parametrize(
-    "command", ["info", "cat", "verify", "account", "stack", "graph", "compare", "diff"]
-)
+@cases("command", ["info", "cat", "verify", "account", "stack", "graph", "compare", "diff"])
 def test_a_flag_is_the_option(flagged: Host, rows: Path, command: str) -> None:
     files = [rows] * (2 if command in {"compare", "diff"} else 1)
     assert run_cli(command, *files, host=flagged).exit_code == ExitCode.OK

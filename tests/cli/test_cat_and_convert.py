@@ -20,6 +20,8 @@ from fxframework.kit import RecordRewriter
 from fxframework.registry import Confidence, Exporter, Reader, Writer
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 BOOT = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), toy.record(7), b"odd")
 
@@ -86,7 +88,7 @@ def test_cat_table_of_many_rows_keeps_its_columns(host: Host, tmp_path: Path) ->
                .text.splitlines()) == 9_001  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [(None, "null"), (True, "true"), (False, "false"), ((8, 3), "8+3"), (1.5, "1.5"), ("", "")],
 )
@@ -153,7 +155,7 @@ def test_a_format_without_text_of_its_own_shows_its_rows(host: Host, sample: Pat
 # --- times -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("since", "until", "names"),
     [
         ("0", None, ["one", "two", "three"]),
@@ -176,7 +178,7 @@ def test_since_and_until(
     assert [record["name"] for record in records[1:]] == names
 
 
-@pytest.mark.parametrize("text", ["2h", "s", "", "1.5", "1.0001us", "-1s", "1/2s", "@", "@1.5",
+@cases("text", ["2h", "s", "", "1.5", "1.0001us", "-1s", "1/2s", "@", "@1.5",
                                   "@2s", "nan", "1e-3ns", "0x10"])  # fmt: skip
 def test_what_is_no_time(host: Host, sample: Path, text: str) -> None:
     result = run_cli("cat", sample, "--since", text, host=host)

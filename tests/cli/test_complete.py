@@ -13,6 +13,8 @@ from fxframework.cli.session import Session
 from fxframework.host import default_host
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -30,7 +32,7 @@ FILE_WORDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", FILE_WORDS, ids=" ".join)
+@cases("words", FILE_WORDS, ids=" ".join)
 def test_files(words: tuple[str, ...]) -> None:
     assert offered(*words, typed="bo") == [("file", "bo")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from fxframework.cli.session import Session
 from fxframework.errors import ExitCode
 from fxframework.host import default_host
 from fxframework.testing.cli import run_cli
+
+from ..cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -102,6 +105,7 @@ SERVERS = {"view"}
 """Commands that wait for a browser: in ``test_view``."""
 
 
+@functools.cache
 def commands() -> dict[str, click.Command]:
     session = Session(Screen(), default_host())
     group = Fxf(name="fxf", help=HELP)
@@ -150,11 +154,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize(("name", "flag"), CASES, ids=str)
+@pytest.mark.parametrize("name", sorted({name for name, _ in CASES}))
 def test_every_listed_option_works(
-    name: str, flag: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
+    if name == "sql":
+        pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+    @cases("flag", [flag for command, flag in CASES if command == name])
+    def works(flag: str) -> None:
+        option_works(name, flag)
+
+    works()
+
+
+def option_works(name: str, flag: str) -> None:
     command = commands()[name]
     option = next(one for one in listed(command) if flag in one.opts)
     arguments = [INPUTS.get(flag, word) if word in FILES else word for word in ARGUMENTS[name]]
@@ -175,8 +190,6 @@ def test_every_listed_option_works(
         value += [word for other in sorted(WITH) for word in (other, VALUES[other] or "")]
     if name == "new-plugin":  # which replaces nothing
         arguments[1] += flag.strip("-").replace("-", "")
-    if name == "sql":
-        pytest.importorskip("duckdb", reason="duckdb is not installed")
     force = (
         ["--force"] if name in {"batch", "convert", "salvage", "replay", "record", "sql"} else []
     )
@@ -194,7 +207,7 @@ def test_what_help_does_not_list_says_why(folder: Path, monkeypatch: pytest.Monk
     assert "processes whole captures" in done.stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
     [
         (("watch", "--interval", "nan", "busy.inspect"), "'nan' is not a number"),

@@ -23,6 +23,8 @@ from fxframework.kernels import native
 from fxframework.rules import RULES as FRAMEWORK_RULES
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), bytes(24), toy.record(7), b"odd")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -273,7 +275,7 @@ def test_a_code(host: Host) -> None:
     assert document["format"] == "toy"
 
 
-@pytest.mark.parametrize("code", FRAMEWORK_RULES)
+@cases("code", FRAMEWORK_RULES)
 def test_every_code_of_ours(host: Host, code: str) -> None:
     result = run_cli("explain", code, host=host)
     assert result.exit_code == ExitCode.OK
@@ -543,7 +545,7 @@ def test_a_command_that_is_taken_is_left_out(host: Host) -> None:
 # --- small parts -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ns", "text"),
     [
         (0, "0 ns"),

@@ -11,12 +11,14 @@ from fxframework.errors import UsageError
 from fxframework.io.limits import Limits
 from fxframework.registry import LIMIT_OPTIONS, Option, parse_options
 
+from ..cases import cases
+
 
 def option(type: type, default: Any = None) -> Option:
     return Option(name="it", type=type, default=default, help="what it is")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("type", "given", "value"),
     [
         (bool, "Yes", True),
@@ -36,7 +38,7 @@ def test_values(type: type, given: Any, value: Any) -> None:
     assert accepted.__class__ is type
 
 
-@pytest.mark.parametrize(
+@cases(
     ("type", "given"),
     [
         (bool, "2"),

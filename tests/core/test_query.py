@@ -17,6 +17,8 @@ from fxframework.errors import FxError, UsageError
 from fxframework.query import JOINED, Database
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 TRACE = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
 SAMPLES = [
@@ -108,7 +110,7 @@ def test_captures_are_put_together_with_their_names() -> None:
         }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "message"),
     [
         ("select nam from slices", r'"nam" not found.*\n(.*\n)*.*\^'),
@@ -150,7 +152,7 @@ def test_rows_are_lines_of_json() -> None:
     assert done.stdout.splitlines() == [b'{"n":1,"s":"a"}', b'{"n":2,"s":"b"}']
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "text"),
     [
         (f"{(1 << 127) - 1}::hugeint", f"{(1 << 127) - 1}".encode()),

@@ -14,6 +14,8 @@ from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
+from ..cases import cases
+
 
 def test_what_is_not_given_is_null_zero_or_empty() -> None:
     table = Table.of(STANDARD_TABLES["logs"], StringPool(), ts=[5, 6])
@@ -44,7 +46,7 @@ def test_texts_are_entered_into_the_pool() -> None:
     assert list(logs["message"]) == ["x", "y"]
 
 
-@pytest.mark.parametrize("given", ["global", ["global"] * 2, [2, "global"], 2, np.array([2, 2])])
+@cases("given", ["global", ["global"] * 2, [2, "global"], 2, np.array([2, 2])])
 def test_values_of_an_enumeration_are_given_by_name(given: Any) -> None:
     table = Table.of(STANDARD_TABLES["instants"], StringPool(), ts=[1, 2], scope=given)
     assert table["scope"].tolist() == [2, 2]
@@ -152,8 +154,8 @@ def test_each_way_to_take_a_column_suits_its_kind_or_is_refused(
         assert way == "to_arrow" or len(made) == rows
 
 
-@pytest.mark.parametrize("count", [1, 200], ids=["few", "many"])
-@pytest.mark.parametrize("code", [-2, 2, 1 << 30, -(1 << 31)])
+@cases("count", [1, 200], ids=["few", "many"])
+@cases("code", [-2, 2, 1 << 30, -(1 << 31)])
 def test_a_code_that_is_not_in_the_pool_is_refused(code: int, count: int) -> None:
     pool = StringPool()
     pool.intern(b"a")

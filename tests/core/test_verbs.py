@@ -22,6 +22,7 @@ from fxframework.registry import Exporter
 from fxframework.targets import targets_for
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
 from . import toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +36,7 @@ EVERY = (BOOT, LOGS, INSPECT, CALLS)
 # --- one plan ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("inputs", "out", "select", "action"),
     [
         ((BOOT,), "a.fxt", None, Action.REWRITE),
@@ -302,10 +303,8 @@ def test_an_exporter_with_the_suffix_of_a_writer_is_named(tmp_path: Path) -> Non
     assert "suffix" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "name", ["x.pftrace", "x.html", "x.db", "x.folded", "x.xyz", "x", "x.tree"]
-)
-@pytest.mark.parametrize("source", EVERY, ids=lambda path: str(path.name))
+@cases("name", ["x.pftrace", "x.html", "x.db", "x.folded", "x.xyz", "x", "x.tree"])
+@cases("source", EVERY, ids=lambda path: str(path.name))
 def test_only_what_the_capture_can_become_is_suggested(name: str, source: Path) -> None:
     host = _host()
     with fxf.open(source) as capture:

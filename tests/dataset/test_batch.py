@@ -31,6 +31,7 @@ from fxframework.errors import FxError, UnreadableError, UsageError, WriteRefuse
 from fxframework.query import JOINED, Database
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
 from .fleet import make
 
 pytest.importorskip("pyarrow")
@@ -292,7 +293,7 @@ def test_files_folders_patterns_lists_and_addresses(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="symbolic links need rights on Windows")
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("word", ["**/*.fxt", "**", ".", "**/**/*.f?t", "r*/**/*.fxt", "*/*.fxt"])
+@cases("word", ["**/*.fxt", "**", ".", "**/**/*.f?t", "r*/**/*.fxt", "*/*.fxt"])
 def test_links_lead_neither_in_circles_nor_twice_to_a_file(
     word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

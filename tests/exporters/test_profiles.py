@@ -28,6 +28,8 @@ from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options
 from fxframework.testing import ExporterContract, Sample
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFORMANCE = ROOT / "tests" / "conformance"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -166,7 +168,6 @@ class _OfToys(ExporterContract):
     plugin = "fxframework.exporters.plugin"
     reader_plugin = "toy"
     format = "toy"
-    examples = 20
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("rows.toy", ROWS)
@@ -260,7 +261,7 @@ def test_deep_stacks_are_cut_and_told() -> None:
     assert dropped == {"calls that are too deep, added to those above": 7}
 
 
-@pytest.mark.parametrize("name", ["folded", "speedscope", "pprof", "dot", "flamegraph"])
+@cases("name", ["folded", "speedscope", "pprof", "dot", "flamegraph"])
 def test_a_capture_without_calls_is_refused(name: str) -> None:
     with pytest.raises(WriteRefusedError):
         export(name, Given([]))

@@ -24,6 +24,7 @@ from fxframework.kit import line_packing
 from fxframework.kit.line_packing import LinePacker
 from fxframework.model.capture import OpenRequest
 
+from ..cases import cases
 from ..samples import SAMPLE_BYTES, samples
 
 BYTES = 60_000
@@ -87,7 +88,7 @@ def shapes() -> Iterator[Any]:
         yield pytest.param(format, default_host().reader(format).sample, id=format)
 
 
-@pytest.mark.parametrize(("format", "make"), list(shapes()))
+@cases(("format", "make"), list(shapes()))
 def test_every_shape_of_capture_comes_back(
     bulk: Callable[[bytes], Made], format: str, make: Callable[[int], bytes]
 ) -> None:
@@ -181,8 +182,8 @@ def compact(record: Any) -> bytes:
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("seed", range(4))
+@cases("format", FORMATS)
+@cases("seed", range(4))
 def test_edits_mean_the_same(format: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = default_host().reader(format).sample
     assert sample is not None

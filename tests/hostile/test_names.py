@@ -29,6 +29,8 @@ from fxframework.io.sink import Sink
 from fxframework.registry import parse_options
 from fxframework.testing.cli import run_cli
 
+from ..cases import cases
+
 NAMES = (
     "</script><script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -290,7 +292,7 @@ TERMINAL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("format", "words"), [(format, words) for format, some in TERMINAL.items() for words in some]
 )
 def test_a_terminal_gets_no_control(format: str, words: list[str], tmp_path: Path) -> None:
@@ -368,8 +370,8 @@ def named(folder: Path, kind: str, suffix: str = "") -> str:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
-@pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize(("format", "target"), TARGETS)
+@cases("kind", ODD)
+@cases(("format", "target"), TARGETS)
 def test_any_name_of_a_file_is_exported(
     format: str, target: str, kind: str, tmp_path: Path
 ) -> None:
@@ -385,8 +387,8 @@ def test_any_name_of_a_file_is_exported(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are bytes on POSIX only")
-@pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize("command", COMMANDS)
+@cases("kind", ODD)
+@cases("command", COMMANDS)
 def test_any_name_of_a_file_is_taken_or_refused(
     command: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 
 import fxframework as fxf
 from fx_log import LogWriter
@@ -22,6 +22,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.schema import ARG_TYPES
 from fxframework.testing.cli import run_cli
 
+from ..properties import share
 from . import compare, fxt
 from .captures import captures
 from .perfetto import Perfetto, assert_verdict
@@ -107,12 +108,7 @@ def test_the_magic_trace_is_the_same(perfetto: Perfetto) -> None:
     same(perfetto, (FILES / "magic_trace_sample.fxt").read_bytes())
 
 
-@settings(
-    max_examples=12,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(share(1 / 2), phases=[Phase.explicit, Phase.generate])
 @given(captures())
 def test_generated_captures_are_the_same(perfetto: Perfetto, trace: bytes) -> None:
     same(perfetto, trace)

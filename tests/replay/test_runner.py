@@ -22,6 +22,8 @@ from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import Report, StepReport, junit, parse, replay
 from fxframework.replay.golden import difference
 
+from ..cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted((ROOT / "examples" / "scenarios").glob("*.toml"))
 
@@ -309,7 +311,7 @@ def test_a_scenario_in_no_file_names_its_golden_files(host: Host) -> None:
     assert "no folder of golden files" in report.failures[0].message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "found", "told"),
     [
         (b"a\nb\nc\n", b"a\nX\nc\n", "from line 2 on (byte 2): it was 'b', it is 'X'"),
@@ -338,7 +340,7 @@ def test_every_scenario_holds_and_does_the_same_again(
         assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@cases("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_holds_with_other_seeds(path: Path, host: Host) -> None:
     for seed in range(3):
         report = replay(path, host=host, seed=seed)

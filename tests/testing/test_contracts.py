@@ -25,7 +25,6 @@ class _OneModule(Contract):
 
     plugin = "specimen"
     format = "specimen"
-    examples = 30
 
     def test_plugin_is_light_to_import(self) -> None:
         with pytest.raises(AssertionError, match="numpy"):

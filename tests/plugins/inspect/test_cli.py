@@ -22,6 +22,7 @@ from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
 from .trees import Vmo
 
 FILES = json.loads(
@@ -141,7 +142,7 @@ def test_selectors_are_listed(run: Run, file: Path) -> None:
 # --- convert -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("out", "begins"),
     [
         ("x.tree", "x:\n  metadata:"),

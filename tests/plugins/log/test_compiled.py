@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import fx_log
 from fx_log import format as wire
@@ -15,6 +14,7 @@ from fx_log.read import tables
 from fx_log.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 
 READ = Path(fx_log.__file__).parent / "read"
@@ -71,7 +71,7 @@ INPUTS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@cases("name", INPUTS)
 def test_compiled_and_plain_agree(name: str) -> None:
     compiled = everything(*INPUTS[name])
     with plain_kernels():

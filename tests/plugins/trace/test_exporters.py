@@ -33,6 +33,8 @@ from fxframework.kit import in_time
 from fxframework.model.capture import Capture
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
+
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
 T = [1000, 1001]
 Shown = dict[str, Any]
@@ -155,7 +157,7 @@ def test_arguments_have_the_forms_of_trace2json() -> None:
     }
 
 
-@pytest.mark.parametrize("value", [(1 << 63) - 1, 1 << 63, (1 << 63) + 1, 10**19, (1 << 64) - 1])
+@cases("value", [(1 << 63) - 1, 1 << 63, (1 << 63) + 1, 10**19, (1 << 64) - 1])
 def test_values_of_counters_are_exact(value: int) -> None:
     args = [("n", "uint64", value)]
     output, _ = export("json", trace(event("counter", 4, "c", args, counter_id=1)))

@@ -26,6 +26,8 @@ from fxframework.model.schema import TABLE_CODES
 from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
+from ...cases import cases
+
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
 
 
@@ -178,8 +180,8 @@ def test_what_does_not_match_is_kept_and_said() -> None:
     assert by_code["FXT0303"].offset == len(data) + len(built(event("duration_end", 5))) - len(data)
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize(
+@cases("in_order", [True, False])
+@cases(
     ("end", "differs"),
     [
         ({"name": "a"}, False),
@@ -228,7 +230,7 @@ def test_names_of_ends_are_compared_thread_by_thread_at_any_depth() -> None:
                 assert plain.diagnostics.counts["FXT0312"] == wrong
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kinds", "expected"),
     [
         (("flow_begin", "flow_step", "flow_end"), {}),
@@ -578,7 +580,7 @@ def test_base_tick_and_wall_time() -> None:
     assert codes(capture) == {"FXT0204": 1}
 
 
-@pytest.mark.parametrize("rate", [10**9, 1, 3_000_000_000, 10**10, 1 << 63])
+@cases("rate", [10**9, 1, 3_000_000_000, 10**10, 1 << 63])
 def test_durations_and_times_are_exact(rate: int) -> None:
     ticks = [0, 1, 7, 10**9 + 1, 123_456_789_012]
     capture = opened(
@@ -610,8 +612,8 @@ def test_times_beyond_63_bits_are_kept_and_said() -> None:
     assert codes(capture)["FXT0208"] == 1
 
 
-@pytest.mark.parametrize("limit", [0, 1, 3, 7, 1000])
-@pytest.mark.parametrize("whole", [True, False])
+@cases("limit", [0, 1, 3, 7, 1000])
+@cases("whole", [True, False])
 def test_each_time_beyond_63_bits_is_listed_up_to_the_limit(whole: bool, limit: int) -> None:
     late = struct.pack("<QQ", 4 | 2 << 4 | 1 << 24, 1 << 62)
     log = struct.pack("<QQ", 9 | 2 << 4 | 1 << 32, 1 << 62)
@@ -740,8 +742,8 @@ def test_a_switch_beyond_all_nanoseconds_is_told_whoever_asks() -> None:
 RATE = {"record": "initialization"}
 
 
-@pytest.mark.parametrize("introduced", ["provider_info", "provider_section"])
-@pytest.mark.parametrize(
+@cases("introduced", ["provider_info", "provider_section"])
+@cases(
     ("before", "own", "after", "expected"),
     [
         (10**6, None, None, 5000),  # for all that follows
@@ -912,7 +914,7 @@ def test_what_plain_events_refer_to_is_reported_in_the_order_it_is_met() -> None
     assert sorted(found[1:]) == sorted(others)
 
 
-@pytest.mark.parametrize("most", [16, 24, 32, 40, 64])
+@cases("most", [16, 24, 32, 40, 64])
 def test_a_limit_of_records_holds_for_tables_and_objects_alike(most: int) -> None:
     data = sample(20_000)
     request = OpenRequest(limits=Limits(max_record=most))
@@ -937,8 +939,8 @@ def test_slices_that_begin_at_one_time_are_the_same_in_batches() -> None:
         assert batch[column].tolist() == whole[column].tolist(), column
 
 
-@pytest.mark.parametrize("start", [NS_MAX - 1, NS_MAX, 1 << 63, (1 << 64) - 4])
-@pytest.mark.parametrize("out_of_order", [False, True])
+@cases("start", [NS_MAX - 1, NS_MAX, 1 << 63, (1 << 64) - 4])
+@cases("out_of_order", [False, True])
 def test_slices_nest_at_the_last_time_there_is(start: int, out_of_order: bool) -> None:
     """What is open then has no end; that time looks the same."""
     kinds = ("begin", "begin", "complete", "end", "end", "end", "begin")

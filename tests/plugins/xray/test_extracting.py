@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_xray import format as fx
@@ -20,6 +20,8 @@ from fxframework.kit.salvage import Loss
 from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
+from ...cases import cases
+from ...properties import share
 from .packed import chance_events, opened, packed_events
 from .traces import basic, buffer, call, event, header, packed, trace
 
@@ -79,7 +81,7 @@ def test_a_part_has_the_rows_of_the_window(name: str) -> None:
         assert not [f for f in part.diagnostics if f.severity >= Severity.WARNING]
 
 
-@settings(max_examples=15)
+@share(2 / 3)
 @given(seed=st.integers(0, 1 << 32), start=st.integers(0, 1 << 41), length=st.integers(0, 1 << 41))
 def test_any_part_has_the_rows_of_the_window(seed: int, start: int, length: int) -> None:
     events, payloads = chance_events(seed, 60)
@@ -140,7 +142,7 @@ def _salvaged(capture: EventCapture) -> tuple[bytes, list[Loss]]:
     return sink.getvalue(), losses
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         "damaged/extent-huge", "damaged/extent-minus8", "damaged/extent-zero",

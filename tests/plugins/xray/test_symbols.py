@@ -18,6 +18,7 @@ from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import OddYamlError, nodes, quoted
 from fxframework.errors import FxError, UnreadableError, UsageError
 
+from ...cases import cases
 from .programs import Program, Sled, Symbol
 
 MAPS = Path(__file__).parents[2] / "conformance" / "xray" / "instr_map"
@@ -83,9 +84,9 @@ def test_a_program_its_yaml_and_its_csv_name_functions_alike(written: Any) -> No
     assert symbols(str(MAPS / "app-16.elf"), demangle=False).name(1) == "_Z3fibl"
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@cases("order", ["<", ">"])
+@cases("bits", [32, 64])
+@cases("version", [0, 1, 2, 3])
 def test_every_class_byte_order_and_version(
     written: Any, bits: int, order: str, version: int
 ) -> None:
@@ -183,7 +184,7 @@ def test_csv_needs_no_more_than_an_id_and_a_name(written: Any) -> None:
     assert found.faults[0].offset == len("function_id,name\n7,_Z1fv\n0x8,g\n")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "name"),
     [
         ("", "empty"),
@@ -283,7 +284,7 @@ def test_a_plain_id_may_be_large(written: Any) -> None:
     assert found.object(20_000_000) == 0
 
 
-@pytest.mark.parametrize("text", ["{a},{b}", "{a},1=", "0={a},{b}", "{a},0={b}", "256={a}", ","])
+@cases("text", ["{a},{b}", "{a},1=", "0={a},{b}", "{a},0={b}", "256={a}", ","])
 def test_odd_texts_are_usage_errors(objects: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError) as caught:
         symbols(text.format(**objects))
@@ -309,7 +310,7 @@ def test_without_a_map_nothing_has_a_name() -> None:
 # --- Demangling ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mangled", "name"),
     [
         ("main", "main"),
@@ -512,7 +513,7 @@ def test_values_are_texts_and_aliases_are_nothing() -> None:
     assert list(nodes(b"", items=True)) == []
 
 
-@pytest.mark.parametrize("text", ["a", "{ a: 1 }", "[1", "*x", "[" * 40, "[ \x00 ]"])
+@cases("text", ["a", "{ a: 1 }", "[1", "*x", "[" * 40, "[ \x00 ]"])
 def test_what_is_no_list_is_said(text: str) -> None:
     with pytest.raises(OddYamlError):
         list(nodes(text.encode(), items=True))
