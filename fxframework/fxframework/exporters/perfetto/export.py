@@ -247,6 +247,8 @@ class _CaptureWriter:
             for at in range(0, len(table), CHUNK):
                 some = table.select(slice(at, at + CHUNK))
                 pids, names = some.array("pid").view(np.int64), some.array("name")
+                for name in self._texts(names[pids == 0]):
+                    self.tracks.name_process_0(name)
                 rows = np.flatnonzero(pids)
                 small = self.tracks.processes(pids[rows], self._names_of(names[rows]))
                 last, _ = distinct(pids[rows][::-1])
@@ -308,18 +310,20 @@ class _CaptureWriter:
         return lambda rows: self._texts(codes[rows])
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
-        """Return the uuids of the tracks of threads; rows without a thread share a track.
-
-        Perfetto has no thread 0: each of those gets a track of its name.
-        """
+        """Return the uuids of the tracks of threads; rows without a thread share a track."""
         uuid = thread_uuids(self._tid[thread])
         without = uuid == 0
         if without.any():
-            new = np.unique(thread[without])
+            no_thread = self._tid.size - 1
+            new = np.unique(thread[without] % self._tid.size)  # -1 becomes the last element
             new = new[self._own_track[new] == 0]
-            names = (name or b"no thread" for name in self._texts(self._name[new]))
-            parents = process_uuids(self._process[new])
-            self._own_track[new] = self.tracks.describe_all(parents, names)
+            if new.size and new[-1] == no_thread:
+                self._own_track[-1:] = self.tracks.describe_all(np.zeros(1, np.int64), [b"no thread"])
+                new = new[:-1]
+            if new.size:
+                names = self._names_of(self._name[new])
+                process = self._process[new].astype(np.int64)
+                self._own_track[new] = thread_uuids(self.tracks.threads_of_tid_0(process, names))
             uuid = np.where(without, self._own_track[thread], uuid)
         return uuid
 
