@@ -11,12 +11,21 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import UsageError, did_you_mean, readable_name
+from fxframework.errors import UsageError, WriteRefusedError, did_you_mean, readable_name
 from fxframework.model.capture import Capture, Summary, View
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.table import Table
 
-__all__ = ["AlignedCapture", "Alignment", "Line", "align", "aligned", "parse_alignments", "spare"]
+__all__ = [
+    "AlignedCapture",
+    "Alignment",
+    "Line",
+    "align",
+    "aligned",
+    "from_zero",
+    "parse_alignments",
+    "spare",
+]
 
 I64 = NDArray[np.int64]
 CLOCKS = ("utc", "boot", "monotonic")
@@ -202,6 +211,47 @@ def spare(captures: Sequence[Capture], capture: Capture) -> None:
 def aligned(capture: Capture, alignment: Alignment) -> Capture:
     """Return a view of a capture on the timeline's clock; the capture itself if no time changes."""
     return capture if alignment.line.is_identity else AlignedCapture(capture, alignment)
+
+
+def from_zero(capture: Capture) -> tuple[Capture, int]:
+    """Return a view of a capture that begins at time 0 if it begins before, and the shift (ns).
+
+    For outputs without times below 0. Raises WriteRefusedError if the times do not fit then.
+    """
+    bound = _lower_bound(capture)
+    if bound is None or bound >= 0:
+        return capture, 0
+    columns = [
+        batch.array("ts")
+        for name, schema in capture.schemas.items()
+        if any(column.name == "ts" for column in schema.columns)
+        for batch in capture.batches(name)
+    ]
+    first = min((int(ts.min()) for ts in columns if ts.size), default=0)
+    last = max((int(ts.max()) for ts in columns if ts.size), default=0)
+    if first >= 0:
+        return capture, 0
+    if last - first > NS_MAX:
+        raise WriteRefusedError(
+            f"times from {first} ns to {last} ns do not fit 63 bits",
+            path=capture.name,
+            remedy="select a range of time with --since and --until",
+        )
+    alignment = Alignment(name=capture.name, line=Line(-first), reason="the output begins at 0")
+    return AlignedCapture(capture, alignment), -first
+
+
+def _lower_bound(capture: Capture) -> int | None:
+    """Return a time that no row is before, or None if there are no times.
+
+    The summary of a range of time is no bound: slices may begin before the range.
+    """
+    if isinstance(capture, AlignedCapture):
+        bound = _lower_bound(capture.whole)
+        return None if bound is None else capture.alignment.line.at(bound)
+    if isinstance(capture, View):
+        return _lower_bound(capture.whole)
+    return capture.summary().start_ns
 
 
 def _asked(captures: Sequence[Capture], given: dict[str, Line | str]) -> dict[int, Line | str]:

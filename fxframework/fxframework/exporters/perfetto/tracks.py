@@ -104,9 +104,7 @@ class Tracks:
         return found
 
     def name_process_0(self, name: bytes) -> None:
-        """Name process 0, once. Perfetto has it without a description; its threads are those
-        whose process nobody recorded.
-        """
+        """Name process 0, once: that of threads whose process nobody recorded."""
         if name and not self._process_0_named:
             self._process_0_named = True
             process = message(PROCESS, integer(1, 0) + string(NAMES[PROCESS], name))
