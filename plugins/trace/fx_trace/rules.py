@@ -404,7 +404,7 @@ ENDS_BEFORE_BEGIN = Rule(
     "the time stamp.",
     detail="the last word is the time of the end, not a length",
     readers="Perfetto drops it (fuchsia_timestamp_overflow).",
-    ours="Kept with dur -1.",
+    ours="Kept with dur 0.",
     remedy="Write the time of the end as the last word: the time stamp plus the length.",
 )
 END_WITHOUT_BEGIN = Rule(

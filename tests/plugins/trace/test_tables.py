@@ -169,7 +169,7 @@ def test_what_does_not_match_is_kept_and_said() -> None:
     )
     assert rows(capture, "slices", "name", "dur", "depth") == [
         ("open", -1, 0),
-        ("backwards", -1, 1),
+        ("backwards", 0, 1),
     ]
     assert codes(capture) == {"FXT0302": 1, "FXT0303": 1, "FXT0301": 1, "FXT0306": 1}
     by_code = {finding.code: finding for finding in capture.diagnostics}

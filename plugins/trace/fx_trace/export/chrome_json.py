@@ -437,12 +437,8 @@ class _JsonEvents(EventMaker):
                 self._begins(made, rows, [*begin, b',"ph":"b","id":', number, *mine, b"}"],
                              finish if closed else [])  # fmt: skip
                 made.places[0, rows] = ALONE
-            elif of_kind == COMPLETE:
-                length = np.maximum(dur[rows], 0)
-                made.write(rows, *begin, b',"ph":"X","dur":', (MICROS, length), *mine, b"}")
-                if not closed:
-                    late = "ends of complete events that lie before their begins"
-                    self.dropped[late] += int(rows.size)
+            elif of_kind == COMPLETE and closed:
+                made.write(rows, *begin, b',"ph":"X","dur":', (MICROS, dur[rows]), *mine, b"}")
             else:
                 self._begins(made, rows, [*begin, b',"ph":"B"', *mine, b"}"],
                              [*finish, b',"ph":"E"', *later, b"}"] if closed else [])  # fmt: skip

@@ -638,9 +638,10 @@ class Tied(Kernel):
 
 
 class Durations(Kernel):
-    """Lengths of slices in ns: ``end`` less ``time``, -1 where a slice has no end.
+    """Lengths of slices in ns: ``end`` less ``time``, -1 where a slice was never closed.
 
-    A length that does not fit 63 bits is the greatest that does.
+    A slice that ends before it begins has no length, 0. One that does not fit 63 bits is the
+    greatest that does.
     """
 
     time: View[i64]
@@ -660,8 +661,10 @@ class Durations(Kernel):
         while row < self.count:
             end = self.end[row]
             start = self.time[row]
-            if end == OPEN_END or end == INVALID_END:
+            if end == OPEN_END:
                 self.out[row] = -1
+            elif end == INVALID_END:
+                self.out[row] = 0
             elif start < 0 and end > OPEN_END + start:
                 self.out[row] = OPEN_END
             else:
