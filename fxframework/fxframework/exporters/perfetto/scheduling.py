@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.order import Columns, columns_of
 from fxframework.exporters.perfetto.wire import Messages
+from fxframework.kit.wakers import Wakers
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ARG_TYPES, TABLE_CODES, THREAD_STATES, WAKEUP
+from fxframework.model.schema import THREAD_STATES, WAKEUP
 from fxframework.model.table import Table
 
 __all__ = ["Scheduling"]
@@ -52,10 +53,6 @@ MAX_CPUS = 1024
 FAR_CPUS = f"switches and wakeups on CPUs from {MAX_CPUS} on"
 NOT_BLOCKED = "wakeups of threads that were not blocked"
 NOT_LAST = "deaths of threads that ran again (shown as blocked)"
-WAKER = "waker"
-"""Name of the argument of a wakeup with the tid of the thread that caused it."""
-WAKER_TYPES = ("koid", "int32", "uint32", "int64", "uint64")
-NO_WAKER = -1
 _TASK_STATES = np.full(256, RUNNABLE, np.int64)
 for _code, _name in THREAD_STATES.items():
     _TASK_STATES[_code] = TASK_STATES.get(_name, RUNNABLE)
@@ -80,7 +77,8 @@ class Scheduling:
         self._names_of = names_of
         self._packets = packets
         self._states = _States(capture, tids)
-        self._wakers = _Wakers(capture, perfetto_tids)
+        self._wakers = Wakers(capture)
+        self._waker_tids = perfetto_tids(self._wakers.tids.view(np.int64))
         self._rows_done = 0
         self.dropped = self._states.dropped
         """Counts of what is not written, by name."""
@@ -96,7 +94,7 @@ class Scheduling:
         threads = table.array("prev"), table.array("next")
         priorities = table.array("prev_priority"), table.array("next_priority")
         wakers = self._wakers.of(table.array("row"))
-        has_waker = (states[:, NEXT] == RUNNABLE) & (wakers != NO_WAKER)
+        has_waker = (states[:, NEXT] == RUNNABLE) & (wakers >= 0)
         has_waker &= ~self._states.at_switch[batch]
         # Of each row: that the next thread no longer runs elsewhere, then its changes.
         events = {
@@ -111,7 +109,8 @@ class Scheduling:
         events = {name: column.reshape(-1) for name, column in events.items()}
         self._task_states(_picked(events, events["state"] != 0))
         self.named_wakers += int(np.count_nonzero(has_waker))
-        self._wakings(ts[has_waker], cpu[has_waker], wakers[has_waker], threads[NEXT][has_waker])
+        wakers = self._waker_tids[wakers[has_waker]]
+        self._wakings(ts[has_waker], cpu[has_waker], wakers, threads[NEXT][has_waker])
 
     def _task_states(self, events: Columns) -> None:
         """Write the states that threads enter."""
@@ -158,35 +157,6 @@ def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
         return matrix[places], sizes[places]
 
     return find
-
-
-class _Wakers:
-    """The threads that caused wakeups, where an argument says so."""
-
-    def __init__(self, capture: Capture, perfetto_tids: Callable[[I64], I64]) -> None:
-        rows = [np.zeros(0, np.int64)]
-        tids = [np.zeros(0, np.int64)]
-        types = [number for number, name in ARG_TYPES.items() if name in WAKER_TYPES]
-        for batch in capture.batches("args") if "args" in capture.schemas else ():
-            named = batch.array("name") == batch.pool.code(WAKER)
-            named &= batch.array("table") == TABLE_CODES["sched"]
-            named &= np.isin(batch.array("type"), types) & (batch.array("parent") >= 0)
-            if named.any():
-                rows.append(batch.array("parent")[named].astype(np.int64))
-                tids.append(batch.array("uint")[named].view(np.int64))
-        every_row = np.concatenate(rows)
-        self.rows, first = np.unique(every_row, return_index=True)
-        """Rows with a waker, ascending."""
-        self._tids = perfetto_tids(np.concatenate(tids)[first])
-
-    def of(self, rows: I64) -> I64:
-        """Return Perfetto's tids of the wakers of rows; ``NO_WAKER`` for the others."""
-        found = np.full(rows.size, NO_WAKER, np.int64)
-        if self.rows.size:
-            places = np.minimum(np.searchsorted(self.rows, rows), self.rows.size - 1)
-            known = self.rows[places] == rows
-            found[known] = self._tids[places[known]]
-        return found
 
 
 class _States:
