@@ -13,18 +13,21 @@ import json
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import fxframework as fxf
 from fxframework.errors import WriteRefusedError
 from fxframework.host import default_host
 from fxframework.io.sink import Sink
 from fxframework.kit.export import BEFORE_ZERO, LARGE_IDS
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ASYNC, WAKEUP
+from fxframework.model.timeline import Line
 from fxframework.registry import parse_options
 
 from ..pprof import profile_class
@@ -324,6 +327,17 @@ def test_a_trace_that_begins_before_0_is_moved(perfetto: Perfetto) -> None:
     assert trace.query("select min(ts) as first from slice") == [{"first": 0}]
     ((_, _, _, dropped),) = (out for out in outputs_of("perfetto") if out[0] == "before_zero")
     assert dropped["the beginning of time: all times are later by 50 ns"] == 1
+
+
+def test_captures_of_one_timeline_are_moved_together(perfetto: Perfetto, tmp_path: Path) -> None:
+    """The second begins before the clock of the first one does."""
+    paths = [tmp_path / "a.fxt", tmp_path / "b.fxt"]
+    for path, start in zip(paths, (10, 20), strict=True):
+        event = fxt.event("duration_complete", start, (7, 8), path.stem, word=start + 10)
+        path.write_bytes(fxt.MAGIC + event)
+    fxf.convert(paths, tmp_path / "out.pftrace", align={"b.fxt": Line(-50)})
+    rows = perfetto(tmp_path / "out.pftrace").query("select name, ts from slice order by ts")
+    assert [tuple(row.values()) for row in rows] == [("b", 0), ("a", 40)]
 
 
 def exported(data: bytes, name: str = "perfetto") -> bytes:

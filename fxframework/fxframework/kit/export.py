@@ -16,8 +16,8 @@ from fxframework.model.schema import TABLE_CODES
 
 __all__ = [
     "BEFORE_ZERO",
-    "LARGE_IDS",
     "LARGEST_EXACT",
+    "LARGE_IDS",
     "NOT_UTF8",
     "Export",
     "decoded",

@@ -22,7 +22,8 @@ __all__ = [
     "Line",
     "align",
     "aligned",
-    "from_zero",
+    "before_zero",
+    "later",
     "parse_alignments",
     "spare",
 ]
@@ -213,14 +214,14 @@ def aligned(capture: Capture, alignment: Alignment) -> Capture:
     return capture if alignment.line.is_identity else AlignedCapture(capture, alignment)
 
 
-def from_zero(capture: Capture) -> tuple[Capture, int]:
-    """Return a view of a capture that begins at time 0 if it begins before, and the shift (ns).
+def before_zero(capture: Capture) -> int:
+    """Return how far before time 0 a capture begins (ns); 0 if it does not.
 
-    For outputs without times below 0. Raises WriteRefusedError if the times do not fit then.
+    Raises WriteRefusedError if times that begin at 0 instead do not fit 63 bits.
     """
     bound = _lower_bound(capture)
     if bound is None or bound >= 0:
-        return capture, 0
+        return 0
     columns = [
         batch.array("ts")
         for name, schema in capture.schemas.items()
@@ -229,16 +230,19 @@ def from_zero(capture: Capture) -> tuple[Capture, int]:
     ]
     first = min((int(ts.min()) for ts in columns if ts.size), default=0)
     last = max((int(ts.max()) for ts in columns if ts.size), default=0)
-    if first >= 0:
-        return capture, 0
-    if last - first > NS_MAX:
+    if last - min(first, 0) > NS_MAX:
         raise WriteRefusedError(
             f"times from {first} ns to {last} ns do not fit 63 bits",
             path=capture.name,
             remedy="select a range of time with --since and --until",
         )
-    alignment = Alignment(name=capture.name, line=Line(-first), reason="the output begins at 0")
-    return AlignedCapture(capture, alignment), -first
+    return max(-first, 0)
+
+
+def later(capture: Capture, shift: int) -> Capture:
+    """Return a view of a capture whose times are later by ``shift`` ns; itself for 0."""
+    reason = "the output begins at time 0"
+    return aligned(capture, Alignment(name=capture.name, line=Line(shift), reason=reason))
 
 
 def _lower_bound(capture: Capture) -> int | None:

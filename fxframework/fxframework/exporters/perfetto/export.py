@@ -64,7 +64,7 @@ from fxframework.model.schema import (
 )
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
-from fxframework.model.timeline import from_zero
+from fxframework.model.timeline import before_zero, later
 
 __all__ = ["PerfettoExport"]
 
@@ -129,12 +129,19 @@ class PerfettoExport(Export):
         self._sequence = 0
         self._tracks = Tracks(self._descriptors)
         self._flows = 0
+        self._shift: int | None = None
+        """How much later all times are (ns); None until all captures are known."""
+
+    def expect(self, capture: Capture) -> None:
+        """Take into account when a capture begins, before the first one is written."""
+        self._shift = max(self._shift or 0, before_zero(capture))
 
     def write(self, capture: Capture) -> None:
         """Write a capture: its clock, its tracks, then its events."""
-        capture, moved_by = from_zero(capture)
-        if moved_by:
-            self._dropped[f"the beginning of time: all times are later by {moved_by} ns"] += 1
+        shift = before_zero(capture) if self._shift is None else self._shift
+        if shift:
+            self._dropped[f"the beginning of time: all times are later by {shift} ns"] += 1
+        capture = later(capture, shift)
         self._sequence += 1
         self._clock(_utc_offset(capture))
         writer = _CaptureWriter(capture, self._sequence, self._tracks, self._sink, self._dropped)
