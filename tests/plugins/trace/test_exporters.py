@@ -745,8 +745,8 @@ def test_switches_for_perfetto_are_lines_of_ftrace() -> None:
         f"prev_pid=1001 prev_prio=0 prev_state=S ==> next_comm={other} next_pid=1002 next_prio=0"
     )
     assert wakeup == (
-        f"<...>-0 (-----) [005] .... 1.0000000095: sched_waking: comm={name} pid=1001 prio=0 "
-        "target_cpu=005"
+        f"<...>-4294967295 (-----) [005] .... 1.0000000095: sched_waking: comm={name} pid=1001 "
+        "prio=0 target_cpu=005"
     )
 
 

@@ -168,9 +168,7 @@ class Match(Kernel):
     unnamed: PairMap
     links: PairMap
 
-    def __init__(
-        self, notes: Notes, max_depth: int, unnamed: PairMap, *, by_name: bool
-    ) -> None:
+    def __init__(self, notes: Notes, max_depth: int, unnamed: PairMap, *, by_name: bool) -> None:
         self.notes = notes
         self.max_depth = max_depth
         self.by_name = by_name
