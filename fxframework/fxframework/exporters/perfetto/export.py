@@ -220,7 +220,7 @@ class _CaptureWriter:
                 for batch in self.capture.batches(name, ROWS):
                     if len(batch):
                         write(batch, *own)
-        if "sched" in has:
+        if self.capture.row_counts().get("sched"):
             self._sched()
         if "properties" in has:
             self._properties()

@@ -232,7 +232,7 @@ class JsonExport(Export):
         self._comma = ",\n" if nesting.comma else ""
         self._put(self._fidl_blobs(capture))
         self._sink.write(b"]")
-        if self._sched != "fuchsia":
+        if self._sched != "fuchsia" and survey.switches:
             self._put_ftrace(capture, SchedLines(tasks, names, Wakers(capture)))
         if self._sched != "ftrace":
             self._put_system(capture, names, events)
