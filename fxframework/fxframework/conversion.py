@@ -464,9 +464,18 @@ class Conversion:
         session = open_session(sink, self.options)
         rows: Counter[str] = Counter()
         ways = itertools.chain(self.alignments, itertools.repeat(None))
-        for capture, chosen, way in zip(self.captures, chosen_parts, ways, strict=False):
+        views = [
+            chosen if way is None else aligned(chosen, way)
+            for chosen, way in zip(chosen_parts, ways, strict=False)
+        ]
+        expect = getattr(session, "expect", None)
+        if expect is not None and len(views) > 1:
+            for capture, view in zip(self.captures, views, strict=True):
+                expect(view)
+                spare(self.captures, capture)
+        for capture, view in zip(self.captures, views, strict=True):
             try:
-                session.write(chosen if way is None else aligned(chosen, way))
+                session.write(view)
             except LimitError as error:
                 if isinstance(target, Exporter) and not target.streams:
                     error.remedy = (

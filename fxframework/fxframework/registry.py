@@ -236,7 +236,9 @@ class ExportSession(Protocol):
     """The result of ``Exporter.open``: writes captures, and reports what it dropped.
 
     A session that changes ids of processes and threads may have an attribute ``renumbered``, a
-    mapping of new ids to original ones, for the report.
+    mapping of new ids to original ones, for the report. One that needs to know of several captures
+    when they begin may have a method ``expect(capture)``, which gets each before the first is
+    written.
     """
 
     def write(self, capture: Capture) -> None:

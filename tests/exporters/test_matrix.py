@@ -218,7 +218,7 @@ class Expected:
         if "dur" not in row:
             return False
         if row["dur"] < 0:
-            return row.get("kind") != 1  # a complete event has an end
+            return True
         return bool(row["ts"] + row["dur"] > start)
 
     def _of_thread(self, name: str, row: Row) -> bool:

@@ -59,7 +59,7 @@ _TABLE = (
     Divergence(
         name="complete-backwards",
         perfetto="drops a complete event that ends before it begins",
-        ours="kept with dur -1",
+        ours="kept with dur 0",
         reason="nothing that was recorded is left out (FXT0301)",
         normalised=OUT,
     ),

@@ -85,7 +85,7 @@ CASES = {
         [(0, 5, "short", 1, 1), (0, 10, "long", 0, -1)],
     ),
     "complete-backwards": Case(
-        complete(10, 5, "a"), SLICES, [], "slices", "ts dur name", [(10, -1, "a")]
+        complete(10, 5, "a"), SLICES, [], "slices", "ts dur name", [(10, 0, "a")]
     ),
     "begin-in-complete": Case(
         complete(0, 10, "outer") + begin(5, "inner") + end(15),

@@ -34,7 +34,7 @@ BAD = "select name, value from stats where value != 0 and severity in ('error', 
 ADDED = "legacy_event.passthrough_utid"
 """An argument that Perfetto itself adds to slices on tracks of a process."""
 APART = {
-    "wakeups",  # from FXT they are of the state W, from ftrace of the state R
+    "wakeups",  # from FXT they are of the state W, from others of the state R
     "flows",  # of three points out of the order of their slices, Perfetto joins others
 }
 """What generated captures show differently; the magic trace and the scenario compare flows."""
@@ -55,8 +55,8 @@ def seen(perfetto: Perfetto, trace: bytes, blobs: AbstractSet[str]) -> compare.V
 
     Arguments of track events are called ``debug.NAME``, with underscores for dots; a blob has its
     bytes and not the text ``unknown``; unsigned numbers are shown as such; a thread switched
-    out in a state that Fuchsia does not define is runnable; CPUs that idle run a thread 0, which
-    FXT has no row for.
+    out in a state that Fuchsia does not define is runnable, and one that runs after its death was
+    blocked; CPUs that idle may run a thread 0.
     """
     view = compare.theirs(perfetto(trace))
     for name in ("slices", "async"):
@@ -64,9 +64,11 @@ def seen(perfetto: Perfetto, trace: bytes, blobs: AbstractSet[str]) -> compare.V
             {(*key[:-1], _args(key[-1], blobs)): count for key, count in view[name].items()}
         )
     sched = Counter[Any]()
+    last = {tid: ts for _, ts, _, tid, *_ in sorted(view["sched"], key=lambda run: run[1])}
     for (*key, state), count in view["sched"].items():
         if key[3]:
-            sched[*key, state or "R"] += count
+            went_on = state in {"Z", "X"} and key[1] < last[key[3]]
+            sched[*key, "S" if went_on else state or "R"] += count
     view["sched"] = sched
     view["threads"].pop((0, "swapper"), None)
     return view

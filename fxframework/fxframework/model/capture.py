@@ -22,7 +22,7 @@ from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.logs import LogFilter
 from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask, thread_mask
-from fxframework.model.schema import COMPLETE, STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table, html_table
@@ -733,11 +733,8 @@ class Window(View):
         ts = table.array("ts")
         if "dur" not in table:
             return np.asarray((ts >= self.start_ns) & (ts < self.stop_ns))
-        # A length of -1 reaches to the end, except in a complete event. Times may be near the
-        # limits of int64.
+        # A slice that was never closed reaches to the end. Times may be near the limits of int64.
         dur = table.array("dur")
-        if "kind" in table:
-            dur = np.where(table.array("kind") == COMPLETE, np.maximum(dur, 0), dur)
         end = ts + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(ts, 0))
         touches = (dur < 0) | (end > self.start_ns) | (ts >= self.start_ns)
         return np.asarray(touches & (ts < self.stop_ns))

@@ -26,6 +26,13 @@ FORMATS = ("trace", "trace-buffer")
 """Formats whose captures have the tables of a trace."""
 EVENTS = frozenset({"slices", "instants", "counters", "flows", "sched", "logs"})
 """Tables whose rows have a time."""
+MATCH = Option(
+    "match",
+    "innermost",
+    "which open duration an end closes: the innermost of its thread, or of these the one of its "
+    "name",
+    choices=("innermost", "name"),
+)
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -104,6 +111,7 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
+            options=(MATCH,),
         ),
         Reader(
             format="trace-buffer",
@@ -114,6 +122,7 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain_buffer"),
             sample=lazy("fx_trace.sample:buffer_sample"),
+            options=(MATCH,),
         ),
     ]
 

@@ -6,6 +6,7 @@ The second value of a rule is the severity of its findings.
 from __future__ import annotations
 
 from fxframework.errors import Catalogue, Refusals, Rule, Severity
+from fxframework.kit.shown import shortened
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
@@ -404,7 +405,7 @@ ENDS_BEFORE_BEGIN = Rule(
     "the time stamp.",
     detail="the last word is the time of the end, not a length",
     readers="Perfetto drops it (fuchsia_timestamp_overflow).",
-    ours="Kept with dur -1.",
+    ours="Kept with dur 0.",
     remedy="Write the time of the end as the last word: the time stamp plus the length.",
 )
 END_WITHOUT_BEGIN = Rule(
@@ -509,10 +510,11 @@ ENDS_BY_ANOTHER_NAME = Rule(
     "a duration ends by another name or category than it began with",
     "Duration end event",
     "An end closes the innermost open duration of its thread. Its name and category may be empty.",
+    detail="{value}",
     readers="Perfetto takes the begin's.",
     ours="The slice has the begin's; the record is kept.",
     remedy="Look whether an event before it was lost: then the slices around it have the "
-    "ends of others.",
+    "ends of others. `-o match=name` matches ends by their names.",
 )
 
 # --- what cannot be written: an edited record that the format has no place for ---
@@ -758,6 +760,17 @@ def odd_bytes_detail(size: int) -> str:
     odd = size % 8
     rest = "last byte is" if odd == 1 else f"last {odd} are"
     return f"it has {size} bytes; the {rest} not a whole word"
+
+
+LONGEST_NAME = 80
+"""Characters of a name in a message."""
+
+
+def another_name_detail(ended: str, begun: str, is_category: bool) -> str:
+    """Return what ENDS_BY_ANOTHER_NAME says: the names, or the categories, of end and begin."""
+    what = "in the category " if is_category else "as "
+    end, begin = (f'"{shortened(text, LONGEST_NAME)}"' for text in (ended, begun))
+    return f"it ended {what}{end} and began {what}{begin}"
 
 
 def overrun_detail(need: int, words: int) -> str:

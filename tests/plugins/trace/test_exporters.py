@@ -291,7 +291,7 @@ def test_an_asynchronous_end_stands_at_its_time(rows: int, monkeypatch: pytest.M
 def test_a_complete_event_that_ends_before_it_begins_has_no_length() -> None:
     [shown], _, dropped = chrome(event("duration_complete", 10, "x", end_timestamp=5))
     assert shown["dur"] == 0
-    assert dropped == {"ends of complete events that lie before their begins": 1}
+    assert not dropped
 
 
 def test_the_longest_name_wins() -> None:
@@ -747,8 +747,8 @@ def test_switches_for_perfetto_are_lines_of_ftrace() -> None:
         f"prev_pid=1001 prev_prio=0 prev_state=S ==> next_comm={other} next_pid=1002 next_prio=0"
     )
     assert wakeup == (
-        f"<...>-0 (-----) [005] .... 1.0000000095: sched_waking: comm={name} pid=1001 prio=0 "
-        "target_cpu=005"
+        f"<...>-4294967295 (-----) [005] .... 1.0000000095: sched_waking: comm={name} pid=1001 "
+        "prio=0 target_cpu=005"
     )
 
 

@@ -171,7 +171,7 @@ def test_what_does_not_match_is_kept_and_said() -> None:
     )
     assert rows(capture, "slices", "name", "dur", "depth") == [
         ("open", -1, 0),
-        ("backwards", -1, 1),
+        ("backwards", 0, 1),
     ]
     assert codes(capture) == {"FXT0302": 1, "FXT0303": 1, "FXT0301": 1, "FXT0306": 1}
     by_code = {finding.code: finding for finding in capture.diagnostics}
@@ -204,6 +204,40 @@ def test_an_end_has_the_name_and_category_of_its_begin(
         found = next(found for found in capture.diagnostics if found.code == "FXT0312")
         before = built(*records[:1]) if in_order else built()
         assert found.offset == len(before)
+        texts = ('"b"', '"a"') if end["name"] == "b" else ('"d"', '"c"')
+        assert all(text in found.message for text in texts)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_ends_are_matched_by_name_on_request(in_order: bool) -> None:
+    """What was begun inside is never closed; other ends close nothing, or the innermost."""
+    unknown = {"name": "<str#9>", "refs": {"name": 9}}
+    records = [
+        event("duration_begin", 1, "outer"),
+        event("duration_begin", 2, "mark"),
+        event("duration_complete", 3, "whole", end_timestamp=90),
+        event("duration_begin", 4, "inner"),
+        event("duration_end", 5, "nobody's"),
+        event("duration_end", 6, "inner"),
+        event("duration_end", 7, "outer"),
+        event("duration_begin", 8, "next"),
+        event("duration_begin", 9, "last"),
+        event("duration_end", 10, ""),
+        event("duration_end", 11, **unknown),
+    ]
+    data = built(*(records if in_order else records[::-1]))
+    for native in (True, False):
+        with contextlib.nullcontext() if native else plain_kernels():
+            request = OpenRequest(options={"match": "name"})
+            capture = TraceCapture(Source.open(data), request)
+            found = rows(capture, "slices", "ts", "name", "dur", "depth")
+            assert sorted(found) == [
+                (1, "outer", 6, 0), (2, "mark", -1, 1), (3, "whole", 87, 2), (4, "inner", 2, 3),
+                (8, "next", 3, 0), (9, "last", 1, 1),
+            ]  # fmt: skip
+            counts = codes(capture)
+            assert (counts["FXT0302"], counts["FXT0303"]) == (1, 1)
+            assert "FXT0312" not in counts
 
 
 def test_names_of_ends_are_compared_thread_by_thread_at_any_depth() -> None:

@@ -132,6 +132,8 @@ READER = [
           "ends after|summary's end|dur is"),
     Fault("an end closes the outermost slice", "reader", "reader.py",
           'self.rows["slices"][stack.pop()]', 'self.rows["slices"][stack.pop(0)]', "nesting|dur is"),
+    Fault("complete events are never closed", "reader", "reader.py",
+          '"pulse_end": -1})', '"pulse_end": -1, "kind": 1})', "a complete event has an end"),
     # --- summary ---
     Fault("the summary starts at 0", "reader", "reader.py",
           VIEW, _summary("start_ns=0"), "summary's start|start_ns"),

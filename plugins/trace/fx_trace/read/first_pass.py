@@ -138,8 +138,18 @@ class _Events(NamedTuple):
 class TracePass(FirstPass[TimedChunk]):
     """What one pass over the whole file finds."""
 
-    def __init__(self, scanner: Scanner, max_depth: int, *, ordered: bool, in_memory: bool) -> None:
+    def __init__(
+        self,
+        scanner: Scanner,
+        max_depth: int,
+        *,
+        ordered: bool,
+        in_memory: bool,
+        by_name: bool = False,
+    ) -> None:
         self.scanner = scanner
+        self._by_name = by_name
+        """Whether ends are matched by name."""
         self._in_memory = in_memory
         self.ordered = ordered
         """Whether events are sorted by time before they are matched."""
@@ -162,7 +172,7 @@ class TracePass(FirstPass[TimedChunk]):
     def _new_match(self) -> None:
         self._notes = Notes(rules.RULES.numbers, self.scanner.notes.limit)
         self.spans = Spans(in_memory=self._in_memory)
-        self._match = Match(self._notes, self._max_depth, self._unnamed)
+        self._match = Match(self._notes, self._max_depth, self._unnamed, by_name=self._by_name)
         self._links = self._match.links
         self._unclosed = 0
 
