@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fxframework.errors import UsageError
+from fxframework.io.special import refuse_special
 from fxframework.kit.steps import Outcome, Run
 
 __all__ = ["compare", "difference"]
@@ -27,6 +28,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
         path = run.file(golden)
     elif run.golden is not None:
         path = run.golden / output
+        refuse_special(path, "a scenario")
     else:
         raise UsageError(
             "the scenario is not in a file, so it has no folder of golden files",
