@@ -57,11 +57,11 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     first = next(at for at, line in enumerate(lines) if line.startswith("  slowest"))
     names = [line.strip().removeprefix("slowest").strip() for line in lines[first : first + 6]]
     assert names[0] == "launch: 7.335036 ms in 4 asynchronous slices, up to 2.656033 ms"
-    assert names[1].startswith("frame: 4.916487 ms in 24 calls")
-    assert names[5] == f"… and 4 more; all: fxf account {boot}"
+    assert names[1].startswith("bind: 3.694453 ms in 4 calls")
+    assert names[5] == f"… and 4 more; all: fxf account --sort self {boot}"
     document = run_cli("info", "--json", boot).json()["captures"][0]["slowest"]
-    account = run_cli("account", "--json", "--top", 5, boot).json()["functions"]
-    keys = ("name", "asynchronous", "count", "sum", "max")
+    account = run_cli("account", "--json", "--top", 5, "--sort", "self", boot).json()["functions"]
+    keys = ("name", "asynchronous", "count", "sum", "max", "self")
     assert [[one[key] for key in keys] for one in document] == [
         [one[key] for key in keys] for one in account
     ]
@@ -69,8 +69,8 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     assert "slowest" not in run_cli("info", logs).text
     odd = tmp_path / "it's odd.fxt"
     odd.write_bytes(boot.read_bytes())
-    assert f"fxf account {shlex.quote(str(odd))}" in run_cli("info", odd).text
-    assert "fxf account FILE" in run_cli("info", "-", stdin=boot.read_bytes()).text
+    assert f"fxf account --sort self {shlex.quote(str(odd))}" in run_cli("info", odd).text
+    assert "fxf account --sort self FILE" in run_cli("info", "-", stdin=boot.read_bytes()).text
 
 
 def test_info_is_the_default_command(host: Host, sample: Path) -> None:

@@ -99,7 +99,7 @@ def command(
 
     Two names alone are one run each. A name may be a folder or a quoted pattern. Calls are
     compared by name: with several runs a side, the runs are the samples, else the calls. A name is
-    slower, faster, more, fewer, new, gone, the same or unclear. Counters, messages and properties are
+    slower, faster, more, fewer, new, gone, same or unclear. Counters, messages and properties are
     compared, too. `fxf diff` shows what two files contain differently.
 
     The exit status is 0 if nothing changed by the threshold or more, and 1 if something did, or

@@ -83,14 +83,23 @@ class Guard:
         os._exit(ExitCode.FAILED)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # The interrupt may arrive as late as here.
-        with contextlib.suppress(KeyboardInterrupt):
-            self._done.set()
-            if self._thread is not None:
-                self._thread.join()
-                sys.unraisablehook = self._hook
+        # An interrupt may arrive as late as here: that of the guard, or Ctrl-C.
+        interrupt = None
+        try:
+            self._stop()
+        except KeyboardInterrupt as error:
+            interrupt = error
+            self._stop()
         if self._error is None:
             self._error = self._budget.fault()
         ours = kind is None or issubclass(kind, KeyboardInterrupt | FxError)
         if self._error is not None and ours:
             raise self._error from None
+        if interrupt is not None:
+            raise interrupt
+
+    def _stop(self) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            sys.unraisablehook = self._hook

@@ -43,7 +43,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
             f"there is no golden file {_name(run, path)}; `fxf replay --update-golden` writes it"
         )
     if data == wanted:
-        return Outcome.ok(f"{len(data):,} bytes, as in {_name(run, path)}", bytes=len(data))
+        return Outcome.ok(f"{amount(len(data), 'byte')}, as in {_name(run, path)}", bytes=len(data))
     return Outcome.failed(f"{output} is not {_name(run, path)}: {difference(wanted, data)}")
 
 

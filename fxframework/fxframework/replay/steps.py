@@ -275,7 +275,7 @@ class CaptureExport:
         work = plan(run.host, captures, self.path, to=self.to or None, options=self.options)
         report = work.run(sink)
         run.put(self.path, sink.getvalue())
-        message = f"{report.nbytes:,} bytes as {report.to}"
+        message = f"{amount(report.nbytes, 'byte')} as {report.to}"
         if report.dropped:
             message += f", without {_counts(report.dropped)}"
         facts = {"bytes": report.nbytes, "to": report.to, "dropped": dict(report.dropped)}
