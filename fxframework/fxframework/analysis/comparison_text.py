@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fxframework.analysis.moves import Move
     from fxframework.analysis.runs import Side
 
-__all__ = ["cause_text", "lines", "styled", "sums_up", "where_text"]
+__all__ = ["cause_text", "lines", "moved", "styled", "sums_up", "where_text"]
 
 WIDTH = 100
 MOST_SHARE = 10
@@ -22,6 +22,8 @@ MOST_SHARE = 10
 LEAST = 24
 """Least width of a name."""
 HEAD, PLAIN = "head", ""
+Shown = Callable[[Mapping[str, Any] | None], str]
+"""Returns a value of one side as text."""
 WORDS = {"self": ("longer by itself", "shorter by itself"),
          "calls": ("called more often by its caller", "called less often by its caller"),
          "new": ("new callee", "new callee"), "gone": ("gone callee", "gone callee")}  # fmt: skip
@@ -62,12 +64,19 @@ def styled(found: Any, *, top: int = 20, width: int = WIDTH) -> Iterator[tuple[s
         if found.counts_waits_twice:
             yield PLAIN, f"  {TWICE}"
     yield from _calls(found, top, width)
-    yield from _moves("counters: mean levels", found.counters, _level, top, width)
-    yield from _moves("logs: messages of a run", found.logs, _often, top, width)
-    yield from _moves("instants of a run", found.instants, _often, top, width)
-    yield from _moves("properties", found.entries, _value, top, width)
-    yield from _moves("waiting and running, by slice and state: time of a run", found.waits, _spent,
-                      FEW, width)  # fmt: skip
+    for title, moves, shown in moved(found):
+        yield from _moves(title, moves, shown, FEW if moves is found.waits else top, width)
+
+
+def moved(found: Any) -> list[tuple[str, Sequence[Move], Shown]]:
+    """Return the lists of what moved: their title, and what shows a value of each."""
+    return [
+        ("counters: mean levels", found.counters, _level),
+        ("logs: messages of a run", found.logs, _often),
+        ("instants of a run", found.instants, _often),
+        ("properties", found.entries, _value),
+        ("waiting and running, by slice and state: time of a run", found.waits, _spent),
+    ]
 
 
 def sums_up(found: Any) -> str:
@@ -181,7 +190,7 @@ def _table(
 def _moves(
     title: str,
     moves: Sequence[Move],
-    shown: Callable[[Mapping[str, Any] | None], str],
+    shown: Shown,
     top: int,
     width: int,
 ) -> Iterator[tuple[str, str]]:

@@ -52,21 +52,27 @@ class Slowest:
 
 
 class _Totals:
-    """Figures of groups by number, each int64 of shape (n,)."""
+    """Figures of ended slices by number, as columns of shape (n,), numbers ascending."""
 
-    def __init__(self, groups: int = 0) -> None:
-        self.count, self.sum, self.max, self.own = (np.zeros(groups, np.int64) for _ in range(4))
+    def __init__(self) -> None:
+        self.numbers, self.count, self.sum, self.max = (np.zeros(0, np.int64) for _ in range(4))
 
-    def add(self, numbers: NDArray[np.int32], lengths: I64) -> None:
-        """Count ended slices, with as many more groups as their numbers need."""
-        more = int(numbers.max(initial=-1)) + 1 - self.count.size
-        if more > 0:
-            more = max(more, self.count.size // 2)
-            for name in ("count", "sum", "max", "own"):
-                setattr(self, name, np.pad(getattr(self, name), (0, more)))
-        np.add.at(self.count, numbers, 1)
-        np.add.at(self.sum, numbers, lengths)
-        np.maximum.at(self.max, numbers, lengths)
+    def add(self, numbers: I64, lengths: I64) -> None:
+        """Add ended slices. Memory is needed for their distinct numbers alone."""
+        both = np.concatenate((self.numbers, numbers))
+        self.numbers, place = np.unique(both, return_inverse=True)
+        known, fresh = np.split(place.reshape(-1), [self.count.size])
+        sums = []
+        for earlier, added in ((self.count, np.int64(1)), (self.sum, lengths)):
+            total = np.zeros(self.numbers.size, np.int64)
+            total[known] = earlier
+            np.add.at(total, fresh, added)
+            sums.append(total)
+        self.count, self.sum = sums
+        longest = np.zeros(self.numbers.size, np.int64)
+        longest[known] = self.max
+        np.maximum.at(longest, fresh, lengths)
+        self.max = longest
 
 
 def slowest(capture: Capture, top: int = 5) -> Slowest:
@@ -89,25 +95,29 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
     if calls.marked is not None:
         group += calls.marked
     outermost = 1 - inner
-    totals = _Totals(groups)
-    everything, nested, opened = (np.zeros(groups, np.int64) for _ in range(3))
+    count, sums, longest, everything, nested, unused, unneeded = (
+        np.zeros(groups, np.int64) for _ in range(7)
+    )
     columns = group.data, calls.parent.data, calls.length.data
     kernels.account(
         *columns, outermost.data, outermost.data,
-        totals.count.data, opened.data, totals.sum.data, nested.data,
+        count.data, unused.data, sums.data, nested.data,
     )  # fmt: skip
-    spare = [np.zeros(groups, np.int64).data for _ in range(3)]
-    kernels.account(*columns, ALL.data, ALL.data, *spare[:2], everything.data, spare[2])
-    totals.own = np.maximum(everything - nested, 0)
+    # Self time is that of all calls, the inner ones too.
+    kernels.account(
+        *columns, ALL.data, ALL.data,
+        unused.data, unused.data, everything.data, unneeded.data,
+    )  # fmt: skip
+    own = np.maximum(everything - nested, 0)
     ended = np.flatnonzero((inner == 0) & (calls.length >= 0))
-    np.maximum.at(totals.max, group[ended], calls.length[ended])
-    known = np.flatnonzero(totals.count)
+    np.maximum.at(longest, group[ended], calls.length[ended])
+    known = np.flatnonzero(count)
     # Of equal self times, the one that also took longer in all comes first.
-    order = np.lexsort((known, -totals.sum[known], -totals.own[known]))[:top]
+    order = np.lexsort((known, -sums[known], -own[known]))[:top]
     names = tuple(
         Slow(
-            calls.functions.name(number >> 1), int(totals.count[number]), int(totals.sum[number]),
-            int(totals.max[number]), int(totals.own[number]), asynchronous=bool(number & 1),
+            calls.functions.name(number >> 1), int(count[number]), int(sums[number]),
+            int(longest[number]), int(own[number]), asynchronous=bool(number & 1),
         )
         for number in known[order].tolist()
     )  # fmt: skip
@@ -115,39 +125,26 @@ def _of_all_slices(capture: Capture, top: int, per_second: int) -> Slowest:
 
 
 def _of_batches(capture: Capture, top: int, per_second: int) -> Slowest:
-    """Add up all slices batch by batch, in memory for the names alone."""
+    """Add up all slices batch by batch, in memory for the names of ended ones alone."""
     column, length, _ = measured(capture, "")
     longest = NS_MAX // max(capture.row_counts()["slices"], 1)
-    known = None  # numbers of functions, ascending
-    if capture.calls is not None and column.kind != "code":
-        known = np.unique(capture.table(capture.calls.functions).array("id").astype(np.int64))
-    totals = (_Totals(), _Totals())
+    totals = _Totals()
     for batch in capture.batches("slices"):
-        values, lengths = batch.array(column.name), batch.array(length).astype(np.int64)
-        numbers = values + 1 if known is None else np.searchsorted(known, values)
-        marked = batch.array("kind") == ASYNC
-        for mask, total in zip((~marked, marked), totals, strict=True):
-            chosen = np.flatnonzero(mask & (lengths >= 0))
-            if chosen.size:
-                total.add(
-                    np.ascontiguousarray(numbers[chosen], np.int32),
-                    np.minimum(lengths[chosen], longest),
-                )
-    found = [np.flatnonzero(total.count) for total in totals]
-    numbers = np.concatenate(found)
-    marked = np.repeat([False, True], [each.size for each in found])
-    sums = np.concatenate([total.sum[each] for total, each in zip(totals, found, strict=True)])
-    order = np.lexsort((marked, numbers, -sums))[:top]
-    chosen = numbers[order]
-    distinct, place = np.unique(chosen - 1 if known is None else known[chosen], return_inverse=True)
+        lengths = batch.array(length).astype(np.int64)
+        ended = np.flatnonzero(lengths >= 0)
+        if ended.size:
+            marked = batch.array("kind")[ended] == ASYNC
+            numbers = 2 * batch.array(column.name)[ended].astype(np.int64) + marked
+            totals.add(numbers, np.minimum(lengths[ended], longest))
+    order = np.lexsort((totals.numbers, -totals.sum))[:top]
+    chosen = totals.numbers[order]
+    distinct, place = np.unique(chosen >> 1, return_inverse=True)
     functions = functions_of(capture, column, distinct)
     names = tuple(
         Slow(
-            functions.name(at), int(totals[mark].count[number]), int(totals[mark].sum[number]),
-            int(totals[mark].max[number]), None, asynchronous=mark,
+            functions.name(name), int(totals.count[row]), int(totals.sum[row]),
+            int(totals.max[row]), None, asynchronous=bool(totals.numbers[row] & 1),
         )
-        for at, number, mark in zip(
-            place.reshape(-1).tolist(), chosen.tolist(), marked[order].tolist(), strict=True
-        )
+        for name, row in zip(place.reshape(-1).tolist(), order.tolist(), strict=True)
     )  # fmt: skip
-    return Slowest(names, int(numbers.size), per_second)
+    return Slowest(names, int(totals.numbers.size), per_second)

@@ -56,6 +56,7 @@ def command(
     with screen.working(f"converting into {out}") as working:
 
         def progress(count: int, total: int, nbytes: int, size: int, entry: Entry | None) -> None:
+            session.check_interrupt()  # a capture that failed may have failed for that
             working.count(count, total, nbytes, size)
             if entry is not None and entry.outcome != SKIPPED:
                 _report(session, entry)

@@ -110,6 +110,7 @@ def read_each(
                     work(item.file, session.window(whole, names))
                     statuses.append(finished(session, whole))
             except (NotACaptureError, *skip) as error:
+                session.check_interrupt()
                 if isinstance(error, NotACaptureError) and not item.named:
                     skipped.append(item)
                     continue

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from fxframework.errors import Rule, UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, explain_stretch, view_of
+from fxframework.kit.shown import amount
 
 __all__ = ["Explainer", "check_offset"]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fxframework.errors import UsageError
 from fxframework.io.special import refuse_special
+from fxframework.kit.shown import amount
 from fxframework.kit.steps import Outcome, Run
 
 __all__ = ["compare", "difference"]

@@ -9,6 +9,7 @@ import attrs
 
 from fxframework.errors import Severity, UsageError, did_you_mean
 from fxframework.io.sink import Sink
+from fxframework.kit.shown import amount
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.replay import golden
 
