@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, cast
 
+import attrs
+
 from fxframework.conversion import check_options, plan, plan_salvage
 from fxframework.errors import NotACaptureError, UsageError
 from fxframework.host import Host, Input, default_host
@@ -78,7 +80,9 @@ def convert(
             strict=strict, alignments=align,
         )  # fmt: skip
         with host.sink(out, force=force) as sink:
-            return conversion.run(sink)
+            report = conversion.run(sink)
+        # A compressing sink knows its size only after it is closed.
+        return attrs.evolve(report, nbytes=sink.written)
 
 
 def salvage(
@@ -99,7 +103,9 @@ def salvage(
         host = _host(capture)
         work = plan_salvage(host, capture, out, options=options)
         with host.sink(out, force=force) as sink:
-            return work.run(sink)
+            report = work.run(sink)
+        report.nbytes = sink.written
+        return report
 
 
 def verify(

@@ -113,7 +113,7 @@ def test_compare_ends(way: Any, captures: Path, monkeypatch: pytest.MonkeyPatch)
     from fxframework.analysis.runs import Reader
 
     work, calls = once(way, Reader.read)
-    monkeypatch.setattr(Reader, "read", lambda *given: work(*given))
+    monkeypatch.setattr(Reader, "read", work)
     done = run_cli("compare", captures, "--with", captures)
     assert done.exit_code == INTERRUPTED
     assert "bug" not in done.stderr

@@ -51,6 +51,7 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
         ):
             working.watch(lambda: sink.written)
             report = work.run(sink, keep=MOST_LOSSES if everything else LISTED)
+        report.nbytes = sink.written  # of a compressed file, known only now
         _show(session, capture, report, everything=everything)
         warn_of_findings(session, report.findings)
         return ExitCode.FINDINGS if report.lossy else ExitCode.OK
