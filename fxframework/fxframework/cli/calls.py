@@ -109,15 +109,15 @@ def read_each(
                     require_readable(whole)
                     work(item.file, session.window(whole, names))
                     statuses.append(finished(session, whole))
-            except (NotACaptureError, *skip) as error:
+            except FxError as error:
                 session.check_interrupt()
                 if isinstance(error, NotACaptureError) and not item.named:
                     skipped.append(item)
-                    continue
-                if not isinstance(error, skip):
+                elif isinstance(error, skip):
+                    session.screen.note(f"left out: {error}")
+                    statuses.append(error.exit_code)
+                else:
                     raise
-                session.screen.note(f"left out: {error}")
-                statuses.append(error.exit_code)
     if skipped:
         session.screen.note(skipped_text(skipped))
     return statuses

@@ -34,7 +34,7 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
     something was. If nothing is sound it is 1, and OUT is not written.
     """
     session.whole("salvage")
-    everything = session.settings.json or session.settings.verbose
+    everything = session.settings.json or session.settings.verbose > 0
     with session.open(file, also=None) as capture:
         work = plan_salvage(
             session.host,
