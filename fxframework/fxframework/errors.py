@@ -26,6 +26,7 @@ __all__ = [
     "LimitError",
     "MissingExtraError",
     "NoReaderError",
+    "NotACaptureError",
     "OutputError",
     "PluginError",
     "Refusals",
@@ -187,6 +188,13 @@ class NoReaderError(FxError):
 
     exit_code = ExitCode.NO_READER
     default_rule = rules.NO_READER
+
+
+class NotACaptureError(NoReaderError):
+    """No reader recognizes the input, and no reader has its suffix.
+
+    Commands that read folders skip such files.
+    """
 
 
 class MissingExtraError(FxError):

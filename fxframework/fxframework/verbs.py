@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, cast
 
+import attrs
+
 from fxframework.conversion import check_options, plan, plan_salvage
-from fxframework.errors import UsageError
+from fxframework.errors import NotACaptureError, UsageError
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
@@ -78,7 +80,9 @@ def convert(
             strict=strict, alignments=align,
         )  # fmt: skip
         with host.sink(out, force=force) as sink:
-            return conversion.run(sink)
+            report = conversion.run(sink)
+        # A compressing sink knows its size only after it is closed.
+        return attrs.evolve(report, nbytes=sink.written)
 
 
 def salvage(
@@ -99,7 +103,9 @@ def salvage(
         host = _host(capture)
         work = plan_salvage(host, capture, out, options=options)
         with host.sink(out, force=force) as sink:
-            return work.run(sink)
+            report = work.run(sink)
+        report.nbytes = sink.written
+        return report
 
 
 def verify(
@@ -203,7 +209,9 @@ def compare(
 ) -> Comparison:
     """Compare what two runs, or many runs of two sides, did: which calls took longer, and so on.
 
-    Each side is one or several paths, bytes or open captures; a path may be a folder or a pattern.
+    Each side is one or several paths, bytes or open captures; a path may be a folder or a pattern,
+    whose files that are not captures are skipped. Captures of several formats are those of the
+    same runs: the first of each format are the first run, and so on.
     ``by`` is ``name``, ``path``, ``process``, ``thread``, ``category`` or another column of
     `slices`; smaller relative changes than ``threshold`` are the same; ``select`` chooses a part
     of each capture. ``options`` are those of the readers, ``of_after`` those that differ on
@@ -217,25 +225,36 @@ def compare(
 
     reader = Reader.of(by)
     sides = Side(reader.names), Side(reader.names)
-    given = [_several(each) for each in (before, after)]
-    keep = all(len(each) == 1 for each in given)
-    for side, inputs, own in zip(sides, given, ({}, of_after or {}), strict=True):
-        for one in inputs:
-            with _given(one, format, {**options, **own}, several=True) as capture:
-                reader.read(capture if select is None else capture.select(select), side, keep=keep)
+    for side, what, own in zip(sides, (before, after), ({}, of_after or {}), strict=True):
+        for one, named in _several(what):
+            with contextlib.ExitStack() as stack:
+                try:
+                    given = _given(one, format, {**options, **own}, several=True)
+                    capture = stack.enter_context(given)
+                except NotACaptureError:
+                    if named:
+                        raise
+                    continue
+                reader.read(capture if select is None else capture.select(select), side)
     return compared(reader, *sides, threshold=threshold)
 
 
-def _several(what: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
-    """Return the inputs; a path that is a folder or a pattern becomes its files."""
+def _several(
+    what: Input | Capture | Iterable[Input | Capture],
+) -> list[tuple[Input | Capture, bool]]:
+    """Return the inputs, each with whether it was named itself.
+
+    A path that is a folder or a pattern becomes its files, but not pipes, sockets and devices.
+    """
     from fxframework.dataset.inputs import expand
 
-    found: list[Input | Capture] = []
+    found: list[tuple[Input | Capture, bool]] = []
     for one in _listed(what):
         if isinstance(one, str | os.PathLike):
-            found += [item.file for item in expand([os.fspath(one)])]
+            items = expand([os.fspath(one)])
+            found += [(item.file, item.named) for item in items if not item.skipped_at_once]
         else:
-            found.append(one)
+            found.append((one, True))
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import toy
 
+import fxframework as fxf
 from fxframework import hookimpl
 from fxframework.cli import cat
 from fxframework.errors import ExitCode
@@ -445,3 +446,15 @@ def test_a_capture_is_copied_to_its_own_format(
         assert result.exit_code == (ExitCode.OK if name == "boot" else ExitCode.FINDINGS)
         assert out.read_bytes() == data
         assert run_cli("convert", path, out, "--big-endian", "--force").exit_code != ExitCode.OK
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_size_that_is_reported_is_that_of_the_file(tmp_path: Path, suffix: str) -> None:
+    boot = Path(__file__).parents[2] / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
+    out = tmp_path / f"boot.json{suffix}"
+    done = run_cli("convert", boot, out)
+    assert done.stderr == f"note: wrote {out}: json, {out.stat().st_size:,} bytes\n"
+    again = tmp_path / f"again.json{suffix}"
+    assert fxf.convert(boot, again).nbytes == again.stat().st_size
+    sound = tmp_path / f"sound.fxt{suffix}"
+    assert fxf.salvage(boot, sound).nbytes == sound.stat().st_size

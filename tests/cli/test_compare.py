@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -349,3 +351,105 @@ def test_figures_come_first_and_long_names_are_cut(
     assert "…" in line
     assert line.endswith("string<char>>::"[-8:])
     assert len(line) == columns
+
+
+# --- folders -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs as `fxf replay --out` leaves them: two captures of each, a page, a report, a pipe."""
+    from fx_log.write.writer import LogWriter
+
+    root = tmp_path_factory.mktemp("folders")
+    for side, slow in (("before", 1.0), ("after", 1.4)):
+        for run in range(5):
+            folder = root / side / str(run)
+            folder.mkdir(parents=True)
+            trace(folder / "run.fxt", 10 * run + (side == "after"), slow=slow)
+            with LogWriter(folder / "run.fxlog") as log:
+                for _ in range(3 if side == "before" else 9):
+                    log.info("retry", timestamp=1)
+            (folder / "run.html").write_text("<!doctype html><title>x</title>")
+            (folder / "report.json").write_text("{}")
+            os.mkfifo(folder / "pipe")
+    return root
+
+
+def test_folders_have_other_files_and_several_captures_a_run(folders: Path) -> None:
+    before, after = folders / "before", folders / "after"
+    done = run_cli("compare", before, "--with", after, "--json")
+    found = done.json()
+    assert done.exit_code == CHANGED
+    assert found["runs"] == [5, 5]
+    assert done.stderr.count("skipped 15 files that are not captures") == 2
+    assert {one["name"] for one in found["calls"] if one["verdict"] == "slower"} == {"part 11"}
+    (one,) = found["logs"]
+    assert (one["verdict"], one["before"]["per_run"], one["after"]["per_run"]) == ("more", 3, 9)
+    alone = run_cli("compare", before / "*/*.fxt", "--with", after / "*/*.fxt", "--json").json()
+    assert alone["calls"] == found["calls"]
+    assert fxf.compare(before, after).verdicts == found["verdicts"]
+
+
+def test_captures_without_a_run_of_their_own_are_left_out(folders: Path, tmp_path: Path) -> None:
+    shutil.copytree(folders / "before", tmp_path / "before", ignore=lambda *_: ["pipe"])
+    (tmp_path / "before" / "2" / "run.fxlog").unlink()
+    done = run_cli("compare", tmp_path / "before", "--with", folders / "after", "--json")
+    assert done.json()["runs"] == [5, 5]
+    assert "left out: 4 captures of format log" in done.stderr
+    assert "left out: 5 captures of format log" in done.stderr
+    assert done.json()["logs"] == []
+
+
+def test_a_file_that_is_named_must_be_a_capture(folders: Path) -> None:
+    page, capture = folders / "before/0/run.html", folders / "before/0/run.fxt"
+    assert run_cli("compare", page, capture).exit_code == ExitCode.NO_READER
+    assert run_cli("compare", folders / "before/0/*.html", capture).exit_code == ExitCode.USAGE
+
+
+# --- too few runs --------------------------------------------------------------------------------
+
+
+def calls(path: Path, *lengths: int) -> Path:
+    """A trace of one call of each length, of two names in turn."""
+    from fx_trace.write.archive import Archive
+
+    with Archive(path, force=True) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        for number, length in enumerate(lengths):
+            app.duration_complete("c", f"n{number % 2}", 1000 * number, 1000 * number + length)
+    return path
+
+
+def test_a_change_of_one_run_a_side_is_not_called_the_same(tmp_path: Path) -> None:
+    a, b = calls(tmp_path / "a.fxt", 100, 100), calls(tmp_path / "b.fxt", 100, 242)
+    done = run_cli("compare", a, b)
+    assert "too few runs to tell; +71.0% in all" in done.text
+    assert "nothing changed" not in done.text
+    assert re.search(r"unclear +2\.42 .* n1", done.text)
+    assert done.exit_code == CHANGED
+    for words, status in (("slower,new", SAME), ("unclear", CHANGED), ("none", SAME)):
+        assert run_cli("compare", a, b, "--fail-on", words).exit_code == status
+    found = run_cli("compare", a, b, "--json").json()
+    assert found["unclear"]
+    assert {one["name"]: one["verdict"] for one in found["calls"]} == {
+        "n0": "same", "n1": "unclear"
+    }  # fmt: skip
+    same = run_cli("compare", a, a)
+    assert same.exit_code == SAME
+    assert "same: nothing changed" in same.text
+
+
+def test_a_small_change_of_one_run_a_side_is_the_same(tmp_path: Path) -> None:
+    a, b = calls(tmp_path / "a.fxt", 100, 100), calls(tmp_path / "b.fxt", 100, 103)
+    done = run_cli("compare", a, b)
+    assert done.exit_code == SAME
+    assert "same: nothing changed" in done.text
+
+
+def test_titles_say_whose_numbers_they_are(folders: Path) -> None:
+    text = run_cli("compare", folders / "before", "--with", folders / "after").text
+    (line,) = (line.split() for line in text.splitlines() if line.endswith(" part 11")
+               and "slower" in line)  # fmt: skip
+    assert "before/call  after/call  change/run  calls/run" in text
+    assert "40" in line  # of each run, not 160 of all

@@ -59,11 +59,11 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     first = next(at for at, line in enumerate(lines) if line.startswith("  slowest"))
     names = [line.strip().removeprefix("slowest").strip() for line in lines[first : first + 6]]
     assert names[0] == "launch: 7.335036 ms in 4 asynchronous slices, up to 2.656033 ms"
-    assert names[1].startswith("frame: 4.916487 ms in 24 calls")
-    assert names[5] == f"… and 4 more; all: fxf account {boot}"
+    assert names[1].startswith("bind: 3.694453 ms in 4 calls")
+    assert names[5] == f"… and 4 more; all: fxf account --sort self {boot}"
     document = run_cli("info", "--json", boot).json()["captures"][0]["slowest"]
-    account = run_cli("account", "--json", "--top", 5, boot).json()["functions"]
-    keys = ("name", "asynchronous", "count", "sum", "max")
+    account = run_cli("account", "--json", "--top", 5, "--sort", "self", boot).json()["functions"]
+    keys = ("name", "asynchronous", "count", "sum", "max", "self")
     assert [[one[key] for key in keys] for one in document] == [
         [one[key] for key in keys] for one in account
     ]
@@ -71,8 +71,8 @@ def test_info_names_the_slowest_and_the_command_that_shows_more(tmp_path: Path) 
     assert "slowest" not in run_cli("info", logs).text
     odd = tmp_path / "it's odd.fxt"
     odd.write_bytes(boot.read_bytes())
-    assert f"fxf account {shlex.quote(str(odd))}" in run_cli("info", odd).text
-    assert "fxf account FILE" in run_cli("info", "-", stdin=boot.read_bytes()).text
+    assert f"fxf account --sort self {shlex.quote(str(odd))}" in run_cli("info", odd).text
+    assert "fxf account --sort self FILE" in run_cli("info", "-", stdin=boot.read_bytes()).text
 
 
 def test_info_is_the_default_command(host: Host, sample: Path) -> None:
@@ -572,3 +572,32 @@ def test_sparklines_show_whatever_is_there() -> None:
 
 def test_printable() -> None:
     assert words.printable("a\tb\n\x1b[0m\x9b\x7f Zoë") == "a\\tb\\n\\x1b[0m\\x9b\\x7f Zoë"
+
+
+def test_the_time_of_a_capture_counts_the_ends_of_complete_events(tmp_path: Path) -> None:
+    from fx_trace.write.archive import Archive
+
+    with Archive(tmp_path / "a.fxt") as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        app.duration_complete("c", "long", 1_000, 1_000_001_000)
+        app.duration_complete("c", "short", 2_000, 3_000)
+    (found,) = run_cli("info", "--json", tmp_path / "a.fxt").json()["captures"]
+    times = ("start_ns", "end_ns", "duration_ns")
+    assert [found[name] for name in times] == [1_000, 1_000_001_000, 1_000_000_000]
+
+
+def test_a_recursive_call_is_not_slower_than_its_capture(tmp_path: Path) -> None:
+    """Eleven calls of `parent` within one another, which call one `child` of 1 us."""
+    from fx_trace.write.archive import Archive
+
+    with Archive(tmp_path / "a.fxt") as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        for level in range(11):
+            app.duration_complete("c", "parent", 1_000 + level, 2_022 - level)
+        app.duration_complete("c", "child", 1_011, 2_011)
+    (found,) = run_cli("info", "--json", tmp_path / "a.fxt").json()["captures"]
+    assert [[one[key] for key in ("name", "count", "sum", "self")] for one in found["slowest"]] == [
+        ["child", 1, 1_000, 1_000], ["parent", 1, 1_022, 22]
+    ]  # fmt: skip
+    text = run_cli("info", tmp_path / "a.fxt").text
+    assert "parent: 1.022 us in 1 call; 22 ns by itself" in text

@@ -306,6 +306,21 @@ def test_golden_files_are_written_and_compared(run: Callable[..., Report], tmp_p
     assert run(elsewhere, update_golden=True).goldens == {"a.tbuf": "other.bin"}
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("update", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_golden_file_that_is_a_pipe_is_refused(
+    run: Callable[..., Report], tmp_path: Path, *, named: bool, update: bool
+) -> None:
+    """Nobody writes to it, so that reading would wait forever."""
+    golden = tmp_path / ("other.bin" if named else "test.golden/a.tbuf")
+    golden.parent.mkdir(exist_ok=True)
+    os.mkfifo(golden)
+    text = GOLDEN + ('golden = "other.bin"\n' if named else "")
+    report = run(text, update_golden=update)
+    assert "cannot read a pipe" in report.failures[0].message
+
+
 def test_a_scenario_in_no_file_names_its_golden_files(host: Host) -> None:
     report = replay(parse('[scenario]\nname = "x"\n' + GOLDEN, host), host=host)
     assert "no folder of golden files" in report.failures[0].message

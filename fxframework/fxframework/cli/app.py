@@ -19,7 +19,15 @@ from fxframework.cli.options import WithGlobalOptions, add_global_options, guard
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
 from fxframework.containment import Interrupts
-from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean, unexpected
+from fxframework.errors import (
+    ExitCode,
+    FxError,
+    LimitError,
+    OutputError,
+    UsageError,
+    did_you_mean,
+    unexpected,
+)
 from fxframework.plugin_files import restored
 
 if TYPE_CHECKING:
@@ -176,6 +184,7 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
 def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) -> int:
     """Run the command; convert exceptions to messages and statuses."""
     screen = session.screen
+    session.interrupts = interrupts
     try:
         try:
             with group.make_context("fxf", args, obj=session) as context:
@@ -192,6 +201,8 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         screen.error(_usage(error))
         return ExitCode.USAGE
     except FxError as error:
+        if not isinstance(error, LimitError):  # for which the guard interrupts, too
+            interrupts.check()
         screen.error(error)
         if isinstance(error, OutputError):
             _discard_output()
@@ -215,8 +226,10 @@ def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) 
         screen.error(ours)
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 (reported as a bug)
+        interrupts.check()
         screen.bug(error, session.known_host)
         return ExitCode.FAILED
+    session.check_interrupt()
     return status if isinstance(status, int) else ExitCode.OK
 
 

@@ -231,6 +231,7 @@ def _prompt(session: Session, database: Queries) -> None:
     """Answer queries at a prompt with history and completion, until the input ends."""
     _complete(database)
     held = ""
+    session.handles_interrupts = True
     session.screen.print(HELP)
     while True:
         try:

@@ -53,8 +53,10 @@ class ShownRecord:
 class RecordDifference:
     """Records that only one of two captures has. Pairs are for A and B."""
 
+    totals: tuple[int, int]
+    """All records, as the captures' summaries count them."""
     counts: tuple[int, int]
-    """Compared records; records that only support others are not counted."""
+    """Compared records: all but those that only support others, such as registrations."""
     only: tuple[Mapping[str, int], Mapping[str, int]]
     """Number of records that only this capture has, by kind."""
     shown: tuple[tuple[ShownRecord, ...], tuple[ShownRecord, ...]]
@@ -177,9 +179,10 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
     sides = tuple(_compared(capture) for capture in pair)
     a, b = (side.digests for side in sides)
     counts = a.size, b.size
+    totals = int(sides[0].chunks[-1]), int(sides[1].chunks[-1])
     start = _common_prefix(a, b)
     if start == a.size == b.size:
-        return RecordDifference(counts, ({}, {}), ((), ()), reordered=False, first=None)
+        return RecordDifference(totals, counts, ({}, {}), ((), ()), reordered=False, first=None)
     stop = min(_common_prefix(a[::-1], b[::-1]), min(counts) - start)
     only = [start + each for each in _surplus(a[start : a.size - stop], b[start : b.size - stop])]
     shown = [
@@ -187,6 +190,7 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
         for capture, side, where in zip(pair, sides, only, strict=True)
     ]
     return RecordDifference(
+        totals,
         counts,
         (_counts(sides[0], only[0]), _counts(sides[1], only[1])),
         (tuple(filter(None, shown[0][:-1])), tuple(filter(None, shown[1][:-1]))),

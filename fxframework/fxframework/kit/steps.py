@@ -17,6 +17,7 @@ from typing import Any, Literal, NewType, Protocol, TypeVar, runtime_checkable
 import attrs
 
 from fxframework.errors import BadCallError, UsageError, look_up
+from fxframework.io.special import refuse_special
 
 __all__ = [
     "Duration",
@@ -259,8 +260,13 @@ class Run:
         self.outputs[name] = made
 
     def file(self, path: str) -> Path:
-        """Return the path of a file that the scenario names, relative to the scenario's folder."""
-        return Path(path) if self.folder is None else self.folder / path
+        """Return the path of a file that the scenario names, relative to the scenario's folder.
+
+        Raises UnreadableError for a pipe, socket or device, for which the replay might wait.
+        """
+        place = Path(path) if self.folder is None else self.folder / path
+        refuse_special(place, "a scenario")
+        return place
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return an object that several steps share, making it on first use."""

@@ -294,7 +294,8 @@ class Capture(abc.ABC):
     def summary(self) -> Summary:
         """Return counts and times, from one pass over the whole capture.
 
-        The default counts records and rows, and takes the times from the tables with a ``ts``.
+        The default counts records and rows, and takes the times from the tables with a ``ts``, and
+        their ends from those that also have a ``dur``.
         """
         self.scan()
         kinds = self._kinds  # None where a subclass scans in its own way
@@ -308,6 +309,8 @@ class Capture(abc.ABC):
                 if "ts" in batch and len(batch):
                     ts = batch.array("ts")
                     times += (int(ts.min()), int(ts.max()))
+                    if "dur" in batch:
+                        times.append(int((ts + np.maximum(batch.array("dur"), 0)).max()))
         return Summary(
             records=kinds.total(),
             kinds=kinds,

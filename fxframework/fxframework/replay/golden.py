@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fxframework.errors import UsageError
+from fxframework.io.special import refuse_special
+from fxframework.kit.shown import amount
 from fxframework.kit.steps import Outcome, Run
 
 __all__ = ["compare", "difference"]
@@ -27,6 +29,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
         path = run.file(golden)
     elif run.golden is not None:
         path = run.golden / output
+        refuse_special(path, "a scenario")
     else:
         raise UsageError(
             "the scenario is not in a file, so it has no folder of golden files",
@@ -41,7 +44,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
             f"there is no golden file {_name(run, path)}; `fxf replay --update-golden` writes it"
         )
     if data == wanted:
-        return Outcome.ok(f"{len(data):,} bytes, as in {_name(run, path)}", bytes=len(data))
+        return Outcome.ok(f"{amount(len(data), 'byte')}, as in {_name(run, path)}", bytes=len(data))
     return Outcome.failed(f"{output} is not {_name(run, path)}: {difference(wanted, data)}")
 
 

@@ -9,6 +9,7 @@ import attrs
 
 from fxframework.errors import Severity, UsageError, did_you_mean
 from fxframework.io.sink import Sink
+from fxframework.kit.shown import amount
 from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.replay import golden
 
@@ -275,7 +276,7 @@ class CaptureExport:
         work = plan(run.host, captures, self.path, to=self.to or None, options=self.options)
         report = work.run(sink)
         run.put(self.path, sink.getvalue())
-        message = f"{report.nbytes:,} bytes as {report.to}"
+        message = f"{amount(report.nbytes, 'byte')} as {report.to}"
         if report.dropped:
             message += f", without {_counts(report.dropped)}"
         facts = {"bytes": report.nbytes, "to": report.to, "dropped": dict(report.dropped)}
