@@ -634,8 +634,10 @@ class Host:
                 f"the reader of {reader.format} gives {type(capture).__name__}, not a Capture",
                 remedy=f"report it to the authors of {self.owner(reader).distribution}",
             )
-        if not source.size and rules.EMPTY_INPUT.code not in capture.diagnostics.counts:
-            capture.diagnostics.add(rules.EMPTY_INPUT, 0)
+        findings = capture.diagnostics
+        if not source.size and not findings.reported(rules.EMPTY_INPUT.code):
+            findings.add(rules.EMPTY_INPUT, 0)
+        findings.before_look = None  # it refers to the capture, which is freed by references alone
         self.notify("fx_capture_opened", capture=capture)
         return capture
 

@@ -9,7 +9,7 @@ from mmap import mmap
 from typing import TYPE_CHECKING, Any, cast
 
 from fxframework.conversion import check_options, plan, plan_salvage
-from fxframework.errors import UsageError
+from fxframework.errors import ClosedError, UsageError
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
@@ -267,6 +267,8 @@ def _given(
     installed reader has.
     """
     if isinstance(what, Capture):
+        if what.closed:
+            raise ClosedError(what.name)
         yield what
         return
     host = default_host()

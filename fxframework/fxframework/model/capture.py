@@ -7,6 +7,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import attrs
@@ -14,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework import rules
-from fxframework.errors import Catalogue, FxError, Rule, UsageError, did_you_mean
+from fxframework.errors import (
+    Catalogue,
+    ClosedError,
+    FxError,
+    Rule,
+    UsageError,
+    checked_type,
+    did_you_mean,
+)
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -49,6 +58,10 @@ LINES = 512
 COUNTERS = TABLE_CODES["counters"]
 RECORDS = 512
 """Records between two checks of the budget, and records looked up together."""
+KEPT_WHEN_CLOSED = frozenset(
+    {"source", "request", "strings", "_findings", "format", "rules", "schemas"}
+)
+"""What a closed capture still has: its name and its findings, and what its tables use."""
 
 
 @runtime_checkable
@@ -171,7 +184,8 @@ class Capture(abc.ABC):
 
     ``records()`` yields every record in file order, damaged stretches and padding included;
     ``table(name)`` returns a whole table; ``batches(name, rows)`` yields the same rows in bounded
-    memory. ``diagnostics`` holds the findings of what was read so far.
+    memory. ``diagnostics`` holds the findings of what was read so far, of the whole capture if
+    nothing was. After ``close()`` everything else raises ClosedError.
 
     A reader with a faster way to record JSON overrides ``records_json()``, which must report the
     same findings as ``records()``.
@@ -203,16 +217,53 @@ class Capture(abc.ABC):
                 diagnostics.add(rules.EMPTY_INPUT, 0)
         self.source = source
         self.request = request
-        self.diagnostics = diagnostics
+        self._findings = diagnostics
         self.strings = StringPool()
         self._tables: dict[str, Table] = {}
         for fault in source.faults:
             diagnostics.add(fault.rule, fault.offset, value=fault.message)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise ClosedError for what a closed capture has given up."""
+            source = self.__dict__.get("source")
+            if source is not None and source.closed and not name.startswith("__"):
+                raise ClosedError(source.name)
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(msg)
+
     @property
     def name(self) -> str:
         """The name of the input."""
         return self.source.name
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close()`` was called."""
+        return self.source.closed
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """The findings of what was read so far, also after ``close()``.
+
+        If nothing was read yet, looking at them reads the whole capture (``scan``), and raises
+        ClosedError once it is closed.
+        """
+        if not self._findings.reading_began:
+            self._check_open()
+            self._findings.before_look = self.scan
+        return self._findings
+
+    def _check_open(self) -> None:
+        """Raise ClosedError after ``close()``."""
+        if self.source.closed:
+            raise ClosedError(self.name)
+
+    def _start_reading(self) -> None:
+        """Note that the capture is being read. Raises ClosedError after ``close()``."""
+        self._check_open()
+        self._findings.begin()
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -322,6 +373,7 @@ class Capture(abc.ABC):
 
         The default reads all records on the first call; they report to ``record_diagnostics``.
         """
+        self._start_reading()
         if self._kinds is None:
             self.diagnostics.forget(self.rules)
             self._kinds = Counter(kind_of(record) for record in self.checked_records())
@@ -348,6 +400,7 @@ class Capture(abc.ABC):
 
     def table(self, name: str) -> Table:
         """Return a whole table. Raises UsageError for a name that is not in ``tables``."""
+        self._start_reading()
         if name == "diagnostics":
             return self._diagnostics_table()
         self._check(name)
@@ -356,7 +409,12 @@ class Capture(abc.ABC):
         return table
 
     def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
-        """Yield the rows of a table in order, at most ``rows`` at a time, in bounded memory."""
+        """Yield the rows of a table in order, at most ``rows`` at a time, in bounded memory.
+
+        Raises UsageError for a name that is not in ``tables``, and for less than one row.
+        """
+        self._start_reading()
+        checked_type(rows, int, "the size of batches", "an int")
         if rows < 1:
             raise UsageError(
                 f"invalid batch size {rows}: must be 1 or more", remedy="give 1 or more"
@@ -376,6 +434,7 @@ class Capture(abc.ABC):
                 self.source.position = position
             self.check_budget()
             yield batch
+            self._check_open()
 
     def check_budget(self) -> None:
         """Raise LimitError if reading has exceeded ``max_time`` or ``max_memory``.
@@ -386,6 +445,7 @@ class Capture(abc.ABC):
 
     def checked_records(self) -> Iterator[Record]:
         """Yield ``records()``, checking the budget at intervals. Raises LimitError."""
+        self._start_reading()
         for number, record in enumerate(self.records()):
             if not number % RECORDS:
                 self.source.position = record.offset
@@ -421,6 +481,7 @@ class Capture(abc.ABC):
         }
 
     def _check(self, name: str) -> None:
+        checked_type(name, str, "the name of a table", "a str")
         if name not in self.schemas:
             raise UsageError(
                 f"{self.format} captures have no table {name!r}{did_you_mean(name, self.tables)}",
@@ -450,6 +511,8 @@ class Capture(abc.ABC):
 
         Raises UsageError if it stops before it starts.
         """
+        for end in (start_ns, stop_ns):
+            checked_type(end, (int, NoneType), "the end of a time range", "nanoseconds (an int)")
         return self.select(Selection(start_ns=start_ns, stop_ns=stop_ns))
 
     def select(self, selection: Selection) -> Capture:
@@ -458,10 +521,12 @@ class Capture(abc.ABC):
         Raises UsageError for a thread or process that the capture does not have, and for a
         selection of logs from a format without logs.
         """
+        checked_type(selection, Selection, "what is selected", "a Selection")
+        self._check_open()
         return Window(self, selection)
 
     def choose(self, selectors: Sequence[str]) -> Capture:
-        """Return a view of what any of these selectors chooses.
+        """Return a view of what any of these selectors, a list of str, chooses.
 
         Raises UsageError for an invalid selector. The default, for a format without selectors,
         always raises it.
@@ -508,8 +573,14 @@ class Capture(abc.ABC):
         return html_table(title, ["table", "rows"], [*rows, *findings])
 
     def close(self) -> None:
-        """Release the input. Calling it twice is allowed."""
+        """Release the input: its memory, and its descriptor. Calling it twice is allowed.
+
+        Tables that callers hold remain valid; one with texts of the file keeps it mapped.
+        """
         self.source.close()
+        self.strings.release()
+        for name in vars(self).keys() - KEPT_WHEN_CLOSED:
+            del self.__dict__[name]
 
     def __enter__(self) -> Self:
         return self
@@ -537,10 +608,17 @@ class View(Capture):
         # Shared with the whole capture; a view adds nothing to them.
         self.source = whole.source
         self.request = whole.request
-        self.diagnostics = whole.diagnostics
         self.strings = whole.strings
         self._kept: dict[str, RowMarks] = {}
         self._offsets: NDArray[np.int64] | None = None
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """As in the whole capture."""
+        return self.whole.diagnostics
+
+    def _start_reading(self) -> None:
+        self.whole._start_reading()  # noqa: SLF001 (of the same class)
 
     def rows_kept(self, name: str) -> RowMarks:
         """Return the set of rows of a table that are shown."""
