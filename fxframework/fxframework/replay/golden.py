@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from fxframework.errors import UsageError
@@ -26,7 +27,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
     if golden:
         path = run.file(golden)
     elif run.golden is not None:
-        path = run.golden / output
+        path = run.file(os.path.relpath(run.golden / output, run.folder))
     else:
         raise UsageError(
             "the scenario is not in a file, so it has no folder of golden files",
