@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import string
 import struct
@@ -172,6 +173,17 @@ def test_yaml_without_names_has_addresses_alone(written: Any) -> None:
     found = symbols(written(text, "map.yaml"))
     assert found.name(3) is None
     assert found.address(3) == 0x20
+
+
+def test_csv_holds_names_of_any_length(written: Any) -> None:
+    limit = csv.field_size_limit()
+    name = "f" * 300_000 + ',"'
+    quoted = name.replace('"', '""')
+    read = read_map(written(f'function_id,name\n1,"{quoted}"\n2,g\n', "map.csv"))
+    assert [read.functions.name(id) for id in (1, 2)] == [name, "g"]
+    again = read_map(written(b"".join(read.to_csv()), "again.csv"))
+    assert [again.functions.name(id) for id in (1, 2)] == [name, "g"]
+    assert csv.field_size_limit() == limit
 
 
 def test_csv_needs_no_more_than_an_id_and_a_name(written: Any) -> None:
