@@ -341,7 +341,11 @@ def _packages_of(extra: str) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'x'?`` with the nearest known word, or the empty string."""
+    """Return ``; did you mean 'x'?`` with the nearest known word, or the empty string.
+
+    Raises BadTypeError for a word that is not a str.
+    """
+    checked_type(word, str, "a name", "a str")
     if len(word) > LONGEST_WORD:
         return ""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)

@@ -7,6 +7,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -414,7 +415,7 @@ class Capture(abc.ABC):
         Raises UsageError for a name that is not in ``tables``, and for less than one row.
         """
         self._start_reading()
-        checked_type(rows, int, "the size of batches", "an int")
+        checked_type(rows, Integral, "the size of batches", "an int")
         if rows < 1:
             raise UsageError(
                 f"invalid batch size {rows}: must be 1 or more", remedy="give 1 or more"
@@ -512,7 +513,7 @@ class Capture(abc.ABC):
         Raises UsageError if it stops before it starts.
         """
         for end in (start_ns, stop_ns):
-            checked_type(end, (int, NoneType), "the end of a time range", "nanoseconds (an int)")
+            checked_type(end, (Integral, NoneType), "an end of a time range", "an int (nanoseconds)")
         return self.select(Selection(start_ns=start_ns, stop_ns=stop_ns))
 
     def select(self, selection: Selection) -> Capture:
@@ -526,13 +527,14 @@ class Capture(abc.ABC):
         return Window(self, selection)
 
     def choose(self, selectors: Sequence[str]) -> Capture:
-        """Return a view of what any of these selectors, a list of str, chooses.
+        """Return a view of what any of these selectors chooses; one str is one selector.
 
         Raises UsageError for an invalid selector. The default, for a format without selectors,
         always raises it.
         """
+        first = selectors if isinstance(selectors, str) else next(iter(selectors), "")
         raise UsageError(
-            f"{selectors[0]!r} is not a file, and {self.format} captures have no selectors",
+            f"{first!r} is not a file, and {self.format} captures have no selectors",
             path=self.name,
             remedy="`cat` takes one FILE; `fxf info` takes several",
         )

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import (
@@ -16,6 +17,7 @@ from fxframework.errors import (
     OutputError,
     UsageError,
     WriteRefusedError,
+    checked_type,
 )
 from fxframework.kit.steps import REPORT, Outcome, Run
 from fxframework.replay.report import Report, StepReport
@@ -57,6 +59,7 @@ def replay(
         host = default_host()
     if not isinstance(scenario, Scenario):
         scenario = load(Path(scenario), host, allow_outside=allow_outside)
+    checked_type(seed, (int, NoneType), "seed", "an int or None")
     if seed is not None and not 0 <= seed <= MAX_SEED:
         raise UsageError(
             f"a seed of {seed} is out of range", remedy=f"give a number from 0 to {MAX_SEED}"
