@@ -8,7 +8,7 @@ from fx_ftrace.rules import RULES
 from fxframework import hookimpl
 from fxframework.registry import Confidence, Probe, Reader, lazy
 
-FXFRAMEWORK_API = 1
+FXFRAMEWORK_API = 2
 """The version of fxframework's plugin API that this is built for."""
 LINES = 32
 """Lines at the beginning of a file that are looked at."""
