@@ -307,7 +307,7 @@ def test_an_exporter_must_take_every_input(host: Host, sample: Path, tmp_path: P
 
 def test_what_has_no_place_is_told(host: Host, sample: Path) -> None:
     result = run_cli("convert", sample, "-", "-t", "csv", host=host)
-    assert result.stderr == "note: csv has no place for: rows of instants (2)\n"
+    assert result.stderr == "note: not written as csv: rows of instants (2)\n"
     assert not run_cli("-q", "convert", sample, "-", "-t", "csv", host=host).stderr
 
 

@@ -50,10 +50,11 @@ COMMANDS = {
     "plugins": "List installed plugins, and those that failed.",
     "new-plugin": "Create the repository of a new plugin.",
     "doctor": "Check this installation.",
+    "help": "Show how a command is used.",
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
-GONE = {"graph-diff": "fxf compare A B -o OUT.dot"}
+GONE = {"graph-diff": "fxf compare A B --out OUT.dot"}
 """Commands that earlier versions had, with what replaces them."""
 GONE_OPTIONS = {
     ("verify", "--as"): "`fxf explain CODE` says what other readers do with a finding, the page of "

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     help="Exporter or format, overriding the suffix of OUT.",
 )
 @click.option(
+    "--table",
+    metavar="NAME",
+    help="Write this table, to an OUT that holds one: .csv, .arrow or .parquet. Short for "
+    "-o table=NAME.",
+)
+@click.option(
     "--align",
     multiple=True,
     metavar="NAME:HOW",
@@ -56,6 +62,7 @@ if TYPE_CHECKING:
 def command(
     session: Session,
     to: str | None,
+    table: str | None,
     align: tuple[str, ...],
     force: bool,
     listing: bool,
@@ -73,6 +80,8 @@ def command(
     """
     if listing:
         return session.each(paths, lambda text: _list(session, text))
+    if table is not None:
+        session.settings.options["table"] = table
     *inputs, out = paths
     if not inputs:
         raise UsageError(
@@ -165,10 +174,10 @@ def warn_of_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
 
 
 def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
-    """Print the counts of what a target could not represent."""
+    """Print the counts of what a target cannot hold."""
     if dropped:
         some = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
-        session.screen.note(f"{name} has no place for: {some}")
+        session.screen.note(f"not written as {name}: {some}")
 
 
 def _show(session: Session, report: ConversionReport) -> None:
