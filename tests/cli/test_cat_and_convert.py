@@ -443,3 +443,15 @@ def test_a_capture_is_copied_to_its_own_format(
         assert result.exit_code == (ExitCode.OK if name == "boot" else ExitCode.FINDINGS)
         assert out.read_bytes() == data
         assert run_cli("convert", path, out, "--big-endian", "--force").exit_code != ExitCode.OK
+
+
+def test_a_table_is_chosen_as_in_cat(host: Host, sample: Path, tmp_path: Path) -> None:
+    printed = run_cli("cat", sample, "--table", "instants", host=host).text.splitlines()
+    short, long = tmp_path / "short.csv", tmp_path / "long.csv"
+    assert run_cli("convert", sample, short, "--table", "instants", host=host).exit_code == 0
+    assert run_cli("convert", sample, long, "-o", "table=instants", host=host).exit_code == 0
+    assert short.read_bytes() == long.read_bytes()
+    assert len(short.read_text().splitlines()) == len(printed)
+    unknown = run_cli("convert", sample, "-", "-t", "csv", "--table", "instant", host=host)
+    assert unknown.exit_code == ExitCode.USAGE
+    assert "did you mean 'instants'" in unknown.stderr
