@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toy
 
@@ -113,7 +114,7 @@ def test_a_double_that_json_cannot_hold_is_a_string(
     def table(self: toy.ToyCapture, name: str) -> Any:
         found = made(self, name)
         if name == "args":
-            found._columns["float"][:] = [float("nan"), float("-inf")]
+            return found.replaced(float=np.array([float("nan"), float("-inf")]))
         return found
 
     monkeypatch.setattr(toy.ToyCapture, "_table", table)

@@ -22,8 +22,7 @@ def command(session: Session, name: str | None) -> ExitCode:
     assert context is not None  # noqa: S101 (the context of the group)
     group = cast("click.Group", context.command)
     if name is None:
-        session.screen.print(context.get_help())
-        return ExitCode.OK
+        return _show(session, "fxf", context.get_help())
     described = group.get_command(context, name)
     if described is None:
         known = group.list_commands(context)
@@ -32,5 +31,13 @@ def command(session: Session, name: str | None) -> ExitCode:
             remedy="`fxf help` lists the commands",
         )
     with click.Context(described, info_name=name, parent=context) as inner:
-        session.screen.print(described.get_help(inner))
+        return _show(session, f"fxf {name}", described.get_help(inner))
+
+
+def _show(session: Session, name: str, text: str) -> ExitCode:
+    """Print a help text."""
+    if session.settings.json:
+        session.screen.json("help", {"command": name, "help": text})
+    else:
+        session.screen.print(text)
     return ExitCode.OK
