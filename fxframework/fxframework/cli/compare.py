@@ -75,7 +75,7 @@ class CompareCommand(CaptureCommand):
               help="Write a page (.html), a flame graph (.svg), the table (.csv, .parquet) or the "
                    "call graph (.dot).")  # fmt: skip
 @click.option("--with-option", multiple=True, metavar="KEY=VALUE",
-              help="An -o for AFTER alone; repeatable.")  # fmt: skip
+              help="Option like -o, for AFTER alone; repeatable.")  # fmt: skip
 @click.option("--with-map", metavar="FILE",
               help="Source of function names for AFTER; -m: that of BEFORE, or both.")  # fmt: skip
 @click.option("--widths", type=click.Choice(["after", "before"]), default="after",
