@@ -146,7 +146,7 @@ def test_o_is_an_option_of_readers_and_exporters_in_every_command() -> None:
         name: [option.opts for option in listed(command) if "-o" in option.opts]
         for name, command in commands().items()
     }
-    assert meant == dict.fromkeys(meant, [["-o", "--option"]])
+    assert meant == {name: [["-o", "--option"]] for name in meant}
 
 
 def test_help_is_that_of_the_command() -> None:

@@ -68,7 +68,7 @@ def test_what_does_not_fit(type: type, given: Any) -> None:
     "given", [1 << 64, str(1 << 64), "9" * 4200 + "T", -(1 << 63) - 1, 10**4200]
 )
 def test_integers_beyond_64_bits_are_refused(given: Any) -> None:
-    with pytest.raises(UsageError, match="option it takes an integer of at (most|least)"):
+    with pytest.raises(UsageError, match=r"option it takes an integer of at (most|least)"):
         option(int).accept(given)
     assert option(int).accept(-(1 << 63)) == -(1 << 63)
     assert option(int).accept((1 << 64) - 1) == (1 << 64) - 1

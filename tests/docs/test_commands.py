@@ -1,8 +1,8 @@
 """Every fenced command of the README and of docs/ runs as printed, on a core install.
 
 The README is followed in a clone's own folder, each command in a shell. The pages of docs/ are
-followed in one folder, that of `docs/captures.md`, commands and programs in order; a page that needs an extra says so before the command that
-does, and is followed with every extra, too.
+followed in one folder, that of `docs/captures.md`, commands and programs in order; a page that
+needs an extra says so before the command that does, and is followed with every extra, too.
 """
 
 from __future__ import annotations

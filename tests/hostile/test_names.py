@@ -331,10 +331,10 @@ def test_names_in_a_scenario_do_not_control_a_terminal(
     hostile = json.dumps(FILE_NAME)
     output = hostile if way == "output" else '"a.fxt"'
     text = (
-        f'[scenario]\nname = {hostile if way == "scenario" else chr(34) + "x" + chr(34)}\n'
+        f"[scenario]\nname = {hostile if way == 'scenario' else chr(34) + 'x' + chr(34)}\n"
         f'[[step]]\ndo = "target.archive"\nas = {output}\n'
         f'[[step]]\ndo = "golden.compare"\noutput = {output}\n'
-        f'golden = {hostile if way == "golden" else output}\n'
+        f"golden = {hostile if way == 'golden' else output}\n"
     )
     (tmp_path / "s.toml").write_text(text)
     out = tmp_path / (FILE_NAME if way == "folder" else "out")

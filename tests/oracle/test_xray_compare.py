@@ -1,4 +1,4 @@
-"""`fxf compare --out x.dot` against llvm-xray's graph-diff: the same edges, with the same changes."""
+"""`fxf compare --out x.dot` against llvm-xray's graph-diff: the same edges and changes."""
 
 from __future__ import annotations
 

@@ -88,9 +88,7 @@ def test_a_trusted_scenario_may(way: str, folder: Path, host: Host) -> None:
 
 
 @pytest.mark.parametrize("way", ["parent", "absolute", "link"])
-def test_a_capture_elsewhere_is_a_fault_of_the_scenario(
-    way: str, folder: Path, host: Host
-) -> None:
+def test_a_capture_elsewhere_is_a_fault_of_the_scenario(way: str, folder: Path, host: Host) -> None:
     outside = folder.parent / "capture.fxt"
     (folder / "link.fxt").symlink_to(outside)
     named = {"parent": "../capture.fxt", "absolute": str(outside), "link": "link.fxt"}[way]
@@ -115,9 +113,7 @@ def test_a_capture_and_golden_files_within_the_folder(folder: Path, host: Host) 
 
 
 @pytest.mark.parametrize("value", ["../decoy", "main,1=../decoy", "{absolute}"])
-def test_options_of_a_reader_name_no_file_elsewhere(
-    value: str, folder: Path, host: Host
-) -> None:
+def test_options_of_a_reader_name_no_file_elsewhere(value: str, folder: Path, host: Host) -> None:
     named = value.format(absolute=folder.parent / "decoy")
     path = scenario(folder, DECODED + f'options = {{ instr_map = "{named}" }}\n')
     report = replay(path, host=host)

@@ -213,7 +213,8 @@ def _list(session: Session, text: str) -> ExitCode:
             body = {"path": capture.name, "format": capture.format, "targets": targets}
             screen.json("convert-list", body)
             return ExitCode.OK
-        screen.print(screen.paint(f"{printable(capture.name)}: {capture.format} can become", bold=True))
+        title = f"{printable(capture.name)}: {capture.format} can become"
+        screen.print(screen.paint(title, bold=True))
         rows = [("TO", "SUFFIXES", "WHAT IT IS")]
         for one in targets:
             marks = [f"nothing to write: {one['empty']}"] if one["empty"] else []

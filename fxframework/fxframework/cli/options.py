@@ -92,7 +92,7 @@ def _global_options() -> list[GroupedOption]:
     option = _global_option
     return [
         option("-f", "--format", metavar="NAME", shell_complete=complete.formats,
-               help="Format of all inputs, instead of detecting it; for one input write NAME:PATH."),
+               help="Format of all inputs, instead of detecting it. For one input: NAME:PATH."),
         option("-o", "--option", metavar="KEY=VALUE", multiple=True,
                shell_complete=complete.options,
                help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),

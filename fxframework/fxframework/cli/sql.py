@@ -36,9 +36,7 @@ WRITERS = (".parquet", ".arrow", ".csv")
 @click.option("--out", metavar="OUT", help="Write the result to a .parquet, .arrow or .csv file.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.argument("words", nargs=-1, required=True, metavar="FILE... [QUERY]")
-def command(
-    session: Session, words: tuple[str, ...], out: str | None, force: bool
-) -> ExitCode:
+def command(session: Session, words: tuple[str, ...], out: str | None, force: bool) -> ExitCode:
     """Query the tables of captures with SQL (duckdb's); each table is a view of the same name.
 
     slices_with_names, instants_with_names, counters_with_names, flows_with_names,

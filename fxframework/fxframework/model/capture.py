@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
-from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import attrs
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from fxframework import rules
 from fxframework.errors import (
     Catalogue,
-    ClosedError,
     FxError,
     Rule,
     UsageError,
@@ -31,6 +29,7 @@ from fxframework.io.source import Source
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.logs import LogFilter
+from fxframework.model.opened import Opened
 from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask, thread_mask
 from fxframework.model.schema import COMPLETE, STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
@@ -59,10 +58,6 @@ LINES = 512
 COUNTERS = TABLE_CODES["counters"]
 RECORDS = 512
 """Records between two checks of the budget, and records looked up together."""
-KEPT_WHEN_CLOSED = frozenset(
-    {"source", "request", "strings", "_findings", "format", "rules", "schemas"}
-)
-"""What a closed capture still has: its name and its findings, and what its tables use."""
 
 
 @runtime_checkable
@@ -180,7 +175,7 @@ class Summary:
         return html_table("summary", [], rows)
 
 
-class Capture(abc.ABC):
+class Capture(Opened, abc.ABC):
     """An opened input. Use as a context manager.
 
     ``records()`` yields every record in file order, damaged stretches and padding included;
@@ -224,47 +219,10 @@ class Capture(abc.ABC):
         for fault in source.faults:
             diagnostics.add(fault.rule, fault.offset, value=fault.message)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise ClosedError for what a closed capture has given up."""
-            source = self.__dict__.get("source")
-            if source is not None and source.closed and not name.startswith("__"):
-                raise ClosedError(source.name)
-            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(msg)
-
     @property
     def name(self) -> str:
         """The name of the input."""
         return self.source.name
-
-    @property
-    def closed(self) -> bool:
-        """Whether ``close()`` was called."""
-        return self.source.closed
-
-    @property
-    def diagnostics(self) -> Diagnostics:
-        """The findings of what was read so far, also after ``close()``.
-
-        If nothing was read yet, looking at them reads the whole capture (``scan``), and raises
-        ClosedError once it is closed.
-        """
-        if not self._findings.reading_began:
-            self._check_open()
-            self._findings.before_look = self.scan
-        return self._findings
-
-    def _check_open(self) -> None:
-        """Raise ClosedError after ``close()``."""
-        if self.source.closed:
-            raise ClosedError(self.name)
-
-    def _start_reading(self) -> None:
-        """Note that the capture is being read. Raises ClosedError after ``close()``."""
-        self._check_open()
-        self._findings.begin()
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -512,8 +470,6 @@ class Capture(abc.ABC):
 
         Raises UsageError if it stops before it starts.
         """
-        for end in (start_ns, stop_ns):
-            checked_type(end, (Integral, NoneType), "an end of a time range", "an int (nanoseconds)")
         return self.select(Selection(start_ns=start_ns, stop_ns=stop_ns))
 
     def select(self, selection: Selection) -> Capture:
@@ -579,10 +535,7 @@ class Capture(abc.ABC):
 
         Tables that callers hold remain valid; one with texts of the file keeps it mapped.
         """
-        self.source.close()
-        self.strings.release()
-        for name in vars(self).keys() - KEPT_WHEN_CLOSED:
-            del self.__dict__[name]
+        self._let_go()
 
     def __enter__(self) -> Self:
         return self

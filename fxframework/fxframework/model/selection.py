@@ -72,7 +72,6 @@ def _flag(_selection: Any, field: attrs.Attribute[Any], given: Any) -> None:
     checked_type(given, bool, field.name, "True or False")
 
 
-
 @attrs.frozen(kw_only=True)
 class Selection:
     """A part of a capture: a time range; threads, processes, categories, functions; or logs.

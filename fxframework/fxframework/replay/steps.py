@@ -283,7 +283,7 @@ class CaptureExport:
             raise UsageError("no capture is named", remedy='capture = "NAME"')
         captures = [run.capture(name) for name in names]
         sink = Sink.memory()
-        for name, value in self.options.items():
+        for value in self.options.values():
             if isinstance(value, str) and {"/", "\\"} & set(value):
                 run.file(value)  # raises for a path elsewhere, to which an option may write
         work = plan(run.host, captures, self.path, to=self.to or None, options=self.options)
