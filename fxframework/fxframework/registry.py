@@ -153,7 +153,9 @@ class Option:
                 raise self._refuse("a number of more than 308 digits") from None
         if type(value) is not self.type:
             raise self._refuse(value)
-        return self._checked(value) if self.type is int else value
+        if self.type is int:
+            return self._checked(int(value))
+        return value
 
     def _checked(self, value: int) -> int:
         """Return an integer that the option can take. Raises UsageError for any other."""
