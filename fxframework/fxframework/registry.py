@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import attrs
 
@@ -154,7 +154,7 @@ class Option:
         if type(value) is not self.type:
             raise self._refuse(value)
         if self.type is int:
-            return self._checked(int(value))
+            return self._checked(cast("int", value))
         return value
 
     def _checked(self, value: int) -> int:

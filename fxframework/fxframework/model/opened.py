@@ -24,7 +24,9 @@ class Opened(abc.ABC):
     """The base of captures: an input, its findings, and the end of both."""
 
     source: Source
+    """The bytes of the input."""
     strings: StringPool
+    """The strings of its tables."""
     _findings: Diagnostics
 
     @abc.abstractmethod
