@@ -52,7 +52,7 @@ def test_values_of_an_enumeration_are_given_by_name(given: Any) -> None:
     table = Table.of(STANDARD_TABLES["instants"], StringPool(), ts=[1, 2], scope=given)
     assert table["scope"].tolist() == [2, 2]
     assert table.plain("scope") == ["global", "global"]
-    with pytest.raises(BadCallError, match="'glob' is none of thread, process, global"):
+    with pytest.raises(BadCallError, match="'glob' is not one of thread, process, global"):
         Table.of(STANDARD_TABLES["instants"], StringPool(), ts=[1, 2], scope="glob")
 
 

@@ -79,7 +79,7 @@ def command(
     if follow:
         if selectors:
             raise UsageError(
-                "--follow prints what is appended, and selectors choose of a whole",
+                "--follow cannot be used with selectors",
                 remedy="`fxf watch FILE SELECTOR...` shows how a state changes",
             )
         return _follow(session, file, names, table=table, records=records)
@@ -172,8 +172,8 @@ def _follow(
     for given, option in ((table is not None, "--table"), (session.settings.json, "--json")):
         if given:
             raise UsageError(
-                f"--follow prints lines as they come, and {option} a whole",
-                remedy="--follow goes with text and with --records",
+                f"--follow cannot be used with {option}",
+                remedy="use --follow alone, which prints text, or with --records",
             )
     opened: list[tuple[Sink, ExportSession | None]] = []
 

@@ -98,8 +98,8 @@ def command(
         others = [] if to else passed_over(session.host, captures, out, conversion.target)
         if others:
             session.screen.note(
-                f"the suffix of {printable(out)} is that of {', '.join(others)}, too; "
-                f"{target_name(conversion.target)} is taken: -t {others[0]} chooses the other"
+                f"{printable(out)} is written by {target_name(conversion.target)}; its suffix also "
+                f"belongs to {', '.join(others)}: choose with -t {others[0]}"
             )
         if out == "-" and conversion.binary and session.screen.out_is_terminal and not force:
             raise UsageError(

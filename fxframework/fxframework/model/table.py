@@ -354,7 +354,7 @@ def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
 def _number(value: Any, numbers: Mapping[str, int]) -> Any:
     """Return the number of a name of an enumeration. Raises ValueError for an unknown name."""
     if isinstance(value, str) and value not in numbers:
-        raise ValueError(f"{value!r} is none of {', '.join(numbers)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(numbers)}")
     return numbers[value] if isinstance(value, str) else value
 
 
