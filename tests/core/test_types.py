@@ -47,7 +47,6 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "compare with 3": lambda capture: fxf.compare(capture, 3),
     "sql of 3": lambda _: fxf.sql(3, "SELECT 1"),
     "sql, query 3": lambda capture: fxf.sql(capture, 3),
-    "predict, reader 3": lambda capture: fxf.predict(capture, 3),
     "replay, seed='x'": lambda _: replay("x.toml", seed="x"),
 }
 VALUES: dict[str, tuple[Any, ...]] = {
