@@ -10,12 +10,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import attrs
 
 from fxframework.errors import PluginError, UsageError, did_you_mean
-from fxframework.io.limits import Limits
+from fxframework.io.limits import MOST, Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +56,8 @@ __all__ = [
 
 HEAD = 1 << 16
 """Number of first bytes of an input that a sniffer sees."""
+LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 64) - 1
+"""Integers that an option takes, if it does not say otherwise."""
 EVERY_CAPTURE = frozenset({"diagnostics"})
 """``accepts`` of an exporter that takes any capture: every capture has this table."""
 
@@ -106,6 +108,8 @@ class Option:
     """bool, int, float or str; by default the type of ``default``."""
     choices: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """The valid values; empty if all are."""
+    most: int = attrs.field(default=MOST_INTEGER, kw_only=True)
+    """The greatest integer that it takes; the least is -2^63."""
     flags: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """For a reader's option: command-line options such as ``("-m", "--map")`` that set it, in
     every command that opens captures."""
@@ -123,7 +127,7 @@ class Option:
             if self.type is bool:
                 return _BOOLEANS[text.lower()]
             if self.type is int:
-                return _integer(text)
+                return self._checked(_integer(text))
             value = self.type(text)
         except (ValueError, KeyError):
             raise self._refuse(text) from None
@@ -143,10 +147,24 @@ class Option:
         if value is None and self.default is None:
             return None
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                raise self._refuse("a number of more than 308 digits") from None
         if type(value) is not self.type:
             raise self._refuse(value)
+        if self.type is int:
+            return self._checked(cast("int", value))
         return value
+
+    def _checked(self, value: int) -> int:
+        """Return an integer that the option can take. Raises UsageError for any other."""
+        if LEAST_INTEGER <= value <= self.most:
+            return value
+        bound = f"at most {self.most}" if value > self.most else f"at least {LEAST_INTEGER}"
+        raise UsageError(
+            f"option {self.name} takes an integer of {bound}", remedy=f"{self.name}: {self.help}"
+        )
 
     def _refuse(self, value: Any) -> UsageError:
         return UsageError(
@@ -156,7 +174,9 @@ class Option:
 
 
 LIMIT_OPTIONS = tuple(
-    Option(field.name, field.default, field.metadata["help"], type=field.metadata["type"])
+    Option(
+        field.name, field.default, field.metadata["help"], type=field.metadata["type"], most=MOST
+    )
     for field in attrs.fields(Limits)
 )
 """The limits as options, which every reader has."""

@@ -6,12 +6,13 @@ import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from mmap import mmap
+from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
 from fxframework.conversion import check_options, plan, plan_salvage
-from fxframework.errors import NotACaptureError, UsageError
+from fxframework.errors import ClosedError, NotACaptureError, UsageError, checked_type
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
@@ -60,6 +61,8 @@ def convert(
     Raises UsageError for unknown targets and options, and for captures that the target does not
     accept; UnreadableError, NoReaderError; WriteRefusedError if the output cannot be written.
     """
+    checked_type(select, (Selection, NoneType), "select", "a Selection or None")
+    checked_type(align, (Mapping, NoneType), "align", "a dict of lines by name, or None")
     several = _listed(inputs)
     if not several:
         raise UsageError("convert needs at least one input", remedy="give a path or a capture")
@@ -142,6 +145,7 @@ def sql(
     from fxframework.dataset.query import DatasetQueries, is_dataset
     from fxframework.query import Database, Queries
 
+    checked_type(query, str, "the query", "a str")
     several = _listed(captures)
     if not several:
         raise UsageError("sql needs at least one capture", remedy="give a path or a capture")
@@ -178,6 +182,7 @@ def diff(
     from fxframework.kit.difference import compare
 
     kinds = compared_by(by)
+    checked_type(show, int, "show", "an int")
     with (
         _given(first, format, {**options, **(of_a or {})}, several=True) as a,
         _given(second, format, {**options, **(of_b or {})}, several=True) as b,
@@ -223,6 +228,9 @@ def compare(
     from fxframework.analysis.comparison import compared
     from fxframework.analysis.runs import Reader, Side
 
+    checked_type(by, str, "by", "a str")
+    checked_type(threshold, (int, float), "threshold", "a number")
+    checked_type(select, (Selection, NoneType), "select", "a Selection or None")
     reader = Reader.of(by)
     sides = Side(reader.names), Side(reader.names)
     for side, what, own in zip(sides, (before, after), ({}, of_after or {}), strict=True):
@@ -261,6 +269,8 @@ def _several(
 def _listed(given: Input | Capture | Iterable[Input | Capture]) -> list[Input | Capture]:
     """Return the inputs, of which there may be one."""
     single = isinstance(given, SINGLE) or hasattr(given, "read")
+    if not single:
+        checked_type(given, Iterable, "the input", "a path, bytes, a capture, or several of these")
     return [cast("Input | Capture", given)] if single else list(cast("Iterable[Any]", given))
 
 
@@ -286,6 +296,8 @@ def _given(
     installed reader has.
     """
     if isinstance(what, Capture):
+        if what.closed:
+            raise ClosedError(what.name)
         yield what
         return
     host = default_host()

@@ -219,8 +219,8 @@ def test_what_replaces_graph_diff(host: Host, rows: Path, tmp_path: Path) -> Non
     other.write_bytes(toy.toy(toy.span("one", 0, 400), toy.span("three", 500, 1)))
     gone = run_cli("graph-diff", rows, other, host=host)
     assert gone.exit_code == ExitCode.USAGE
-    assert "fxf compare A B -o OUT.dot" in gone.stderr
-    run_cli("compare", rows, other, "-o", out, host=host)
+    assert "fxf compare A B --out OUT.dot" in gone.stderr
+    run_cli("compare", rows, other, "--out", out, host=host)
     text = out.read_text()
     assert 'F1 [label="{one|-50.00%}" color="#A6DBA0"];' in text
     assert '[label="{two|-100.00%}" color="#1B7837"];' in text

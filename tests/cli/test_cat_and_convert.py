@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toy
 
@@ -116,7 +117,7 @@ def test_a_double_that_json_cannot_hold_is_a_string(
     def table(self: toy.ToyCapture, name: str) -> Any:
         found = made(self, name)
         if name == "args":
-            found._columns["float"][:] = [float("nan"), float("-inf")]
+            return found.replaced(float=np.array([float("nan"), float("-inf")]))
         return found
 
     monkeypatch.setattr(toy.ToyCapture, "_table", table)
@@ -310,7 +311,7 @@ def test_an_exporter_must_take_every_input(host: Host, sample: Path, tmp_path: P
 
 def test_what_has_no_place_is_told(host: Host, sample: Path) -> None:
     result = run_cli("convert", sample, "-", "-t", "csv", host=host)
-    assert result.stderr == "note: csv has no place for: rows of instants (2)\n"
+    assert result.stderr == "note: not written as csv: rows of instants (2)\n"
     assert not run_cli("-q", "convert", sample, "-", "-t", "csv", host=host).stderr
 
 
@@ -458,3 +459,15 @@ def test_the_size_that_is_reported_is_that_of_the_file(tmp_path: Path, suffix: s
     assert fxf.convert(boot, again).nbytes == again.stat().st_size
     sound = tmp_path / f"sound.fxt{suffix}"
     assert fxf.salvage(boot, sound).nbytes == sound.stat().st_size
+
+
+def test_a_table_is_chosen_as_in_cat(host: Host, sample: Path, tmp_path: Path) -> None:
+    printed = run_cli("cat", sample, "--table", "instants", host=host).text.splitlines()
+    short, long = tmp_path / "short.csv", tmp_path / "long.csv"
+    assert run_cli("convert", sample, short, "--table", "instants", host=host).exit_code == 0
+    assert run_cli("convert", sample, long, "-o", "table=instants", host=host).exit_code == 0
+    assert short.read_bytes() == long.read_bytes()
+    assert len(short.read_text().splitlines()) == len(printed)
+    unknown = run_cli("convert", sample, "-", "-t", "csv", "--table", "instant", host=host)
+    assert unknown.exit_code == ExitCode.USAGE
+    assert "did you mean 'instants'" in unknown.stderr

@@ -115,10 +115,10 @@ def test_outputs(pair: tuple[Path, Path], tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    assert run_cli("compare", *pair, "-o", out).exit_code == CHANGED
+    assert run_cli("compare", *pair, "--out", out).exit_code == CHANGED
     data = out.read_bytes()
-    assert run_cli("compare", *pair, "-o", out).exit_code == ExitCode.FAILED  # it exists
-    assert run_cli("compare", *pair, "-o", out, "--force", "--fail-on", "none").exit_code == SAME
+    assert run_cli("compare", *pair, "--out", out).exit_code == ExitCode.FAILED  # it exists
+    assert run_cli("compare", *pair, "--out", out, "--force", "--fail-on", "none").exit_code == SAME
     assert out.read_bytes() == data
     if name == "x.html":
         page = data.decode()
@@ -147,18 +147,18 @@ def test_distributions_of_very_many_names_are_left_out(
 ) -> None:
     monkeypatch.setattr("fxframework.analysis.runs.SHAPED", 5)
     page = tmp_path / "x.html"
-    assert run_cli("compare", *pair, "-o", page).exit_code == CHANGED
+    assert run_cli("compare", *pair, "--out", page).exit_code == CHANGED
     text = page.read_text().partition('id="data">')[2].partition("</script>")[0]
     assert json.loads(text)["shapes"]["names"] == []
 
 
 def test_an_anchor_is_a_name_of_both_sides(pair: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "x.html"
-    done = run_cli("compare", *pair, "-o", page, "--anchor", "fresh")
+    done = run_cli("compare", *pair, "--out", page, "--anchor", "fresh")
     assert done.exit_code == ExitCode.USAGE
     assert "there is no slice 'fresh'" in done.stderr
     assert not page.exists()
-    assert run_cli("compare", *pair, "-o", page, "--anchor", "part 5").exit_code == CHANGED
+    assert run_cli("compare", *pair, "--out", page, "--anchor", "part 5").exit_code == CHANGED
 
 
 def test_what_cannot_be_compared(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_what_cannot_be_compared(pair: tuple[Path, Path], tmp_path: Path) -> Non
     for words, said in (
         ((pair[0],), "and no --with"),
         ((pair[0], "--with", tmp_path / "empty"), "AFTER has no captures"),
-        ((pair[0], pair[1], "-o", "x.pdf"), "names no output"),
-        ((pair[0], pair[1], "-o", "a.svg", "-o", "b.svg"), "2 outputs"),
+        ((pair[0], pair[1], "--out", "x.pdf"), "names no output"),
+        ((pair[0], pair[1], "-o", "a.svg"), "-o takes KEY=VALUE"),
     ):
         done = run_cli("compare", *words)
         assert (done.exit_code, said in done.stderr) == (ExitCode.USAGE, True), done.stderr
@@ -209,7 +209,7 @@ def test_what_one_side_has_none_of_is_new_or_gone(tmp_path: Path) -> None:
             assert done.json()[kind][0]["verdict"] == verdict
         for suffix in ("html", "svg", "csv", "dot"):
             out = tmp_path / f"{kind}.{suffix}"
-            assert run_cli("compare", whole, part, "-o", out).exit_code == CHANGED
+            assert run_cli("compare", whole, part, "--out", out).exit_code == CHANGED
     assert run_cli("compare", part, part).exit_code == SAME
 
 

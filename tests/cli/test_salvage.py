@@ -236,7 +236,7 @@ def test_another_format_is_made_from_the_tables(host: Host, damaged: Path) -> No
     assert out.read_bytes() == b"1 rows!"
     lost = "lost: 2 findings of lost data"
     assert result.stderr.splitlines() == [
-        "note: other has no place for: colours (2)",
+        "note: not written as other: colours (2)",
         f"note: {damaged}: 2 losses",
         "  0x00000020  0 bytes, TOY0001 finding: a record is damaged",
         "  0x00000068  0 bytes, TOY0001 finding: a record is damaged",

@@ -177,7 +177,7 @@ def test_a_value_that_cannot_be_shown_or_written_names_its_column(tmp_path: Path
         assert "error[FXF0005]: a value of the column 'late' cannot be shown" in done.stderr
     for suffix in ("csv", "parquet"):
         out = tmp_path / f"a.{suffix}"
-        done = run_cli("sql", str(TRACE), "select interval 1 day as a", "-o", str(out))
+        done = run_cli("sql", str(TRACE), "select interval 1 day as a", "--out", str(out))
         assert done.exit_code == 1
         assert f"error[FXF0002]: a .{suffix} file cannot hold this result" in done.stderr
         assert not out.exists()
@@ -226,16 +226,16 @@ def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:
     done = run_cli("sql", str(TRACE), "select count(*) as n from slices")
     assert (done.exit_code, done.stdout) == (0, b"n\n17296\n")
     out = tmp_path / "x.parquet"
-    done = run_cli("sql", str(TRACE), "select name, dur from slices", "-o", str(out))
+    done = run_cli("sql", str(TRACE), "select name, dur from slices", "--out", str(out))
     assert done.exit_code == 0
     assert _rows(out) == 17296
-    again = run_cli("sql", str(TRACE), "select 1", "-o", str(out))
+    again = run_cli("sql", str(TRACE), "select 1", "--out", str(out))
     assert again.exit_code == 1
     assert "--force" in again.stderr
     bad = run_cli("sql", str(TRACE), "select nam from slices")
     assert bad.exit_code == 2
     assert "^" in bad.stderr
-    assert run_cli("sql", str(TRACE), "select 1", "-o", str(tmp_path / "x.doc")).exit_code == 1
+    assert run_cli("sql", str(TRACE), "select 1", "--out", str(tmp_path / "x.doc")).exit_code == 1
 
 
 def _rows(path: Path) -> Any:

@@ -146,7 +146,7 @@ def test_a_window_is_a_capture_of_the_same_format(capture: Capture) -> None:
     narrower = capture.between(0, 250).between(150, None)
     assert names(narrower, "instants") == ["b"]
     window.close()
-    assert capture.source.size == 0
+    assert capture.closed
 
 
 def test_row_counts(capture: Capture) -> None:

@@ -56,6 +56,15 @@ def test_what_stands_there_is_kept_unless_forced(host: Host, here: Path) -> None
     assert run_cli("replay", "good.toml", "--force", host=host).exit_code == 0
 
 
+def test_quiet_says_nothing_but_what_failed(host: Host, here: Path) -> None:
+    done = run_cli("replay", "-q", "good.toml", host=host)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, b"", "")
+    assert (here / "good.replay" / "a.fxt").exists()
+    failed = run_cli("replay", "-q", "bad.toml", host=host)
+    assert failed.exit_code == 1
+    assert "step[1] target.run" in failed.text
+
+
 def test_an_expectation_that_fails(host: Host) -> None:
     done = run_cli("replay", "bad.toml", "--out", "out", host=host)
     assert done.exit_code == 1

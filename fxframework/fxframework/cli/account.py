@@ -55,7 +55,7 @@ ASCENDING = ("funcid", "func")
     "--sort",
     type=click.Choice(SORTS),
     metavar="FIGURE",
-    help=f"By what the lines are sorted: {', '.join(SORTS)}; sum, with --csv funcid.",
+    help=f"Measure to sort by: {', '.join(SORTS)}. Default: sum; with --csv, funcid.",
 )
 @click.option(
     "--sort-order",

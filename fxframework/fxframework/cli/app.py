@@ -57,12 +57,13 @@ COMMANDS = {
     "plugins": "List installed plugins, and those that failed.",
     "new-plugin": "Create the repository of a new plugin.",
     "doctor": "Check this installation.",
+    "help": "Show how a command is used.",
 }
 """Our commands with their short help, so that ``fxf --help`` does not import them."""
 
 GONE = {
     "bench": "in a clone, `pytest -m bench -s` and `python -m tests.bench stages` measure speed",
-    "graph-diff": "`fxf compare A B -o OUT.dot` does the same",
+    "graph-diff": "`fxf compare A B --out OUT.dot` does the same",
 }
 """Commands that earlier versions had, with what replaces them."""
 GONE_OPTIONS = {

@@ -37,8 +37,8 @@ by_option = click.option(
     "--by",
     default="",
     metavar="WHAT",
-    help="Tell calls apart by id, name, category, or another column of slices; by id, or where "
-    "calls have none, by name.",
+    help="What identifies a function: id, name, category, or another column of slices. Default: "
+    "id, or name for calls that have no id.",
 )
 
 

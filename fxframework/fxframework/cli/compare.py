@@ -14,7 +14,6 @@ from fxframework.cli.graph import figure_options
 from fxframework.cli.options import CaptureCommand, Number
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.settings import key_value
 from fxframework.cli.text import amount, fields
 from fxframework.errors import ExitCode, UsageError
 from fxframework.kit.json_fields import finite
@@ -72,13 +71,11 @@ class CompareCommand(CaptureCommand):
                    "separated by commas.")  # fmt: skip
 @click.option("--top", default=20, type=click.IntRange(0), metavar="N",
               help="Names in each list. Default: 20.")  # fmt: skip
-@click.option("-o", "--out", "given", multiple=True, metavar="OUT",
+@click.option("--out", metavar="OUT",
               help="Write a page (.html), a flame graph (.svg), the table (.csv, .parquet) or the "
-                   "call graph (.dot); KEY=VALUE is an option of a reader.")  # fmt: skip
-@click.option("--option", "common", multiple=True, metavar="KEY=VALUE",
-              help="Option of a reader, or a limit; repeatable.")  # fmt: skip
+                   "call graph (.dot).")  # fmt: skip
 @click.option("--with-option", multiple=True, metavar="KEY=VALUE",
-              help="The same for AFTER alone; repeatable.")  # fmt: skip
+              help="Option like -o, for AFTER alone; repeatable.")  # fmt: skip
 @click.option("--with-map", metavar="FILE",
               help="Source of function names for AFTER; -m: that of BEFORE, or both.")  # fmt: skip
 @click.option("--widths", type=click.Choice(["after", "before"]), default="after",
@@ -109,7 +106,7 @@ def command(
     from fxframework.analysis.runs import Reader, Side
 
     sides = _sides(before, after)
-    out = _out(session, given["given"], given["common"])
+    out = _out(given["out"])
     fails = _fails(given["fail_on"])
     if out is not None and out.endswith(".dot") and any(len(side) > 1 for side in sides):
         raise UsageError("a call graph is of one capture a side", remedy="name two captures")
@@ -171,22 +168,13 @@ def _sides(before: Sequence[str], after: Sequence[str]) -> tuple[list[Item], lis
     return found
 
 
-def _out(session: Session, given: Sequence[str], common: Sequence[str]) -> str | None:
-    """Return the output among the words of ``-o``; the others are options."""
-    outs = []
-    for word in given:
-        if "=" in word and not word.endswith(OUTPUTS):
-            session.settings.options.update([key_value(word)])
-        else:
-            outs.append(word)
-    session.settings.options.update(map(key_value, common))
-    if len(outs) > 1:
-        raise UsageError(f"{len(outs)} outputs", remedy="give one -o OUT")
-    if outs and not outs[0].endswith(OUTPUTS):
+def _out(out: str | None) -> str | None:
+    """Return the output, if there is one. Raises UsageError for an unknown suffix."""
+    if out is not None and not out.endswith(OUTPUTS):
         raise UsageError(
-            f"the suffix of {outs[0]} names no output", remedy=f"there are {', '.join(OUTPUTS)}"
+            f"the suffix of {out} names no output", remedy=f"there are {', '.join(OUTPUTS)}"
         )
-    return outs[0] if outs else None
+    return out
 
 
 def _fails(given: Sequence[str]) -> set[str]:

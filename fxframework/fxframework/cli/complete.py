@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["explainable", "files", "formats", "options", "plugins", "targets"]
+__all__ = ["commands", "explainable", "files", "formats", "options", "plugins", "targets"]
 
 Items = list[CompletionItem]
 
@@ -40,6 +40,13 @@ def _matching(words: Iterable[tuple[str, str]], incomplete: str) -> Items:
 def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
     """Leave the completion of files to the shell."""
     return [CompletionItem(incomplete, type="file")]
+
+
+def commands(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Complete commands."""
+    group = ctx.find_root().command
+    names = group.list_commands(ctx.find_root()) if isinstance(group, click.Group) else []
+    return _matching(((name, "") for name in names), incomplete)
 
 
 def formats(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:

@@ -48,7 +48,7 @@ class _By(click.Choice[str]):
     "--by",
     type=_By(list(BY)),
     default="all",
-    help="Compare records, entries, or all; all.",
+    help="What to compare. Default: all.",
 )
 @click.option(
     "--show",

@@ -29,6 +29,7 @@ __all__ = [
     "name_first",
     "place",
     "printable",
+    "safe_lines",
     "sparkline",
     "wrapped",
 ]
@@ -48,6 +49,10 @@ _CONTROL_BYTES = re.compile(
     rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
     rb"|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
 )
+_PLAIN_LINES = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+_COLOURED_LINES = re.compile(rf"(?!\x1b\[[0-9;]*m){_PLAIN_LINES.pattern}")
 _BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + rb")")
 
 
@@ -55,6 +60,15 @@ def fields(item: object, names: str) -> dict[str, Any]:
     """Return attributes of an object as a JSON object; ``bytes=nbytes`` gives one another name."""
     pairs = (name.partition("=") for name in names.split())
     return {key: getattr(item, own or key) for key, _, own in pairs}
+
+
+def safe_lines(text: str, *, colours: bool) -> str:
+    """Escape control characters in lines of text; with ``colours``, sequences for colours stay.
+
+    The last resort: names are escaped as a whole (``printable``) before they are put into lines.
+    """
+    control = _COLOURED_LINES if colours else _PLAIN_LINES
+    return control.sub(lambda found: escape(found[0]), text)
 
 
 def json_escaped(data: bytes) -> bytes:

@@ -197,7 +197,7 @@ class Sink:
 def already_exists(name: str) -> WriteRefusedError:
     """Return the error for an output that exists and is not to be replaced."""
     return WriteRefusedError(
-        "it already exists",
+        "it already exists (force=True replaces it)",
         path=name,
         remedy="choose another name, or replace it: --force on the command line, force=True in "
         "Python",

@@ -298,11 +298,11 @@ def _alignment(
         if one in base and another in own:
             reason = f"its {another} clock taken as the {one} clock: right unless it was suspended"
             return Alignment(name=name, line=Line(own[another] - base[one]), reason=reason)
-    known = ", ".join(own) or "none that is known"
+    shared = f"it has the clocks {', '.join(own)}" if own else "it has no known clock"
     return Alignment(
         name=name,
         line=Line(),
-        reason=f"its clocks ({known}) cannot be related to the timeline's; it starts at its own 0",
+        reason=f"{shared}, and shares none with the first capture; its times are not changed",
         assumed=True,
     )
 

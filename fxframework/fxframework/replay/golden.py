@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from fxframework.errors import UsageError
-from fxframework.io.special import refuse_special
 from fxframework.kit.shown import amount
 from fxframework.kit.steps import Outcome, Run
 
@@ -28,8 +28,7 @@ def compare(run: Run, output: str, golden: str = "") -> Outcome:
     if golden:
         path = run.file(golden)
     elif run.golden is not None:
-        path = run.golden / output
-        refuse_special(path, "a scenario")
+        path = run.file(os.path.relpath(run.golden / output, run.folder))
     else:
         raise UsageError(
             "the scenario is not in a file, so it has no folder of golden files",

@@ -26,7 +26,15 @@ from fxframework.errors import (
     did_you_mean,
     one_line,
 )
-from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter, referred
+from fxframework.kit.steps import (
+    OUTSIDE,
+    Duration,
+    file_fault,
+    nanoseconds,
+    output_fault,
+    parameter,
+    referred,
+)
 from fxframework.kit.workload import ActionContext, Argument, Loop
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay.lines import line_of, lines_of
@@ -141,8 +149,11 @@ class Scenario:
     path: Path | None = None
 
 
-def load(path: str | Path, host: Host) -> Scenario:
-    """Load a scenario from a file. Raises UnreadableError, and ScenarioError with all faults."""
+def load(path: str | Path, host: Host, *, allow_outside: bool = False) -> Scenario:
+    """Load a scenario from a file. Raises UnreadableError, and ScenarioError with all faults.
+
+    With ``allow_outside`` it may name files outside of its folder.
+    """
     path = Path(path)
     try:
         text = path.read_text("utf-8")
@@ -152,10 +163,12 @@ def load(path: str | Path, host: Host) -> Scenario:
         ) from error
     except UnicodeDecodeError as error:
         raise ScenarioError([Fault("", f"not valid UTF-8: {error}")], path=str(path)) from None
-    return parse(text, host, path=path)
+    return parse(text, host, path=path, allow_outside=allow_outside)
 
 
-def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
+def parse(
+    text: str, host: Host, *, path: Path | None = None, allow_outside: bool = False
+) -> Scenario:
     """Parse a scenario from a text; ``path`` is its file. Raises ScenarioError with all faults."""
     where = None if path is None else str(path)
     try:
@@ -163,16 +176,22 @@ def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError([Fault("", f"not valid TOML: {error}")], path=where) from None
     try:
-        return parse_document(document, host, path=path)
+        return parse_document(document, host, path=path, allow_outside=allow_outside)
     except ScenarioError as error:
         lines = lines_of(text)
         faults = [attrs.evolve(one, line=line_of(lines, one.path)) for one in error.faults]
         raise ScenarioError(sorted(faults, key=lambda one: one.line or 0), path=where) from None
 
 
-def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = None) -> Scenario:
+def parse_document(
+    document: dict[str, Any],
+    host: Host,
+    *,
+    path: Path | None = None,
+    allow_outside: bool = False,
+) -> Scenario:
     """Convert a loaded TOML document to a scenario. Raises ScenarioError, without lines."""
-    reading = _ScenarioReader(host)
+    reading = _ScenarioReader(host, allow_outside=allow_outside)
     scenario = reading.scenario(document, path)
     if reading.faults or scenario is None:
         raise ScenarioError(reading.faults, path=None if path is None else str(path))
@@ -191,8 +210,9 @@ def parse_target(given: Mapping[str, Any], host: Host) -> Device:
 class _ScenarioReader:
     """Converts one document and collects its faults."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, allow_outside: bool = False) -> None:
         self.host = host
+        self.allow_outside = allow_outside
         self.faults: list[Fault] = []
         self.kinds: dict[str, str] = {}
         """The kind of each declared device, by name."""
@@ -370,8 +390,11 @@ class _ScenarioReader:
             place = f"{path}.{key_of(field.name)}"
             refers, makes = field.metadata.get("refers"), field.metadata.get("makes")
             if refers == "file":
+                outside = "" if self.allow_outside else file_fault(value, folder)
                 file = Path(value) if folder is None else folder / value
-                if not file.is_file():
+                if outside:
+                    self.fault(place, f"{outside}: {OUTSIDE}")
+                elif not file.is_file():
                     self.fault(place, f"there is no file {value!r} beside the scenario")
             elif refers is not None and complete:
                 noun, there = self.named(refers, known)

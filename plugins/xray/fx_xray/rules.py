@@ -521,7 +521,7 @@ AMBIGUOUS_OBJECT = Rule(
     "The flight data recorder keeps four of an object's eight bits (LLVM 20).",
     detail="function {value}",
     readers="llvm-xray shows the number.",
-    ours="The objects of the map that share the four bits are one: the first is taken.",
+    ours="Of several maps for objects with the same four bits, the first is used.",
 )
 
 # --- YAML of llvm-xray ---

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from fx_log.export import presentation
 from fx_log.severity import LEVELS
 from fx_log.write.writer import LogWriter
-from fxframework.cli.measures import peak_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.host import Host
 from fxframework.kit import memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES, Column
 
+from ...bench.measures import peak_of
 from ...cases import cases
 from ...oracle.journal import entries
 from .captures import Arg, HandMade, Log, export, exporter, hand_made, logs, text

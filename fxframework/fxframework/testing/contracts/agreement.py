@@ -236,7 +236,7 @@ def check_arguments(capture: Capture) -> None:
             if name in capture.schemas:
                 _check_owners(capture.table(name), args.select(mine))
                 continue
-            fault = "args: the table {code} of row {row} is none of the standard tables"
+            fault = "args: the table {code} of row {row} is not a standard table"
             _refuse(mine & (not name) & (code < OWN_TABLES), fault, code=code)
             fault = "args: row {row} belongs to {name}, which the capture does not fill"
             _refuse(mine & bool(name) & (args.array("parent") >= 0), fault, name=name)

@@ -167,6 +167,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
 
     def counting_pass(self) -> TracePass:
         """Return the first pass, or one that does not match events, and finds all lost data."""
+        self._start_reading()
         if self._first is not None:
             return self._first
         if self._counted is None:
@@ -205,6 +206,7 @@ class TraceCapture(ScannedCapture[TracePass, TimedChunk]):
         released = 0
         for chunk in scanner.chunks(CHUNK_EVENTS):
             yield _timed(chunk, scanner)
+            self._check_open()  # the pool no longer reads from the file: the scan may not go on
             self.source.position = scanner.position
             if scanner.position - released >= RELEASED:
                 self.source.passed(released, scanner.position)
