@@ -708,6 +708,8 @@ class Record(LosslessRecord):
 
     layout: ClassVar[Layout]
     """Its fields."""
+    beside: ClassVar[frozenset[str]] = frozenset()
+    """Keys of its JSON that follow from its fields, so that writing ignores them."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
     """Numbers of references, by field."""
@@ -814,6 +816,8 @@ class Part:
     """Its kind, as in JSON."""
     layout: ClassVar[Layout]
     """Its fields."""
+    beside: ClassVar[frozenset[str]] = frozenset()
+    """Keys of its JSON that follow from its fields, so that writing ignores them."""
 
     refs: dict[str, int] | None = attrs.field(default=None, eq=False)
     """Numbers of references, by field."""

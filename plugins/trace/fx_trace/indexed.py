@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fx_trace import rules
@@ -18,11 +18,14 @@ from fx_trace.kinds import (
     MAX_THREAD_INDEX,
     STRING_FIELD_BYTES,
 )
+import numpy as np
+
 from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, RefusalError, order_of
+from fxframework.wire.packing import Column, integers
 from fxframework.wire.fields import Bits, Field, Octets, Text, Values, refusal_of_range
 
 Koids = tuple[int, int] | str
@@ -241,6 +244,21 @@ class Thread(Field):
             data += number.to_bytes(WORD, order_of(big))
         return data
 
+    def packs(self, values: Sequence[Any], big: bool, odd: Any) -> Column:
+        """Return the bytes of threads of record JSON, none for a marker; mark others in ``odd``."""
+        is_pair = [type(value) is list and len(value) == 2 for value in values]
+        marked = [
+            type(value) is str and UNREGISTERED_THREAD.fullmatch(value) is not None
+            for value in values
+        ]
+        wrong = np.array(is_pair) == np.array(marked)
+        odd |= wrong
+        pairs = [value if good else (0, 0) for value, good in zip(values, is_pair, strict=True)]
+        koids = np.stack([integers(each, 0, U64_MAX, odd) for each in zip(*pairs, strict=True)])
+        words = koids.T.astype(">i8" if big else "<i8")[np.array(is_pair)]
+        lengths = 2 * WORD * np.array(is_pair)
+        return Column(lengths, words.reshape(-1).view(np.uint8), lengths)
+
     def show(self, value: Any, out: dict[str, Any]) -> None:
         """Put the thread into record JSON."""
         out[self.name] = value if isinstance(value, str) else list(value)
@@ -265,6 +283,7 @@ class ThreadOrProcess(Thread):
 
     usual_words = 2
     usual = None  # type: ignore[assignment]  # each is read field by field
+    packs = None  # type: ignore[assignment]
 
     def __init__(self, reference: Any, *behind: Any, words: int = 0) -> None:
         super().__init__(reference, default=None)

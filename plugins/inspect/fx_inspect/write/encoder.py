@@ -10,7 +10,7 @@ import attrs
 from fx_inspect import format as wire
 from fx_inspect import rules
 from fx_inspect.read.records import Block, InspectRecord, Padding, block_of, from_json
-from fxframework.kit.lossless import Alone, Encoder, padding_of
+from fxframework.kit.lossless import Encoder, padding_of
 
 __all__ = ["RecordEncoder"]
 
@@ -38,10 +38,6 @@ class RecordEncoder(Encoder):
         if record.raw is None:
             return record.pack()
         return bytes(record.raw)
-
-    def alone(self) -> Alone:
-        """Return how records are encoded: none depends on another."""
-        return Alone(self.encode)
 
 
 def _decodes_to(block: Block, data: bytes) -> bool:
