@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TypeVar, cast
 
@@ -42,6 +44,8 @@ VERSION = 1
 """Version of the records file format, in the header line."""
 FIRST = 64
 """Lines that are written one by one before all others."""
+BLOCK = 2048
+"""Lines that are packed at once: as many as the objects of which fit the cache."""
 EXPANSION = 64
 """Bytes of output allowed per byte of a records file, in addition to ``Limits.max_claimed``."""
 
@@ -197,7 +201,8 @@ class _Rebuilding:
             else:
                 assert isinstance(target, RecordRewriter)  # noqa: S101 (it has a packer)
                 for block in lines.blocks():
-                    self._write_block(attempt, target, packer, block)
+                    with _CollectorPaused():
+                        self._write_block(attempt, target, packer, block)
             target.close()
             return Source.spooled(spool, name=self._source.name), attempt.invalid
 
@@ -330,6 +335,34 @@ def _settings(
     return settings
 
 
+class _CollectorPaused:
+    """While a block is packed, Python looks for no reference cycles: its many objects have none.
+
+    Looking for them takes longer than packing. Several threads may pack at the same time.
+    """
+
+    _lock = threading.Lock()
+    _count = 0
+    _was_enabled = False
+
+    def __enter__(self) -> None:
+        """Pause the collector, if it is not paused yet."""
+        cls = type(self)
+        with self._lock:
+            if not cls._count:
+                cls._was_enabled = gc.isenabled()
+                gc.disable()
+            cls._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Let the collector go on, if no block is being packed, and it was not disabled."""
+        cls = type(self)
+        with self._lock:
+            cls._count -= 1
+            if not cls._count and cls._was_enabled:
+                gc.enable()
+
+
 def _parse_block(lines: Sequence[bytes]) -> list[Any]:
     """Parse lines as JSON; None for each that is invalid."""
     try:
@@ -404,8 +437,8 @@ class _Lines(Iterator[bytes]):
         """
         for line in self:
             number = self.number
-            block = [line, *reversed(self._ready)]
-            self._ready = []
+            block = [line, *self._ready[: -BLOCK : -1]]
+            del self._ready[-BLOCK + 1 :]
             self._next = self.offset + sum(map(len, block)) + len(block)
             yield block
             self.number = number + len(block) - 1

@@ -12,6 +12,7 @@ of the records, up to each record that declares something, which the encoder get
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -227,6 +228,11 @@ def _refers(field: Field | None) -> bool:
     return refers or (field is not None and field.index is not None)
 
 
+def _values_of(objects: Sequence[Mapping[str, Any]], key: str) -> Iterator[Any]:
+    """Yield the values that objects have of a key; None where they have none."""
+    return map(dict.get, objects, itertools.repeat(key))  # type: ignore[arg-type]
+
+
 class _Kinds:
     """The shapes of the records of a format, or of the items of a list."""
 
@@ -243,14 +249,11 @@ class _Kinds:
         if len(self._numbers) > MOST_KNOWN:
             self._numbers.clear()
             self._shapes.clear()
-        refs = [
-            tuple(each["refs"]) if "refs" in each and type(each["refs"]) is dict else None
-            for each in objects
-        ]
-        selected = ([each.get(key) for each in objects] for key in self.selectors)
+        refs = [tuple(each) if type(each) is dict else None for each in _values_of(objects, "refs")]
+        selected = (_values_of(objects, key) for key in self.selectors)
         keys = list(zip(map(tuple, objects), refs, *selected, strict=True))
         try:
-            return [self._numbers[key] for key in keys]
+            return list(map(self._numbers.__getitem__, keys))
         except TypeError:  # such as a list where a name should be
             return [self._numbers[repr(key)] for key in keys]
 
@@ -299,7 +302,7 @@ class _References:
                 known[pair] = resolve(self.field, *pair)
             except (RefusalError, LookupError):
                 known[pair] = -1
-        self.numbers[part] = [known[pair] for pair in pairs]
+        self.numbers[part] = list(map(known.__getitem__, pairs))
         return self.ordinals[part][self.numbers[part] < 0]
 
 
@@ -328,10 +331,10 @@ class _Group:
         self.places: dict[Field, Numbers] = {}
         """Bytes of an object before each field."""
         self.size: Numbers | None = None
-        self._values = dict(zip(shape.keys, zip(*map(dict.values, objects), strict=True)))  # type: ignore[arg-type]
+        self._objects = objects
         self._refs = self._numbers_in_refs()
         for key in shape.only_numbers:
-            usual(self._values[key], int, 0, self.odd)
+            usual(list(_values_of(objects, key)), int, 0, self.odd)
         for entry in shape.entries:
             self._take(entry)
 
@@ -339,9 +342,11 @@ class _Group:
         """Return the numbers of ``refs``, by field."""
         if not self.shape.refs:
             return {}
-        columns = zip(*map(dict.values, self._values["refs"]), strict=True)
-        named = zip(self.shape.refs, columns, strict=True)
-        return {name: integers(each, 0, I64_MAX, self.odd).tolist() for name, each in named}
+        refs = list(_values_of(self._objects, "refs"))
+        return {
+            name: integers(list(_values_of(refs, name)), 0, I64_MAX, self.odd).tolist()
+            for name in self.shape.refs
+        }
 
     # --- Values of fields -----------------------------------------------------------------------
 
@@ -350,14 +355,19 @@ class _Group:
         field = entry.value
         if field is None:
             if entry.given:
-                usual(self._values[entry.field.key], type(None), None, self.odd)
+                values = list(_values_of(self._objects, entry.field.key))
+                usual(values, type(None), None, self.odd)
         elif entry.is_left_out:
             self.numbers[field] = 0
         elif field.public and not self.layout.derives(entry.field):
             take = _taker_of(field)
             assert take is not None  # noqa: S101 (the shape has asked)
-            default = list(field.default) if isinstance(field, Listed | Texts) and not entry.given else field.default
-            take(self, field, self._values.get(field.key) or [default] * self.odd.size)
+            if entry.given:
+                values = list(_values_of(self._objects, field.key))
+            else:
+                is_list = isinstance(field, Listed | Texts)
+                values = [list(field.default) if is_list else field.default] * self.odd.size
+            take(self, field, values)
 
     def take_number(self, field: Number, values: Sequence[Any]) -> None:
         """Take numbers, or the names, flags or texts that stand for them."""
@@ -370,10 +380,13 @@ class _Group:
         if field.values:
             # Only strings are names; a number stands for itself, where others than named ones may.
             names = field.names_of
-            values = [
-                names.get(each) if type(each) is str else (None if field.closed else each)
-                for each in values
-            ]
+            if set(map(type, values)) == {str}:
+                values = list(map(names.get, values))
+            else:
+                number = (lambda _: None) if field.closed else (lambda each: each)
+                values = [
+                    names.get(each) if type(each) is str else number(each) for each in values
+                ]
         self.numbers[field] = integers(values, *field.range, self.odd)
 
     def take_again(self, field: Again, values: Sequence[Any]) -> None:
@@ -857,8 +870,11 @@ class Packer:
         """Return the records that are encoded in turn: all, if one decides how others are."""
         if not self._in_turn and not self._barriers:
             return []
-        names = [each.get("record") if type(each) is dict else None for each in records]
-        names = [each if type(each) is str else None for each in names]
+        whole = records if set(map(type, records)) == {dict} else [
+            each if type(each) is dict else {} for each in records]  # fmt: skip
+        names = list(_values_of(whole, "record"))
+        if set(map(type, names)) != {str}:
+            names = [each if type(each) is str else None for each in names]
         if not self._barriers.isdisjoint(names):
             return list(range(len(records)))
         return [row for row, name in enumerate(names) if name in self._in_turn]
@@ -870,17 +886,19 @@ class Packer:
 
         ``ordinals`` are the records that they are, or that hold them.
         """
-        odd |= np.array([type(each) is not dict for each in objects], np.bool_)
+        usual(objects, dict, {}, odd)
         rows = np.flatnonzero(~odd)
-        numbers = np.array(kinds.numbers_of([objects[row] for row in rows.tolist()]), np.int64)
+        if not rows.size:
+            return []
+        numbers = np.array(kinds.numbers_of(_chosen(objects, rows)), np.int64)
         order = np.argsort(numbers, kind="stable")
         changes = np.flatnonzero(np.diff(numbers[order])) + 1
         found = []
-        for part in np.split(order, changes) if order.size else ():
+        for part in np.split(order, changes):
             members, number = rows[part], int(numbers[part[0]])
             group = None
             if members.size >= FEW:
-                group = self._group(kinds, number, [objects[row] for row in members], ordinals[members])
+                group = self._group(kinds, number, _chosen(objects, members), ordinals[members])
             if group is None:
                 odd[members] = True
             else:
@@ -943,6 +961,13 @@ class Packer:
                 self._known.clear()
             start = end + 1
         return alone
+
+
+def _chosen(objects: Sequence[Any], rows: I64) -> Sequence[Any]:
+    """Return some of the objects."""
+    indexes = rows.tolist()
+    # Of a single index, itemgetter would return no tuple.
+    return operator.itemgetter(*indexes)(objects) if len(indexes) > 1 else objects[indexes[0] :][:1]
 
 
 def _joined(
