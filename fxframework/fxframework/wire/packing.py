@@ -185,14 +185,19 @@ class _Shape:
         used |= {"type"} if layout.shows_type else set()
         used |= set() if layout.is_part else {"record", "offset", "nbytes"}
         for field in layout.fields:
-            used.add(field.key)
+            used |= {field.key} if field.public else set()
             if isinstance(field, Computed):
                 self.only_numbers += [field.key] if field.key in example else []
             elif not isinstance(field, Check | Surplus):
                 self.entries.append(self._entry(field, example))
         self.values = {each.field: each.value for each in self.entries}
         references = {each.value.name for each in self.entries if _refers(each.value)}
-        if not used.issuperset(example) or not references.issuperset(refs):
+        self.agreeing = [
+            each.field for each in self.entries if each.field.name in layout.cls.agreeing
+        ]
+        """Computed numbers that must be those that JSON says."""
+        missing = any(field.key not in example for field in self.agreeing)
+        if missing or not used.issuperset(example) or not references.issuperset(refs):
             raise UnfitError
 
     def _entry(self, field: Field, example: Mapping[str, Any]) -> _Entry:
@@ -519,6 +524,9 @@ class _Group:
         self.size = at if in_tail else self._padded(at)
         for entry in self.shape.entries:
             self._check(entry)
+        for field in self.shape.agreeing:
+            said = integers(list(_values_of(self._objects, field.key)), *field.range, self.odd)
+            self.odd |= said != self._number(field)
         if layout.word and self.big and not self.packer.state.mirrored:
             raise UnfitError
         return np.broadcast_to(self.size, self.odd.shape).astype(np.int64)
