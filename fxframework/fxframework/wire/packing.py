@@ -129,6 +129,8 @@ def converted(values: Sequence[Any], convert: Callable[[Any], bytes], odd: Mask)
 def store(out: U8, places: I64, numbers: Numbers, nbytes: int, *, big: bool) -> None:
     """Write the low ``nbytes`` bytes of numbers to places of ``out``."""
     order = ">" if big else "<"
+    if not places.size:
+        return
     if nbytes in (1, 2, 4, 8):
         # Numbers begin at any byte: this view has one at each, overlapping with its neighbours.
         view = np.ndarray((out.size - nbytes + 1,), f"{order}u{nbytes}", out.data, 0, (1,))

@@ -11,7 +11,6 @@ from fxframework.exporters import records as records_module
 from fxframework.exporters.records import open_records
 from fxframework.host import Host
 from fxframework.io.source import Source
-from fxframework.kit import line_packing
 from fxframework.model.capture import OpenRequest
 from fxframework.wire.format import Format
 
@@ -40,19 +39,16 @@ def test_a_sample_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     request = OpenRequest(host=host)
     with format.reader.open(Source.open(data), request) as capture:
         lines = records_module._header(capture) + b"".join(capture.records_json())
-    encoded = 0
-    parse = records_module._parse
+    alone = 0
+    write = records_module._Rebuilding._write
 
-    def counted(line: bytes) -> Any:
-        nonlocal encoded
-        encoded += 1
-        return parse(line)
+    def counted(*arguments: Any) -> Any:
+        nonlocal alone
+        alone += 1
+        return write(*arguments)
 
-    monkeypatch.setattr(records_module, "_parse", counted)
-    monkeypatch.setattr(records_module, "COMPILED", True)
-    monkeypatch.setattr(records_module, "BULK", len(lines) // 3)
-    monkeypatch.setattr(line_packing, "ENOUGH", 16)
+    monkeypatch.setattr(records_module._Rebuilding, "_write", counted)
     with open_records(Source.open(lines), request) as capture:
         assert bytes(capture.source.data) == data
-    # Some of its shapes have few records, or a checksum.
-    assert encoded < 0.6 * lines.count(b"\n")
+    # Few records declare texts, and all others are packed by columns.
+    assert alone < 0.3 * lines.count(b"\n")
