@@ -437,7 +437,7 @@ class _Lines(Iterator[bytes]):
         """
         for line in self:
             number = self.number
-            block = [line, *self._ready[: -BLOCK : -1]]
+            block = [line, *self._ready[:-BLOCK:-1]]
             del self._ready[-BLOCK + 1 :]
             self._next = self.offset + sum(map(len, block)) + len(block)
             yield block

@@ -22,8 +22,8 @@ from fxframework.wire.cursor import AT, SIZE, RefusalError, ShortError
 from fxframework.wire.expressions import Register
 from fxframework.wire.fields import Text, index_of
 from fxframework.wire.format import Format, Unknown
-from fxframework.wire.programs import COPIES, compile_copy
 from fxframework.wire.packing import Packer
+from fxframework.wire.programs import COPIES, compile_copy
 from fxframework.wire.records import Layout, Record
 from fxframework.wire.state import State
 
@@ -105,7 +105,9 @@ class Encoder(lossless.Encoder):
             if cls.layout.fits(self.state.registers) and _is_plain(cls)
         }
         return Packer(
-            lambda given: classes.get(given["record"]) if type(given.get("record")) is str else None,
+            lambda given: (
+                classes.get(given["record"]) if type(given.get("record")) is str else None
+            ),
             self.state,
             selectors=[
                 field.tag.key

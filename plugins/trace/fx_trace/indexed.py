@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fx_trace import rules
 from fx_trace.kinds import (
     INLINE_STRING,
@@ -18,15 +20,13 @@ from fx_trace.kinds import (
     MAX_THREAD_INDEX,
     STRING_FIELD_BYTES,
 )
-import numpy as np
-
 from fxframework.errors import refusal
 from fxframework.io.words import U64_MAX, WORD, padding
 from fxframework.kit.json_fields import JsonFields, shown_text
 from fxframework.wire import declarations as wire
 from fxframework.wire.cursor import Cursor, RefusalError, order_of
-from fxframework.wire.packing import Column, integers
 from fxframework.wire.fields import Bits, Field, Octets, Text, Values, refusal_of_range
+from fxframework.wire.json_columns import Column, integers
 
 Koids = tuple[int, int] | str
 """A thread: (process koid, thread koid), or ``<thr#N>`` where index N was never registered."""

@@ -789,7 +789,11 @@ def layout_of(given: Mapping[str, Any]) -> Any:
     for cls in _BY_NAME.get(name, ()) if isinstance(name, str) else ():
         own: Any = cls.parse
         declared = own.__func__ is TraceRecord.parse.__func__ and cls.pack is TraceRecord.pack  # type: ignore[attr-defined]
-        if declared and not cls.undefined_kinds and cls.constants == ({"kind": kind} if kind else {}):
+        if (
+            declared
+            and not cls.undefined_kinds
+            and cls.constants == ({"kind": kind} if kind else {})
+        ):
             return cls.layout
     return None
 

@@ -11,8 +11,6 @@ from tests.reference.trace.framing import Framer, frame_value, frames
 from tests.reference.trace.records import (
     Damaged,
     Padding,
-    StringRecord,
-    ThreadRecord,
     TraceRecord,
     class_of,
     from_json,

@@ -60,9 +60,7 @@ class RecordEncoder:
 
     def packer(self) -> Packer | None:
         """Return what packs many records at a time; None for a ring, which is placed at the end."""
-        layouts = {
-            cls.record: cls.layout for cls in _RECORDS[self.form] if issubclass(cls, Record)
-        }
+        layouts = {cls.record: cls.layout for cls in _RECORDS[self.form] if issubclass(cls, Record)}
         if self.form not in ("log", "log-legacy"):
             return None
         return Packer(lambda given: layouts.get(str(given.get("record"))), State())

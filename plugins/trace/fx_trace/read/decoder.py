@@ -291,9 +291,7 @@ class RecordEncoder(Encoder):
                 raise LookupError
             return index
 
-        return Packer(
-            layout_of, tables, selectors=("kind",), in_turn=declaring, resolve=resolve
-        )
+        return Packer(layout_of, tables, selectors=("kind",), in_turn=declaring, resolve=resolve)
 
     def _decoded(self, data: bytes) -> TraceRecord | None:
         """Return the record that these bytes are.
