@@ -99,22 +99,17 @@ class Encoder(lossless.Encoder):
             if cls.layout.mark is not None or not needed.isdisjoint(cls.layout.changed)
         ]
         declaring = [cls.record for cls in changing if _declares(cls.layout)]
-        classes = {
-            cls.record: cls.layout
-            for cls in format.classes
-            if cls.layout.fits(self.state.registers) and _is_plain(cls)
-        }
+        plain = [cls for cls in format.classes if _is_plain(cls)]
+
+        def layout_of(given: Mapping[str, Any]) -> Layout | None:
+            layouts = (cls.layout for cls in plain if cls.record == given.get("record"))
+            return next((each for each in layouts if each.fits(self.state.registers)), None)
+
+        fields = [field for cls in plain for field in cls.layout.fields]
         return Packer(
-            lambda given: (
-                classes.get(given["record"]) if type(given.get("record")) is str else None
-            ),
+            layout_of,
             self.state,
-            selectors=[
-                field.tag.key
-                for layout in classes.values()
-                for field in layout.fields
-                if isinstance(field, Choice)
-            ],
+            selectors=[field.tag.key for field in fields if isinstance(field, Choice)],
             in_turn=declaring,
             barriers=barriers,
             resolve=self._number_of,

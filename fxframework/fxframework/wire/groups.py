@@ -45,6 +45,7 @@ from fxframework.wire.json_columns import (
 )
 from fxframework.wire.lists import Listed, Texts
 from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.state import State
 
 if TYPE_CHECKING:
     from fxframework.wire.packing import Packer
@@ -54,6 +55,8 @@ __all__ = ["Group", "Kinds", "References", "Resolve", "values_of"]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Resolve = Callable[[Field, Any, int | None], int]
+LARGEST = 32_000
+"""Bytes of the largest record that is packed by columns."""
 MOST_SHAPES = 1 << 16
 """Shapes that are remembered; all are forgotten beyond."""
 
@@ -80,9 +83,13 @@ class _Entry:
 class Shape:
     """The fields of a class for objects with the same keys. Raises UnfitError."""
 
-    def __init__(self, layout: Layout, example: Mapping[str, Any]) -> None:
+    def __init__(self, layout: Layout, example: Mapping[str, Any], state: State) -> None:
         refs = example.get("refs", {})
-        if layout.kind == (OTHER,) or layout.mark is not None or type(refs) is not dict:
+        unfit = layout.kind == (OTHER,) or layout.mark is not None or layout.fixed > LARGEST
+        family = layout.family
+        if family.versioned and family.choose(list(layout.kind), state.registers) is not layout.cls:
+            raise UnfitError  # it would be read as a record of another class
+        if unfit or type(refs) is not dict:
             raise UnfitError
         self.layout = layout
         self.keys = tuple(example)
@@ -153,7 +160,10 @@ def values_of(objects: Sequence[Mapping[str, Any]], key: str) -> Iterator[Any]:
 class Kinds:
     """The shapes of the records of a format, or of the items of a list."""
 
-    def __init__(self, selectors: Sequence[str], layout_of: Callable[[Any], Layout | None]) -> None:
+    def __init__(
+        self, selectors: Sequence[str], layout_of: Callable[[Any], Layout | None], state: State
+    ) -> None:
+        self.state = state
         self.selectors = selectors
         """Keys whose values say which fields an object has."""
         self.layout_of = layout_of
@@ -163,9 +173,6 @@ class Kinds:
 
     def numbers_of(self, objects: Sequence[Mapping[str, Any]]) -> list[int]:
         """Return a number of the shape of each object."""
-        if len(self._numbers) > MOST_SHAPES:
-            self._numbers.clear()
-            self._shapes.clear()
         refs = [tuple(each) if type(each) is dict else None for each in values_of(objects, "refs")]
         selected = (values_of(objects, key) for key in self.selectors)
         keys = list(zip(map(tuple, objects), refs, *selected, strict=True))
@@ -173,6 +180,12 @@ class Kinds:
             return list(map(self._numbers.__getitem__, keys))
         except TypeError:  # such as a list where a name should be
             return [self._numbers[repr(key)] for key in keys]
+
+    def trim(self, most: int = MOST_SHAPES) -> None:
+        """Forget all shapes if they are too many."""
+        if len(self._numbers) > most:
+            self._numbers.clear()
+            self._shapes.clear()
 
     def shape(self, number: int, example: Mapping[str, Any]) -> Shape | None:
         """Return the shape with a number, of which an object is given; None if it is unfit."""
@@ -183,7 +196,7 @@ class Kinds:
     def _shape_of(self, example: Mapping[str, Any]) -> Shape | None:
         layout = self.layout_of(example)
         try:
-            return None if layout is None else Shape(layout, example)
+            return None if layout is None else Shape(layout, example, self.state)
         except UnfitError:
             return None
 
@@ -477,8 +490,8 @@ class Group:
         layout = self.layout
         end = at
         if layout.fixed:
-            end = layout.fixed - layout.tail
-            self.odd |= at > end
+            end = np.maximum(at, layout.fixed - layout.tail)
+            self.odd |= at > layout.fixed - layout.tail
         elif layout.align > 1:
             end = at + -(at + layout.tail) % layout.align
         if layout.rest is not None:

@@ -18,8 +18,16 @@ from numpy.typing import NDArray
 from fxframework.kit.lossless import UnfitError
 from fxframework.wire.choices import Choice
 from fxframework.wire.fields import Field
-from fxframework.wire.groups import Group, Kinds, References, Resolve, values_of
-from fxframework.wire.json_columns import usual
+from fxframework.wire.groups import (
+    LARGEST,
+    MOST_SHAPES,
+    Group,
+    Kinds,
+    References,
+    Resolve,
+    values_of,
+)
+from fxframework.wire.json_columns import store, usual
 from fxframework.wire.records import Layout, Part
 from fxframework.wire.state import State
 
@@ -30,8 +38,6 @@ U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 FEW = 8
 """Objects of a shape in a block below which columns take longer than objects."""
-LARGEST = 32_000
-"""Bytes of the largest record that is packed by columns."""
 MOST_REFERENCES = 1 << 16
 """Numbers of references that are remembered; all are forgotten beyond."""
 
@@ -43,8 +49,9 @@ class Packer:
     write it. It may depend on the values of ``selectors``. The records ``in_turn`` declare
     something that ``resolve(field, shown, number)`` looks up: it returns the number to write for
     what a field shows, given the number in ``refs`` (or None, if texts may be ``declared`` without
-    one), and raises LookupError or RefusalError if that does not hold. ``barriers`` are records that decide
-    how all later ones are written.
+    one), and raises LookupError or RefusalError if that does not hold. ``barriers`` are records
+    that decide how all later ones are written. ``framed`` are the bytes of a number before each
+    record, its size in bytes.
     """
 
     def __init__(
@@ -57,13 +64,15 @@ class Packer:
         barriers: Collection[str] = (),
         resolve: Resolve | None = None,
         declared: bool = False,
+        framed: int = 0,
     ) -> None:
         self.state = state
         self.resolve = resolve
         self.declared = declared
+        self._framed = framed
         self._in_turn = frozenset(in_turn)
         self._barriers = frozenset(barriers)
-        self._records = Kinds(("record", *selectors), layout_of)
+        self._records = Kinds(("record", *selectors), layout_of, state)
         self._kinds: dict[type[Part], Kinds] = {}
         self._known: defaultdict[Field, dict[Hashable, int]] = defaultdict(dict)
 
@@ -74,7 +83,13 @@ class Packer:
         of the records. Raises UnfitError where columns turn out not to be right.
         """
         odd = np.zeros(len(records), np.bool_)
-        turns = self._turns(records)
+        names = _names_of(records)
+        are_barred = not self._barriers.isdisjoint(names)
+        for kinds in (self._records, *self._kinds.values()):
+            kinds.trim(-1 if are_barred else MOST_SHAPES)
+        turns = [
+            row for row, name in enumerate(names) if are_barred or name in self._in_turn
+        ] if are_barred or self._in_turn else []  # fmt: skip
         odd[turns] = True
         sizes = np.zeros(len(records), np.int64)
         groups = []
@@ -94,20 +109,7 @@ class Packer:
                 sizes[rows] = group.measure()
                 if not odd[rows[group.odd]].all():
                     raise UnfitError
-        return _joined(groups, alone, sizes)
-
-    def _turns(self, records: Sequence[Any]) -> list[int]:
-        """Return the records that are encoded in turn: all, if one decides how others are."""
-        if not self._in_turn and not self._barriers:
-            return []
-        whole = records if set(map(type, records)) == {dict} else [
-            each if type(each) is dict else {} for each in records]  # fmt: skip
-        names = list(values_of(whole, "record"))
-        if set(map(type, names)) != {str}:
-            names = [each if type(each) is str else None for each in names]
-        if not self._barriers.isdisjoint(names):
-            return list(range(len(records)))
-        return [row for row, name in enumerate(names) if name in self._in_turn]
+        return self._joined(groups, alone, sizes)
 
     def groups(
         self, kinds: Kinds, objects: Sequence[Any], ordinals: I64, odd: Mask
@@ -162,7 +164,7 @@ class Packer:
             if family.kinds:
                 selectors["type"] = None
                 layout_of = lambda given: classes.get(str(given.get("type")))  # noqa: E731
-            self._kinds[item] = Kinds(tuple(selectors), layout_of)
+            self._kinds[item] = Kinds(tuple(selectors), layout_of, self.state)
         return self._kinds[item]
 
     def _in_order(
@@ -192,31 +194,44 @@ class Packer:
             start = end + 1
         return alone
 
+    def _joined(
+        self, groups: Sequence[tuple[I64, Group]], alone: Mapping[int, bytes], sizes: I64
+    ) -> tuple[U8, I64]:
+        """Return the bytes of all records in order, those ``alone`` in place of their columns."""
+        columns = sizes + self._framed
+        spans = columns.copy()
+        for row, data in alone.items():
+            spans[row] = len(data)
+        ends = np.cumsum(spans)
+        begins = ends - spans
+        total = int(ends[-1]) if ends.size else 0
+        # What columns make of records that are encoded alone lies behind all others: it is cut off.
+        replaced = np.array(sorted(alone), np.int64)
+        begins[replaced] = total + np.cumsum(columns[replaced]) - columns[replaced]
+        out = np.zeros(total + int(columns[replaced].sum()) + 8, np.uint8)
+        for rows, group in groups:
+            group.put(out, begins[rows] + self._framed)
+            if self._framed:
+                store(out, begins[rows], sizes[rows], self._framed, big=self.state.big)
+        for row, data in alone.items():
+            end = int(ends[row])
+            out[end - len(data) : end] = np.frombuffer(data, np.uint8)
+        return out[:total], ends
+
+
+def _names_of(records: Sequence[Any]) -> list[str]:
+    """Return the kinds of records; none where they say none."""
+    whole: Sequence[Any] = records
+    if set(map(type, records)) != {dict}:
+        whole = [each if type(each) is dict else {} for each in records]
+    names = list(values_of(whole, "record"))
+    if set(map(type, names)) != {str}:
+        names = [each if type(each) is str else "" for each in names]
+    return names
+
 
 def _chosen(objects: Sequence[Any], rows: I64) -> Sequence[Any]:
     """Return some of the objects."""
     indexes = rows.tolist()
     # Of a single index, itemgetter would return no tuple.
     return operator.itemgetter(*indexes)(objects) if len(indexes) > 1 else objects[indexes[0] :][:1]
-
-
-def _joined(
-    groups: Sequence[tuple[I64, Group]], alone: Mapping[int, bytes], sizes: I64
-) -> tuple[U8, I64]:
-    """Return the bytes of all records in order, where those of ``alone`` take no part in groups."""
-    columns = sizes.copy()
-    for row, data in alone.items():
-        sizes[row] = len(data)
-    ends = np.cumsum(sizes)
-    begins = ends - sizes
-    total = int(ends[-1]) if ends.size else 0
-    # Objects of a group that are encoded alone are written behind all others, and forgotten.
-    replaced = np.array(sorted(alone), np.int64)
-    begins[replaced] = total + np.cumsum(columns[replaced]) - columns[replaced]
-    out = np.zeros(total + int(columns[replaced].sum()) + 8, np.uint8)
-    for rows, group in groups:
-        group.put(out, begins[rows])
-    for row, data in alone.items():
-        end = int(ends[row])
-        out[end - len(data) : end] = np.frombuffer(data, np.uint8)
-    return out[:total], ends

@@ -61,9 +61,16 @@ class RecordEncoder:
     def packer(self) -> Packer | None:
         """Return what packs many records at a time; None for a ring, which is placed at the end."""
         layouts = {cls.record: cls.layout for cls in _RECORDS[self.form] if issubclass(cls, Record)}
-        if self.form not in ("log", "log-legacy"):
+        if self._ring is not None:
             return None
-        return Packer(lambda given: layouts.get(str(given.get("record"))), State())
+        framed = self.form == "log-legacy-stream"
+        if framed:
+            del layouts[StreamHeader.record]
+        return Packer(
+            lambda given: layouts.get(str(given.get("record"))),
+            State(),
+            framed=wire.STREAM_LENGTH if framed else 0,
+        )
 
     def close(self) -> bytes:
         """Return the bytes that were held back."""
