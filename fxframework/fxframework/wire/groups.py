@@ -110,9 +110,11 @@ class Shape:
             elif not isinstance(field, Check | Surplus):
                 self.entries.append(self._entry(field, example))
         self.values = {each.field: each.value for each in self.entries}
-        references = {each.value.name for each in self.entries if _refers(each.value)}
+        references = {each.field.name for each in self.entries if _refers(each.value)}
         self.agreeing = [
-            each.field for each in self.entries if each.field.name in layout.cls.agreeing
+            field
+            for field in layout.fields
+            if isinstance(field, Number) and field.name in layout.cls.agreeing
         ]
         """Computed numbers that must be those that JSON says."""
         missing = any(field.key not in example for field in self.agreeing)
@@ -416,7 +418,8 @@ class Group:
 
     def _refer(self, field: Field, shown: Sequence[Any], numbers: I64) -> None:
         """Let numbers be looked up by what a field shows."""
-        given = self._refs.get(field.name) or [None] * len(shown)
+        nothing: list[int | None] = [None] * len(shown)
+        given: Sequence[int | None] = self._refs.get(field.name) or nothing
         self.indexes[field] = numbers
         if self.packer.resolve is None:
             raise UnfitError
@@ -436,8 +439,10 @@ class Group:
 
     def measure(self) -> I64:
         """Return the sizes of the objects; mark those that do not fit their numbers."""
-        layout, at, in_tail = self.layout, 0, False
-        self.known, self.size = dict(self.numbers), None
+        at: Numbers = 0
+        in_tail = False
+        self.known = dict(self.numbers)
+        self.size = None
         for entry in self.shape.entries:
             if entry.field.tail and not in_tail:
                 at, in_tail = self._padded(at), True
@@ -448,10 +453,10 @@ class Group:
         for entry in self.shape.entries:
             self._check(entry)
         for field in self.shape.agreeing:
-            said = integers(list(values_of(self._objects, field.key)), *field.range, self.odd)
+            said = integers(list(values_of(self._objects, field.key)), *field.range, odd=self.odd)
             self.odd |= said != self._number(field)
-        if layout.word and self.big and not self.packer.state.mirrored:
-            raise UnfitError
+        if self.layout.word and self.big and not self.packer.state.mirrored:
+            raise UnfitError  # such a word may show another kind
         return np.broadcast_to(self.size, self.odd.shape).astype(np.int64)
 
     def _nbytes(self, field: Field, at: Numbers) -> Numbers:
@@ -476,8 +481,8 @@ class Group:
         """Return 1 where a field is in the record, else 0."""
         if field.when is None or field.public:
             return 1
-        there = self._value(field.when, 0) != 0
-        return np.broadcast_to(there, self.odd.shape)
+        there: I64 = np.broadcast_to(self._value(field.when, 0) != 0, self.odd.shape)
+        return there
 
     def _inline(self, field: Field) -> Numbers:
         """Return 1 where a text is in the record, 0 where a number stands for it."""
@@ -500,23 +505,19 @@ class Group:
 
     def _check(self, entry: _Entry) -> None:
         """Mark objects that would not be read as what they are."""
-        field, value = entry.field, entry.value
+        field, value, at = entry.field, entry.value, self.places[entry.field]
         if isinstance(field, Number) and not field.checksums and not entry.is_left_out:
             self._number(field)
-        at = self.places[field]
         if field.when is not None and field.public:
             self.odd |= (self._value(field.when, at) != 0) != entry.given
-        if value in self.columns if value is not None else False:
-            wanted = value.count if isinstance(value, Listed) else getattr(value, "nbytes", None)
-            ends_itself = wanted is None or isinstance(wanted, Number)
-            if not ends_itself and value not in self.indexes:
-                column = self.columns[value]
-                counts = column.counts if isinstance(value, Listed) else column.lengths
-                self.odd |= self._value(wanted, at) != counts
-        if value in self.lists if value is not None else False:
-            wanted = value.count
-            if wanted is not None and not isinstance(wanted, Number):
-                self.odd |= self._value(wanted, at) != self.lists[value].counts
+        if isinstance(value, Listed):
+            count, found = value.count, self.lists.get(value) or self.columns.get(value)
+            if found is not None and count is not None and not isinstance(count, Number):
+                self.odd |= self._value(count, at) != found.counts
+        elif isinstance(value, Span) and value in self.columns and value not in self.indexes:
+            nbytes = value.nbytes
+            if nbytes is not None and not isinstance(nbytes, Number):
+                self.odd |= self._value(nbytes, at) != self.columns[value].lengths
 
     # --- Numbers --------------------------------------------------------------------------------
 
@@ -631,7 +632,7 @@ class Group:
 
     def _put_column(self, field: Field, out: U8, at: I64) -> None:
         column, inline = self.columns[field], self._inline(field)
-        scatter(out, at, column if isinstance(inline, int) else column.only(inline))
+        scatter(out, at, column if isinstance(inline, int) else column.only(inline != 0))
 
     def _word(self, first: Field) -> Numbers:
         """Return the words that a field of bits begins."""
@@ -649,7 +650,7 @@ class Group:
         if not field.checksums:
             return
         ends = places + self.places[self.layout.word_of.get(field, field)]
-        data = memoryview(out)
+        data = out.data
         for checksum in field.checksums:
             sums = (
                 checksum.of(data[start:end])
