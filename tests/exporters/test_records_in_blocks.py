@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +17,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.wire import packing
 
+from ..edits import edited_lines
 from ..samples import SAMPLE_BYTES, samples
 
 BYTES = 60_000
@@ -115,51 +115,13 @@ def test_plain_records_are_not_encoded_one_by_one(
 # --- Edited records ------------------------------------------------------------------------------
 
 
-def edited(lines: list[bytes], rng: random.Random) -> list[bytes]:
-    """The lines with some changed, as people and programs change them."""
-    out = []
-    for line in lines:
-        chance = rng.random()
-        if chance > 0.05 or not out:
-            out.append(line)
-            continue
-        edit = rng.randrange(9)
-        record = json.loads(line)
-        if edit == 0:
-            continue  # gone
-        if edit == 1:
-            out += [line, line]
-        elif edit == 2:
-            out.append(json.dumps(record).encode())  # with blanks
-        elif edit == 3:
-            out.append(line.replace(b"name0", b"other"))
-        elif edit == 4:
-            out += [b"", b"  ", line]
-        elif edit == 5:
-            out.append(line[:-1])  # no JSON
-        elif edit == 6:
-            number = rng.choice([0, 1, -1, 1 << 63, 1 << 64, 1 << 70, 300])
-            key = rng.choice([key for key in record if type(record[key]) is int])
-            out.append(compact({**record, key: number}))
-        elif edit == 7:
-            out.append(compact({**record, "more": 1}))
-        else:
-            shown = record.pop("refs", None)
-            out.append(compact({**record, **({"refs": {**shown, "name": 3}} if shown else {})}))
-    return out
-
-
-def compact(record: Any) -> bytes:
-    return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
-
-
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("seed", range(4))
 def test_edits_mean_the_same(blocks: Callable[[bytes], Made], format: str, seed: int) -> None:
     sample = default_host().reader(format).sample
     assert sample is not None
-    header, *lines = lines_of(format, sample(BYTES)).splitlines()
-    lines = b"\n".join([header, *edited(lines, random.Random(seed))])
+    rng = random.Random(seed)
+    lines = edited_lines(lines_of(format, sample(BYTES // 4)).splitlines(), rng, 0.05 + seed / 8)
     assert blocks(lines) == one_by_one(lines)
 
 

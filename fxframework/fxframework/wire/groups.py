@@ -488,7 +488,8 @@ class Group:
         """Return 1 where a text is in the record, 0 where a number stands for it."""
         if not isinstance(field, Text) or field not in self.indexes:
             return 1
-        return self.indexes[field] & field.inline != 0
+        inline: I64 = self.indexes[field] & field.inline != 0
+        return inline
 
     def _padded(self, at: Numbers) -> Numbers:
         """Return the place behind the padding of the fields that end at ``at``."""
@@ -704,7 +705,8 @@ class _Items:
         behind = np.concatenate([[0], np.cumsum(sizes)])
         first = behind[self._ends - self.counts]
         self._offsets = behind[:-1] - first[self._owner]
-        return behind[self._ends] - first
+        nbytes: I64 = behind[self._ends] - first
+        return nbytes
 
     def put(self, out: U8, places: I64) -> None:
         """Write the items of lists that begin at these places."""
