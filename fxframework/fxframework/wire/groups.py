@@ -175,9 +175,11 @@ class Kinds:
 
     def numbers_of(self, objects: Sequence[Mapping[str, Any]]) -> list[int]:
         """Return a number of the shape of each object."""
-        refs = [tuple(each) if type(each) is dict else None for each in values_of(objects, "refs")]
-        selected = (values_of(objects, key) for key in self.selectors)
-        keys = list(zip(map(tuple, objects), refs, *selected, strict=True))
+        said = [values_of(objects, key) for key in self.selectors]
+        refs = list(values_of(objects, "refs"))
+        if refs.count(None) < len(refs):
+            said.append(tuple(each) if type(each) is dict else None for each in refs)
+        keys = list(zip(map(tuple, objects), *said, strict=True))
         try:
             return list(map(self._numbers.__getitem__, keys))
         except TypeError:  # such as a list where a name should be
