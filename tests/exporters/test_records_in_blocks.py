@@ -15,7 +15,7 @@ from fxframework.exporters.records import open_records
 from fxframework.host import default_host
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
-from fxframework.wire import packing
+from fxframework.wire import groups
 
 from ..edits import edited_lines
 from ..samples import SAMPLE_BYTES, samples
@@ -53,7 +53,7 @@ def one_by_one(lines: bytes) -> Made:
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], Made]:
     """The same by columns wherever these can hold a record, in blocks of odd sizes."""
-    monkeypatch.setattr(packing, "FEW", 1)
+    monkeypatch.setattr(groups, "FEW", 1)
     monkeypatch.setattr(records_module, "FIRST", 3)
     monkeypatch.setattr(records_module, "BLOCK", 99)
     return opened

@@ -13,7 +13,7 @@ from fxframework.exporters.records import open_records
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
-from fxframework.wire import packing
+from fxframework.wire import groups
 from fxframework.wire.format import Format
 
 from ..edits import edited_lines
@@ -79,5 +79,5 @@ def test_edits_mean_the_same_in_blocks(
     one_by_one = opened(lines, request)
     monkeypatch.setattr(records_module, "FIRST", 3)
     monkeypatch.setattr(records_module, "BLOCK", 61)
-    monkeypatch.setattr(packing, "FEW", 1)
+    monkeypatch.setattr(groups, "FEW", 1)
     assert opened(lines, request) == one_by_one

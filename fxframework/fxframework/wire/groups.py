@@ -8,9 +8,10 @@ encoder of the format, which accepts more, and says what is wrong.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -44,17 +45,17 @@ from fxframework.wire.json_columns import (
     usual,
 )
 from fxframework.wire.lists import Listed, Texts
-from fxframework.wire.records import OTHER, Layout
+from fxframework.wire.records import OTHER, Layout, Part
 from fxframework.wire.state import State
 
-if TYPE_CHECKING:
-    from fxframework.wire.packing import Packer
-
-__all__ = ["Group", "Kinds", "References", "Resolve", "values_of"]
+__all__ = ["Group", "Grouping", "Kinds", "References", "Resolve", "values_of"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
 Resolve = Callable[[Field, Any, int | None], int]
+FEW = 8
+"""Objects of a shape in a block below which columns take longer than objects."""
 LARGEST = 32_000
 """Bytes of the largest record that is packed by columns."""
 MOST_SHAPES = 1 << 16
@@ -244,12 +245,12 @@ class Group:
     """Objects of one shape as columns."""
 
     def __init__(
-        self, packer: Packer, shape: Shape, objects: Sequence[Mapping[str, Any]], ordinals: I64
+        self, grouping: Grouping, shape: Shape, objects: Sequence[Mapping[str, Any]], ordinals: I64
     ) -> None:
-        self.packer = packer
+        self.grouping = grouping
         self.shape = shape
         self.layout = shape.layout
-        self.big = packer.state.big
+        self.big = grouping.state.big
         self.ordinals = ordinals
         """The records that the objects are, or that hold them, shape (objects,)."""
         self.odd = np.zeros(len(objects), np.bool_)
@@ -354,7 +355,7 @@ class Group:
         if field.empty is not None:
             numbers[column.lengths == 0] = field.empty
         self.indexes[field] = numbers
-        if field.name in self._refs or (self.packer.declared and not field.entry.table.closed):
+        if field.name in self._refs or (self.grouping.declared and not field.entry.table.closed):
             if field.entry.table.closed:
                 raise UnfitError
             self._refer(field, usual(values, str, "", self.odd), numbers)
@@ -423,7 +424,7 @@ class Group:
         nothing: list[int | None] = [None] * len(shown)
         given: Sequence[int | None] = self._refs.get(field.name) or nothing
         self.indexes[field] = numbers
-        if self.packer.resolve is None:
+        if not self.grouping.refers:
             raise UnfitError
         self.references.append(References(field, self.ordinals, shown, given, numbers))
 
@@ -457,7 +458,7 @@ class Group:
         for field in self.shape.agreeing:
             said = integers(list(values_of(self._objects, field.key)), *field.range, odd=self.odd)
             self.odd |= said != self._number(field)
-        if self.layout.word and self.big and not self.packer.state.mirrored:
+        if self.layout.word and self.big and not self.grouping.state.mirrored:
             raise UnfitError  # such a word may show another kind
         return np.broadcast_to(self.size, self.odd.shape).astype(np.int64)
 
@@ -598,7 +599,7 @@ class Group:
         if isinstance(expression, Checksum) and expression in self.known:
             return self.known[expression]
         if isinstance(expression, Register) and expression is not SIZE:
-            return wrapped(self.packer.state.registers.get(expression, expression.initial))
+            return wrapped(self.grouping.state.registers.get(expression, expression.initial))
         if type(expression) is not Calculation:
             raise UnfitError
         left, right = self._value(expression.left, at), self._value(expression.right, at)
@@ -640,7 +641,7 @@ class Group:
     def _word(self, first: Field) -> Numbers:
         """Return the words that a field of bits begins."""
         nbytes, _ = self.layout.words[first]
-        mirrored = self.packer.state.mirrored
+        mirrored = self.grouping.state.mirrored
         word: Numbers = 0
         for field in self.layout.fields:
             if isinstance(field, Bits) and self.layout.word_of[field] is first:
@@ -688,10 +689,10 @@ class _Items:
         self._owners = owners
         self._owner = np.repeat(np.arange(counts.size), counts)
         self._ends = np.cumsum(counts)
-        kinds = owners.packer.kinds_of(field.item)
+        kinds = owners.grouping.kinds_of(field.item)
         odd = np.zeros(len(items), np.bool_)
         ordinals = owners.ordinals[self._owner]
-        self.groups = owners.packer.groups(kinds, items, ordinals, odd)
+        self.groups = owners.grouping.groups(kinds, items, ordinals, odd)
         owners.odd[self._owner[odd]] = True
         self._offsets = np.zeros(len(items), np.int64)
 
@@ -737,3 +738,84 @@ def _taker_of(field: Field) -> Callable[..., None] | None:
         return Group.take_own
     own = type(field).parse_of is not Field.parse_of
     return None if own else _TAKERS.get(type(field).parse)
+
+
+# --- All groups of a block -----------------------------------------------------------------------
+
+
+class Grouping:
+    """Puts objects of a format into groups.
+
+    ``refers`` says whether numbers of references can be looked up, and ``declared`` whether texts
+    may be declared whose numbers JSON does not give.
+    """
+
+    def __init__(self, state: State, *, refers: bool, declared: bool) -> None:
+        self.state = state
+        self.refers = refers
+        self.declared = declared
+        self.kinds: dict[type[Part], Kinds] = {}
+        """The shapes of items, by their family."""
+
+    def groups(
+        self, kinds: Kinds, objects: Sequence[Any], ordinals: I64, odd: Mask
+    ) -> list[tuple[I64, Group]]:
+        """Return objects by shape: which they are, and their columns; mark the others in ``odd``.
+
+        ``ordinals`` are the records that they are, or that hold them.
+        """
+        usual(objects, dict, {}, odd)
+        rows = np.flatnonzero(~odd)
+        if not rows.size:
+            return []
+        numbers = np.array(kinds.numbers_of(_chosen(objects, rows)), np.int64)
+        order = np.argsort(numbers, kind="stable")
+        changes = np.flatnonzero(np.diff(numbers[order])) + 1
+        found = []
+        for part in np.split(order, changes):
+            members, number = rows[part], int(numbers[part[0]])
+            group = None
+            if members.size >= FEW:
+                group = self._group(kinds, number, _chosen(objects, members), ordinals[members])
+            if group is None:
+                odd[members] = True
+            else:
+                odd[members[group.odd]] = True
+                found.append((members, group))
+        return found
+
+    def _group(
+        self, kinds: Kinds, number: int, objects: Sequence[Mapping[str, Any]], ordinals: I64
+    ) -> Group | None:
+        shape = kinds.shape(number, objects[0])
+        if shape is None:
+            return None
+        try:
+            return Group(self, shape, objects, ordinals)
+        except UnfitError:
+            kinds.forget(shape)
+            return None
+
+    def kinds_of(self, item: type[Part]) -> Kinds:
+        """Return the shapes of the items of a family."""
+        if item not in self.kinds:
+            family = item.layout.family
+            classes = {each.record: each.layout for each in family.members}
+            layouts = classes.values() if family.kinds else [item.layout]
+            selectors = dict.fromkeys(
+                field.tag.key for each in layouts for field in each.fields
+                if isinstance(field, Choice)
+            )  # fmt: skip
+            layout_of: Callable[[Any], Layout | None] = lambda _: item.layout  # noqa: E731
+            if family.kinds:
+                selectors["type"] = None
+                layout_of = lambda given: classes.get(str(given.get("type")))  # noqa: E731
+            self.kinds[item] = Kinds(tuple(selectors), layout_of, self.state)
+        return self.kinds[item]
+
+
+def _chosen(objects: Sequence[Any], rows: I64) -> Sequence[Any]:
+    """Return some of the objects."""
+    indexes = rows.tolist()
+    # Of a single index, itemgetter would return no tuple.
+    return operator.itemgetter(*indexes)(objects) if len(indexes) > 1 else objects[indexes[0] :][:1]

@@ -7,7 +7,6 @@ each record that declares something, which the encoder of the format gets, as it
 
 from __future__ import annotations
 
-import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
@@ -16,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.kit.lossless import UnfitError
-from fxframework.wire.choices import Choice
 from fxframework.wire.fields import Field
 from fxframework.wire.groups import (
     LARGEST,
     MOST_SHAPES,
     Group,
+    Grouping,
     Kinds,
     References,
     Resolve,
     values_of,
 )
-from fxframework.wire.json_columns import store, usual
-from fxframework.wire.records import Layout, Part
+from fxframework.wire.json_columns import store
+from fxframework.wire.records import Layout
 from fxframework.wire.state import State
 
 __all__ = ["Packer"]
@@ -36,8 +35,6 @@ __all__ = ["Packer"]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
-FEW = 8
-"""Objects of a shape in a block below which columns take longer than objects."""
 MOST_REFERENCES = 1 << 16
 """Numbers of references that are remembered; all are forgotten beyond."""
 
@@ -66,14 +63,13 @@ class Packer:
         declared: bool = False,
         framed: int = 0,
     ) -> None:
-        self.state = state
-        self.resolve = resolve
-        self.declared = declared
+        self._state = state
+        self._resolve = resolve
+        self._grouping = Grouping(state, refers=resolve is not None, declared=declared)
         self._framed = framed
         self._in_turn = frozenset(in_turn)
         self._barriers = frozenset(barriers)
         self._records = Kinds(("record", *selectors), layout_of, state)
-        self._kinds: dict[type[Part], Kinds] = {}
         self._known: defaultdict[Field, dict[Hashable, int]] = defaultdict(dict)
 
     def pack(self, records: Sequence[Any], single: Callable[[int], bytes]) -> tuple[U8, I64]:
@@ -85,7 +81,7 @@ class Packer:
         odd = np.zeros(len(records), np.bool_)
         names = _names_of(records)
         are_barred = not self._barriers.isdisjoint(names)
-        for kinds in (self._records, *self._kinds.values()):
+        for kinds in (self._records, *self._grouping.kinds.values()):
             kinds.trim(-1 if are_barred else MOST_SHAPES)
         turns = [
             row for row, name in enumerate(names) if are_barred or name in self._in_turn
@@ -93,7 +89,9 @@ class Packer:
         odd[turns] = True
         sizes = np.zeros(len(records), np.int64)
         groups = []
-        for rows, group in self.groups(self._records, records, np.arange(len(records)), odd):
+        for rows, group in self._grouping.groups(
+            self._records, records, np.arange(len(records)), odd
+        ):
             try:
                 sizes[rows] = group.measure()
             except UnfitError:
@@ -110,62 +108,6 @@ class Packer:
                 if not odd[rows[group.odd]].all():
                     raise UnfitError
         return self._joined(groups, alone, sizes)
-
-    def groups(
-        self, kinds: Kinds, objects: Sequence[Any], ordinals: I64, odd: Mask
-    ) -> list[tuple[I64, Group]]:
-        """Return objects by shape: which they are, and their columns; mark the others in ``odd``.
-
-        ``ordinals`` are the records that they are, or that hold them.
-        """
-        usual(objects, dict, {}, odd)
-        rows = np.flatnonzero(~odd)
-        if not rows.size:
-            return []
-        numbers = np.array(kinds.numbers_of(_chosen(objects, rows)), np.int64)
-        order = np.argsort(numbers, kind="stable")
-        changes = np.flatnonzero(np.diff(numbers[order])) + 1
-        found = []
-        for part in np.split(order, changes):
-            members, number = rows[part], int(numbers[part[0]])
-            group = None
-            if members.size >= FEW:
-                group = self._group(kinds, number, _chosen(objects, members), ordinals[members])
-            if group is None:
-                odd[members] = True
-            else:
-                odd[members[group.odd]] = True
-                found.append((members, group))
-        return found
-
-    def _group(
-        self, kinds: Kinds, number: int, objects: Sequence[Mapping[str, Any]], ordinals: I64
-    ) -> Group | None:
-        shape = kinds.shape(number, objects[0])
-        if shape is None:
-            return None
-        try:
-            return Group(self, shape, objects, ordinals)
-        except UnfitError:
-            kinds.forget(shape)
-            return None
-
-    def kinds_of(self, item: type[Part]) -> Kinds:
-        """Return the shapes of the items of a family."""
-        if item not in self._kinds:
-            family = item.layout.family
-            classes = {each.record: each.layout for each in family.members}
-            layouts = classes.values() if family.kinds else [item.layout]
-            selectors = dict.fromkeys(
-                field.tag.key for each in layouts for field in each.fields
-                if isinstance(field, Choice)
-            )  # fmt: skip
-            layout_of: Callable[[Any], Layout | None] = lambda _: item.layout  # noqa: E731
-            if family.kinds:
-                selectors["type"] = None
-                layout_of = lambda given: classes.get(str(given.get("type")))  # noqa: E731
-            self._kinds[item] = Kinds(tuple(selectors), layout_of, self.state)
-        return self._kinds[item]
 
     def _in_order(
         self,
@@ -184,9 +126,9 @@ class Packer:
             for index, reference in enumerate(references):
                 part = slice(begins[index], stops[index][number])
                 begins[index] = part.stop
-                if part.start < part.stop and self.resolve is not None:
+                if part.start < part.stop and self._resolve is not None:
                     known = self._known[reference.field]
-                    odd[reference.resolve(part, known, self.resolve)] = True
+                    odd[reference.resolve(part, known, self._resolve)] = True
             for row in (start + np.flatnonzero(odd[start : end + 1])).tolist():
                 alone[row] = single(row)
             if end < odd.size or sum(map(len, self._known.values())) > MOST_REFERENCES:
@@ -212,7 +154,7 @@ class Packer:
         for rows, group in groups:
             group.put(out, begins[rows] + self._framed)
             if self._framed:
-                store(out, begins[rows], sizes[rows], self._framed, big=self.state.big)
+                store(out, begins[rows], sizes[rows], self._framed, big=self._state.big)
         for row, data in alone.items():
             end = int(ends[row])
             out[end - len(data) : end] = np.frombuffer(data, np.uint8)
@@ -228,10 +170,3 @@ def _names_of(records: Sequence[Any]) -> list[str]:
     if set(map(type, names)) != {str}:
         names = [each if type(each) is str else "" for each in names]
     return names
-
-
-def _chosen(objects: Sequence[Any], rows: I64) -> Sequence[Any]:
-    """Return some of the objects."""
-    indexes = rows.tolist()
-    # Of a single index, itemgetter would return no tuple.
-    return operator.itemgetter(*indexes)(objects) if len(indexes) > 1 else objects[indexes[0] :][:1]
