@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-ODD_VALUES = [
+ODD_VALUES: list[Any] = [
     0, 1, -1, True, False, None, 1.0, 2.5, 1e300, -0.0, 300, 65536, 1 << 63, 1 << 64, -(1 << 63),
     "", "x", "é\0", "ff", "NaN", "<str#5>", "<thr#3>", "int64", "string", "damaged", "big",
     "a" * 40, "b" * 33_000, [], [1], [[]], [1, 2], [True, 2], ["a"], {}, {"a": 1},
